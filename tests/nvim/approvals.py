@@ -1,4 +1,4 @@
-"""Approvals in the tests of the chat buffer: asking, and going to the block with the keys a user has."""
+"""Approvals in the tests of the chat buffer: asking, and going to the block with the user's keys."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def ask(
 
 
 def answered(chat: ChatDriver) -> list[tuple[str, str]]:
-    """Return what was answered so far: call id and decision."""
+    """Return the answers so far: call id and decision."""
     return [(request["call_id"], request["decision"]) for request in chat.sent("approve")]

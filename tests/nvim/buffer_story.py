@@ -1,7 +1,7 @@
-"""A random history of one chat, drawn as it happens: the real session in this process, the real drawing in a Neovim.
+"""A random history of one chat, drawn as it happens: the real session in this process, real drawing in a Neovim.
 
-The session's events go to Lua as on the wire; what Lua asks of the host goes to the session. `Story.check` compares
-what the buffer shows as live with what the next request holds.
+The session's events go to Lua as on the wire; Lua's requests to the host go to the session. `Story.check` compares
+the lines that the buffer shows as live with the contents of the next request.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Story:
     """One chat, its user and its host."""
 
     def __init__(self, nvim: Nvim, root: Path, seed: int) -> None:
-        """Take a Neovim that was prepared by `prepare`."""
+        """Take a Neovim prepared by `prepare`."""
         self.nvim, self.root, self.seed = nvim, root, seed
         for left_over in root.glob("live*.txt"):
             left_over.unlink()
@@ -89,7 +89,7 @@ class Story:
         return self.loop.run_until_complete(asyncio.wait_for(coroutine, PATIENCE_S))
 
     def close(self) -> None:
-        """End the session and take the buffer away."""
+        """End the session and delete the buffer."""
         self.run(self.session.close())
         self.run(self.bench.store.aclose())
         self.loop.close()
@@ -97,7 +97,7 @@ class Story:
     # ---- between Lua and the session
 
     def exchange(self) -> None:
-        """Draw what the session has said, carry out what Lua asks, until neither has anything to say."""
+        """Draw the session's events and carry out Lua's requests until neither side has any left."""
         while True:
             events, self.bench.events = self.bench.events, list[Event]()
             sent = ""
@@ -139,7 +139,7 @@ class Story:
         return self.random.choice(self.view).id if self.view else ""
 
     async def _idle(self) -> None:
-        """Wait until control is back with the user; answer what is asked before (compaction is paused, say)."""
+        """Wait until control is back with the user; answer questions on the way (compaction is paused, say)."""
         desk = self.session.desk
         while True:
             await self.bench.until(lambda: bool(desk.questions) or self.bench.is_idle(self.session))
@@ -164,7 +164,7 @@ class Story:
         await self._idle()
 
     def mention(self) -> None:
-        """Ask about what is open in the editor; now and then about what is not there, and comes back unsent."""
+        """Mention items of the editor; occasionally a missing one, so the message returns unsent."""
         self.said += 1
         items = tuple(any_item(self.root, self.random) for _ in range(self.random.randint(1, 3)))
         words = " ".join(item.written for item in items)
@@ -208,7 +208,7 @@ class Story:
         self._try(self.session.attach(message))
 
     def attach_live(self) -> None:
-        """Attach a file that the model is told the changes of; an hour later it may have grown, or gone."""
+        """Attach a file live, so that the model gets its changes; an hour later it may have grown or disappeared."""
         path = change_file(self.root, self.random)
 
         async def attach() -> None:
@@ -218,7 +218,7 @@ class Story:
         self._try(attach())
 
     def change_file(self) -> None:
-        """Change a file, attached or not, and say something."""
+        """Change a file, attached or not, and send a message."""
         for _ in range(self.random.randint(1, 3)):
             change_file(self.root, self.random)
         self.talk()
@@ -234,7 +234,7 @@ class Story:
             self._try(self.session.detach((self.random.choice(items),)))
 
     def delete_context_line(self) -> None:
-        """`dd` on a line of the context block, and now and then `u` right after or later."""
+        """Press `dd` on a line of the context block, and occasionally `u` right after or later."""
         self.nvim.lua("Story.delete_context_line(...)", self.random.randrange(100))
         if self.random.random() < 0.5:
             self.exchange()
@@ -258,7 +258,7 @@ class Story:
         self._try(choose_policy(self.session, self.random.choice(POLICIES)))
 
     def resume(self) -> None:
-        """Neovim is left, and the chat comes back in a new one."""
+        """Leave Neovim and resume the chat in a new one."""
 
         async def again() -> Session:
             await self.session.close()
@@ -275,7 +275,7 @@ class Story:
         self.nvim.lua("Story.command(...)", self.random.choice(("edit", "edit!", "windo edit", "bdelete", "redraw")))
 
     def step(self) -> None:
-        """Do one random thing, draw it, and look."""
+        """Do one random thing, draw it, and check."""
         often = [self.talk] * 6 + [self.compact] * 2 + [self.undo] * 3 + [self.redo] * 2
         rest = [self.pin, self.unpin, self.restore, self.clear_one, self.attach, self.attach, self.detach]
         rest += [self.delete_context_line, self.clear, self.answer_again, self.switch_model, self.switch_policy]
@@ -290,7 +290,7 @@ class Story:
     # ---- what must hold
 
     def expected(self) -> dict[str, Any]:
-        """Return what the next request holds, as the inspector lists it."""
+        """Return the contents of the next request, as listed by the inspector."""
         shaped = {message.id: message for message in self.session.control.shaper.current().messages}
         rows = inspect(self.session.control, self.session.log)["rows"]
         said, cards, context, cleared, lost = [], [], [], [], []
@@ -321,12 +321,12 @@ class Story:
         return {"said": said, "cards": cards, "context": context, "cleared": cleared, "lost": lost}
 
     def _is_live(self, message: Message) -> bool:
-        """Return whether the model is told what changes in an attachment: it stays in the block once summarised."""
+        """Return whether an attachment is live: it then stays in the block once summarised."""
         known = self.session.log.files.get(message.path or "")
         return known is not None and known.item == message.id and known.live
 
     def check(self) -> None:
-        """Compare what the buffer shows as live with what will be sent."""
+        """Compare the lines shown as live with the next request."""
         shown, expected = json.loads(self.nvim.lua("return Story.shown()")), self.expected()
         why = f"seed {self.seed}, {self.policy}: {self.done}"
         assert shown["problem"] == "", f"{shown['problem']}; {why}"
@@ -335,7 +335,7 @@ class Story:
             raise AssertionError(f"{why}\nshown    {shown}\nexpected {expected}\n{text}")
 
     def check_redrawn(self) -> None:
-        """Compare the buffer as it grew with the one that comes from the log."""
+        """Compare the incrementally drawn buffer with one drawn from the log."""
         before = self.nvim.lua("return Story.lines(false)")
         self.nvim.lua("Story.command('redraw')")
         self.exchange()
@@ -346,5 +346,5 @@ class Story:
 
 
 def prepare(nvim: Nvim) -> None:
-    """Load what the stories need into a Neovim that was started with the fake host."""
+    """Load the code for the stories into a Neovim started with the fake host."""
     nvim.lua(STEPS_LUA)

@@ -1,4 +1,4 @@
-"""Drives a chat buffer in a real Neovim against the fake host: the wire's own types make the events."""
+"""Drives a chat buffer in a real Neovim against the fake host, with events of the wire's own types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ package.preload["codecompanion.host"] = function() return dofile({lua_string(str
 
 
 class ChatDriver:
-    """One chat: pushes typed events, reads what was sent, shows the buffer."""
+    """One chat: pushes typed events, reads the requests, shows the buffer."""
 
     def __init__(self, nvim: Nvim) -> None:
         """Take a Neovim whose init began with `INIT`."""
@@ -60,7 +60,7 @@ class ChatDriver:
         self.nvim.lua("require('codecompanion.host').on_events(...)", json.dumps(objects, ensure_ascii=False))
 
     def drain(self) -> None:
-        """Wait until every chat has drawn what it was given."""
+        """Wait until every chat has drawn its events."""
         self.nvim.wait_lua(
             """for _, chat in ipairs(require('codecompanion.chat').list()) do
                  if chat.queue.scheduled or chat.restore.running then return false end
@@ -98,7 +98,7 @@ class ChatDriver:
         return "\n".join(lines)
 
     def toggle_fold(self, text: str) -> None:
-        """Put the cursor on the first line with `text` (searching would open folds) and press the fold key."""
+        """Put the cursor on the first line with `text` (a search would open folds) and press the fold key."""
         row = next(number for number, line in enumerate(self.text().split("\n"), 1) if text in line)
         self.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row)
         self.nvim.feed("<Tab>")
@@ -114,7 +114,7 @@ class ChatDriver:
         return int(self.sent("submit")[-1]["submit_id"])
 
     def accept(self, text: str, cycle: int = 1, tokens: int = 0, number: int = 0) -> str:
-        """Send `text` and let the host store it; return the message's id."""
+        """Send `text` and let the host store it; return the message id."""
         submit_id = self.submit(text)
         sent = events.MessageSent(
             submit_id=submit_id, message_id=f"m{submit_id}", text=text, cycle=cycle, tokens=tokens, number=number

@@ -1,4 +1,4 @@
-"""Fixtures of the Neovim tests: `nvim_factory` starts children that are ended with the test."""
+"""Fixtures of the Neovim tests: `nvim_factory` starts children that end with the test."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def nvim_factory(tmp_path: Path) -> Iterator[Callable[..., Nvim]]:
 
 @pytest.fixture
 def nvim(nvim_factory: Callable[..., Nvim]) -> Nvim:
-    """Return one running Neovim with the repository on its runtimepath."""
+    """Return a running Neovim with the repository on its runtimepath."""
     return nvim_factory()
 
 
@@ -45,13 +45,13 @@ def chat(nvim_factory: Callable[..., Nvim]) -> ChatDriver:
 
 @pytest.fixture(params=[find_nvim() or "nvim", *other_nvims()])
 def chat_everywhere(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> ChatDriver:
-    """Return an open chat on each Neovim version that is at hand ($NVIM_BINS)."""
+    """Return an open chat on each available Neovim version ($NVIM_BINS)."""
     return make_chat(nvim_factory, binary=request.param)
 
 
 @pytest.fixture
 def desk(nvim_factory, tmp_path):
-    """Return the maker of a `Desk`; its server is stopped at the end."""
+    """Return a factory of `Desk`; its server is stopped at the end."""
     made: list[Desk] = []
 
     def make(*answers: Any, **more: Any) -> Desk:

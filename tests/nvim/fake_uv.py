@@ -1,7 +1,7 @@
-"""Stands for uv where an installation is not the point: quick, offline, and it fails or waits when it is told to.
+"""A quick, offline substitute for uv that fails or waits on request, for tests not about installing.
 
-The "environment" it makes is a script that runs the Python of the tests, so that the host really starts in it. What it
-prints is what uv 0.13 prints.
+The "environment" it creates is a script that runs the Python of the tests, so that the host really starts in it. Its
+output is that of uv 0.13.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ esac
 
 
 def fake_uv(root: Path, *, gate: Path | None = None, fails: str = "") -> dict[str, str]:
-    """Return the variables of an environment whose uv is the fake one.
+    """Return environment variables that make the fake the uv.
 
-    With `gate` it waits after resolving until that file is there; `fails` is what it then prints before it fails.
+    With `gate` it waits after resolving until that file exists; `fails` is its output before it then fails.
     """
     folder = root / "bin"
     folder.mkdir(exist_ok=True)
@@ -46,6 +46,6 @@ def fake_uv(root: Path, *, gate: Path | None = None, fails: str = "") -> dict[st
 
 
 def calls(root: Path) -> list[str]:
-    """Return how uv was called: the process id and the arguments."""
+    """Return the calls of uv: process id and arguments."""
     log = root / "uv.log"
     return log.read_text().splitlines() if log.exists() else []

@@ -1,4 +1,4 @@
-"""A chat whose model calls one tool per message, and the user's files beside it: real Neovim, host, files."""
+"""A chat whose model calls one tool per message, next to the user's files: real Neovim, host and files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tool(name: str, **arguments: Any) -> Any:
 
 
 def edit_call(path: str, old: str, new: str, call_id: str = "c1") -> Call:
-    """Return the call of an edit, one of several in a reply perhaps."""
+    """Return the call of an edit, one of several in a reply if numbered."""
     return Call("insert_edit", json.dumps({"path": path, "old_text": old, "new_text": new}), call_id)
 
 
@@ -39,23 +39,23 @@ class Desk:
         self.nvim = self.chat.nvim
 
     def results(self) -> list[str]:
-        """Return the tool results the model was sent, oldest first."""
+        """Return the tool results sent to the model, oldest first."""
         return [message.text for message in self.chat.view().messages if message.role == "tool"]
 
     def open(self, name: str = "a.txt", split: bool = False) -> int:
-        """Open a file beside the chat, in a tab of its own; return its buffer."""
+        """Open a file in its own tab, next to the chat; return its buffer."""
         self.nvim.command(("split " if split else "tabedit ") + name)
         return int(self.nvim.lua("return vim.api.nvim_get_current_buf()"))
 
     def say(self, text: str = "go") -> None:
-        """Let the model work, with the chat in its own tab, and come back to where the user was."""
+        """Send a message with the chat in its own tab, then return to the user's tab."""
         tab = self.nvim.lua("return vim.api.nvim_get_current_tabpage()")
         self.nvim.command("tabfirst")
         self.chat.say(text)
         self.nvim.lua("vim.api.nvim_set_current_tabpage(...)", tab)
 
     def say_and_approve(self, text: str) -> None:
-        """Send, with the chat in front, and let the one call that asks run."""
+        """Send with the chat in front, and approve the one call that asks."""
         self.chat.send(text)
         self.chat.wait_state("awaiting_approval")
         self.chat.approve()

@@ -1,6 +1,6 @@
-"""Configurations as users of codecompanion.nvim write them, after its documentation: versions 15, 17 and 19.
+"""Configurations of codecompanion.nvim users, written after its documentation: versions 15, 17 and 19.
 
-Written for these tests; `NOTHING` is what of each has no meaning here, `TAKEN` what is in force in the end.
+Written for these tests; `NOTHING` lists the keys without a meaning here, `TAKEN` the resulting settings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drives completion at the cursor in a real Neovim against the fake host: what is asked, answered and seen."""
+"""Drives completion at the cursor in a real Neovim against the fake host: requests, answers and ghost text."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ OPTIONS = {"enabled": True, "debounce": 50, "adaptive": False}
 
 
 class Ghost:
-    """One Neovim with completion on; answers are those of `suggest`, or given one by one after `hold`."""
+    """One Neovim with completion on; `suggest` sets the answers, or `hold` lets the test give them one by one."""
 
     def __init__(self, nvim: Nvim) -> None:
-        """Take a Neovim whose init began with `start`'s."""
+        """Take a Neovim whose init begins with that of `start`."""
         self.nvim = nvim
 
     def suggest(self, *texts: str, **fields: Any) -> None:
-        """Answer every question with these texts from now on."""
+        """Answer every request with these texts from now on."""
         result = json.dumps({"items": [{"text": text} for text in texts], "why": "", **fields})
         self.nvim.lua(
             "local result = vim.json.decode(..., { luanil = { object = true } })"
@@ -30,11 +30,11 @@ class Ghost:
         )
 
     def hold(self) -> None:
-        """Answer nothing by itself."""
+        """Answer nothing automatically."""
         self.nvim.lua("require('codecompanion.host').answers.complete_code = nil")
 
     def answer(self, number: int, *texts: str, error: str = "", **fields: Any) -> None:
-        """Answer the question of that number (1 = the first)."""
+        """Answer the request of that number (1 = the first)."""
         result = json.dumps({"items": [{"text": text} for text in texts], "why": "", **fields})
         self.nvim.lua(
             "local number, result, err = ..."
@@ -48,27 +48,27 @@ class Ghost:
         )
 
     def asked(self, verb: str = "complete_code") -> list[dict[str, Any]]:
-        """Return what the host was asked."""
+        """Return the requests to the host."""
         return list(self.nvim.lua("return require('codecompanion.host').sent(...)", verb))
 
     def wait_asked(self, number: int) -> dict[str, Any]:
-        """Wait until the host was asked so often; return the last question."""
+        """Wait until the host has received that many requests; return the last one."""
         self.nvim.wait_for(lambda: len(self.asked()) >= number, f"question {number}")
         assert len(self.asked()) == number
         return self.asked()[-1]
 
     def pause(self) -> None:
-        """Wait until a pause in typing is over and what it leads to has been done: a timer that is due after it."""
+        """Wait for the end of a typing pause and its effects: for a timer that is due after it."""
         self.nvim.lua("_G.paused = false; vim.defer_fn(function() _G.paused = true end, ...)", OPTIONS["debounce"] + 10)
         self.nvim.wait_lua("return _G.paused")
 
     def status(self) -> str:
-        """Return what `:CodeCompanion complete status` says."""
+        """Return the output of `:CodeCompanion complete status`."""
         self.nvim.lua("require('codecompanion.inline').begin()")  # as the command does
         return str(self.nvim.lua("return require('codecompanion.inline.completion_status').sentences()[1]"))
 
     def shown(self) -> str:
-        """Return the suggestion that is drawn, "" when there is none."""
+        """Return the displayed suggestion, "" if there is none."""
         text: str = self.nvim.lua(
             """
             local ns, found = vim.api.nvim_create_namespace("codecompanion.ghost"), {}
@@ -85,16 +85,16 @@ class Ghost:
         return text
 
     def wait_shown(self, text: str) -> None:
-        """Wait until this suggestion is drawn ("" = none)."""
+        """Wait until this suggestion is displayed ("" = none)."""
         self.nvim.wait_for(lambda: self.shown() == text, f"the ghost text {text!r}, not {self.shown()!r}")
 
     def type(self, keys: str) -> None:
-        """Type keys and let Neovim work them off."""
+        """Type keys and let Neovim process them."""
         self.nvim.feed(keys)
         self.nvim.settle()
 
     def open(self, name: str, text: str = "", cursor: tuple[int, int] = (1, 0)) -> None:
-        """Edit a file that is not on the disk."""
+        """Edit a file that is not on disk."""
         self.nvim.command(f"edit {name}")
         self.nvim.lua(
             "local text, row, col = ... vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.split(text, '\\n'))"

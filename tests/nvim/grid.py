@@ -31,16 +31,16 @@ class Grid:
         return self.highlights.get(self.cells[row][column][1], {})
 
     def colours(self, row: int, column: int, *, true_colour: bool = True) -> tuple[int, int]:
-        """Return the colours of a cell as they are seen: foreground and background; -1 is the default one.
+        """Return the visible colours of a cell: foreground and background; -1 is the default.
 
-        They are 24-bit numbers, or those of the 256 of a terminal.
+        They are 24-bit numbers, or indices of a terminal's 256 colours.
         """
         attributes = (self.highlights if true_colour else self.terminal_highlights).get(self.cells[row][column][1], {})
         ink, paper = attributes.get("foreground", -1), attributes.get("background", -1)
         return (paper, ink) if attributes.get("reverse") else (ink, paper)
 
     def apply(self, events: list[list[Any]]) -> None:
-        """Apply one redraw notification; events we have no use for are passed over."""
+        """Apply one redraw notification; unused events are ignored."""
         for name, *calls in events:
             method = getattr(self, f"_{name}", None)
             if method is not None:
@@ -58,7 +58,7 @@ class Grid:
         self.highlights[number], self.terminal_highlights[number] = rgb, terminal
 
     def _default_colors_set(self, ink: int, paper: int, *_: Any) -> None:
-        """Take the colours of text without any highlight, as (red, green, blue); -1 = the terminal's own."""
+        """Store the colours of text without a highlight, as (red, green, blue); -1 = the terminal's own."""
         before = self.default_colours
         self.default_colours = (_rgb(ink) if ink >= 0 else before[0], _rgb(paper) if paper >= 0 else before[1])
 

@@ -1,8 +1,8 @@
-"""A real child Neovim with an attached UI, driven over msgpack-RPC: what a user would see, as text.
+"""A real child Neovim with an attached UI, driven over msgpack-RPC: the user's screen as text.
 
 `Nvim` starts `nvim --embed` in a clean home (own HOME and XDG folders, own init file, the repository on the
 runtimepath), attaches as a UI and keeps the grid. Everything is synchronous; a reader thread applies redraw events.
-Tests never sleep: `wait_for` polls a predicate after every flush and says what it saw when the time is over.
+Tests never sleep: `wait_for` polls a predicate after every flush and shows the screen on a timeout.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Nvim:
         binary: str | None = None,
         runtimepath: bool = True,
     ) -> None:
-        """Prepare, not start. `init` is Lua run as the init file; `env` overrides or, with "", removes variables."""
+        """Prepare without starting. `init` is Lua run as the init file; `env` overrides variables ("" removes them)."""
         self.root, self.args, self.size = root, tuple(args), size
         self.binary = binary or find_nvim() or "nvim"
         self.env = clean_env(root, env or {})
@@ -114,7 +114,7 @@ class Nvim:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave Neovim, killing it when it does not go by itself."""
+        """Leave Neovim, killing it if it does not exit."""
         process = self._process
         if process is None:
             return
@@ -133,7 +133,7 @@ class Nvim:
                     stream.close()
 
     def kill9(self) -> None:
-        """Kill Neovim as a power cut would (SIGKILL) and wait until it is gone."""
+        """Kill Neovim like a power cut (SIGKILL) and wait until it is gone."""
         assert self._process is not None
         for pid in {self.pid, self._process.pid} - {0}:
             with contextlib.suppress(ProcessLookupError):
@@ -146,7 +146,7 @@ class Nvim:
         self.wait_end()
 
     def leave(self) -> None:
-        """Leave Neovim as its user does, and wait until it has gone by itself."""
+        """Leave Neovim like its user, and wait until it has exited."""
         self.notify_lua("vim.cmd('qa!')")
         self.wait_end()
 
@@ -175,7 +175,7 @@ class Nvim:
         return result
 
     def lua(self, code: str, *args: Any, timeout: float = TIMEOUT_S) -> Any:
-        """Run Lua (`...` are the arguments) and return what it returns."""
+        """Run Lua (`...` are the arguments) and return its result."""
         return self.request("nvim_exec_lua", code, list(args), timeout=timeout)
 
     def notify_lua(self, code: str, *args: Any) -> None:
@@ -187,13 +187,13 @@ class Nvim:
         self.request("nvim_command", command)
 
     def feed(self, keys: str) -> None:
-        """Type keys as a user does (`<CR>`, `<C-s>`, text); all of them are processed before the next request."""
+        """Type keys like a user (`<CR>`, `<C-s>`, text); all of them are processed before the next request."""
         written = 0
         while written < len(keys.encode()):
             written += self.request("nvim_input", keys.encode()[written:].decode())
 
     def press_ctrl_c(self, worked: Callable[[], Any]) -> None:
-        """Press <C-c> until it worked: while Neovim is busy it is an interrupt and not a key."""
+        """Press <C-c> until it works: while Neovim is busy it is an interrupt instead of a key."""
 
         def press() -> Any:
             self.settle()
@@ -205,13 +205,13 @@ class Nvim:
         self.wait_for(press, "<C-c> to work")
 
     def screen(self) -> str:
-        """Return the screen as text, trailing blanks removed, once what was asked of Neovim so far is drawn."""
+        """Return the screen as text, without trailing blanks, once all previous requests are drawn."""
         self._await_drawing()
         with self._changed:
             return self.grid.text()
 
     def _await_drawing(self) -> None:
-        """Let Neovim go through its main loop, which draws before it takes the next request; not while it waits."""
+        """Let Neovim run its main loop, which draws before it takes the next request; not while it waits."""
         if not self._ended and not self.blocked():
             for _ in range(2):
                 self.request("nvim_eval", "0")
@@ -233,7 +233,7 @@ class Nvim:
         return str(self.request("nvim_exec2", "messages", {"output": True})["output"]).strip("\n")
 
     def blocked(self) -> bool:
-        """Say whether Neovim waits in a prompt (hit-enter, more, confirm)."""
+        """Return whether Neovim waits in a prompt (hit-enter, more, confirm)."""
         return bool(self.request("nvim_get_mode")["blocking"])
 
     def lines(self, buffer: int = 0) -> list[str]:
@@ -256,7 +256,7 @@ class Nvim:
                 raise NvimError(f"waited {timeout} s for {what or predicate}\n{self._evidence(with_messages=True)}")
             with self._changed:
                 self._changed.wait(pause)
-            pause = min(1.5 * pause, 0.02)  # what comes at once is seen at once, what takes long costs little
+            pause = min(1.5 * pause, 0.02)  # an immediate change is seen immediately, a slow one costs little polling
 
     def wait_screen(self, pattern: str, timeout: float = TIMEOUT_S) -> str:
         """Wait until the regular expression `pattern` is found on the screen; return the screen."""
@@ -265,11 +265,11 @@ class Nvim:
         return self.screen()
 
     def wait_lua(self, code: str, *args: Any, timeout: float = TIMEOUT_S) -> Any:
-        """Wait until the Lua `code` returns something true; return it."""
+        """Wait until the Lua `code` returns a true value; return it."""
         return self.wait_for(lambda: self.lua(code, *args), code, timeout)
 
     def settle(self) -> None:
-        """Wait until Neovim has worked off its input and scheduled calls, and has drawn the screen."""
+        """Wait until Neovim has processed its input and scheduled calls, and has drawn the screen."""
         self.lua("vim.wait(0)")
         self.lua("vim.cmd.redraw()")
 
@@ -333,7 +333,7 @@ def lua_string(text: str) -> str:
 
 
 def clean_env(root: Path, overrides: dict[str, str]) -> dict[str, str]:
-    """Return an environment in which Neovim finds nothing of the developer's own set-up, keys and servers included."""
+    """Return an environment without the developer's own Neovim setup, keys or servers."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NVIM", "VIM", "XDG_", "MYVIM", "LC_", "LANG"))}
     env = {k: v for k, v in env.items() if not k.endswith("_API_KEY") and k not in LOGINS}
     for name in ("config", "data", "state", "cache", "runtime"):
@@ -356,7 +356,7 @@ def wait_until(predicate: Callable[[], object], what: str = "") -> None:
 
 
 def is_gone(pid: int) -> bool:
-    """Say whether the process has ended (a zombie has)."""
+    """Return whether the process has ended (a zombie counts as ended)."""
     try:
         return ") Z " in Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

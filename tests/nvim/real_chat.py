@@ -1,4 +1,4 @@
-"""A real Neovim with the real host, talking to the loopback Chat Completions server: the whole way of a message."""
+"""A real Neovim with the real host and the loopback Chat Completions server: the whole path of a message."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def init_lua(
     model: str = "test-model",
     python: str = "",
 ) -> str:
-    """Return an init file whose chats talk to the server at `url`; `options` are laid over it, key by key.
+    """Return an init file whose chats use the server at `url`; `options` override it key by key.
 
-    The host is forked (see `tests/forked_python.py`) unless a `python` is to start it. Each message of the chat is one
-    of the request, as tests read them; `tests/nvim/test_turns_in_a_row.py` has them joined.
+    The host is forked (see `tests/forked_python.py`) unless `python` is given. Each message of the chat is one
+    message of the request, as tests read them; `tests/nvim/test_turns_in_a_row.py` joins them.
     """
     apart = {"alternate_roles": False} if extends == "openai_compatible" else {}
     # The window is set below, and the server is not asked which one it is, so that tests can count its requests.
@@ -64,7 +64,7 @@ def init_lua(
 
 
 class RealChat:
-    """One chat as its user has it."""
+    """One chat as seen by its user."""
 
     def __init__(self, nvim: Nvim, root: Path) -> None:
         """Take a Neovim whose init is `init_lua`."""
@@ -93,11 +93,11 @@ class RealChat:
         self.nvim.feed("<CR>")
 
     def wait_state(self, *states: str) -> None:
-        """Wait until the chat is in one of the states; where it waits for the user, until he sees what came."""
+        """Wait until the chat is in one of the states; if it waits for the user, until the question is visible."""
         self.nvim.wait_for(lambda: self.nvim.lua(IS_IN, states), f"state {states}")
 
     def approve(self, text: str | None = None) -> None:
-        """Approve the waiting call, once, when its block is shown; `text` is the proposal as the user left it."""
+        """Approve the waiting call once its block is shown; `text` is the proposal as edited by the user."""
         self.nvim.wait_lua("return #require('codecompanion.chat').current().approvals > 0")
         self.nvim.lua(
             """local chat, text = require('codecompanion.chat').current(), ...
@@ -108,7 +108,7 @@ class RealChat:
         )
 
     def press_on_approval(self, keys: str) -> None:
-        """Go to the approval that waits, once its block is drawn and not yet answered, and press keys there."""
+        """Go to the waiting approval, once its block is drawn and unanswered, and press keys there."""
         self.nvim.wait_lua(HAS_QUESTION)
         self.nvim.feed("]a" + keys)
 
@@ -118,11 +118,11 @@ class RealChat:
         self.nvim.wait_for(lambda: WAITS not in self.text(), "trust")
 
     def job_pid(self) -> int:
-        """Return the pid of the job that is the host, as Neovim knows it."""
+        """Return the pid of the host's job, as known to Neovim."""
         return int(self.nvim.lua("return require('codecompanion.host').inspect().pid"))
 
     def host_pid(self) -> int:
-        """Return the pid of the host, to be stopped, killed or looked at."""
+        """Return the pid of the host, for stopping, killing or inspecting it."""
         return process_of(self.job_pid())
 
     def state(self) -> str:
@@ -140,7 +140,7 @@ class RealChat:
         )
 
     def finished(self) -> int:
-        """Return how many turns have ended."""
+        """Return the number of finished turns."""
         return int(self.nvim.lua("return _G.cc_turns or 0"))
 
     def text(self) -> str:
@@ -148,14 +148,14 @@ class RealChat:
         return "\n".join(self.nvim.lines())
 
     def health(self) -> str:
-        """Return what `:checkhealth codecompanion` says, its lines as one."""
+        """Return the output of `:checkhealth codecompanion` as one line."""
         self.nvim.command("checkhealth codecompanion")
         text = " ".join(" ".join(self.nvim.lines()).split())
         self.nvim.command("bwipeout!")
         return text
 
     def draft(self) -> str:
-        """Return what stands in the input region."""
+        """Return the text in the input region."""
         return str(
             self.nvim.lua(
                 "local c = require('codecompanion.chat').current()"

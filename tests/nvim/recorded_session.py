@@ -1,8 +1,8 @@
-"""A recorded chat with tools, cut into turns: what the user types, what the model answers, what its tools return.
+"""A recorded chat with tools, split into turns: the user's messages, the model's replies, the tool results.
 
-The tools of a recording are another agent's, and what they did cannot be done again. So each call becomes a
-`run_command` of ours whose command carries the recorded arguments and prints the recorded result: our tool round runs
-as it is, with texts of the recorded sizes. Ids are new, because recordings repeat them.
+The tools of a recording are another agent's, and their effects cannot be repeated. So each call becomes a
+`run_command` whose command carries the recorded arguments and prints the recorded result: our tool round runs
+unchanged, with texts of the recorded sizes. Ids are new, because recordings repeat them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_ARGUMENT_CHARS = 100_000
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """One call: its number in the session, the recorded tool's name and arguments, and its result."""
+    """One call: its number in the session, the name and arguments of the recorded tool, and its result."""
 
     number: int
     name: str
@@ -38,18 +38,18 @@ class RecordedCall:
 
     @property
     def id(self) -> str:
-        """Return the id the call goes by in the replay."""
+        """Return the id of the call in the replay."""
         return f"call_{self.number:04d}"
 
     @property
     def command(self) -> str:
-        """Return the shell command that stands for the call."""
+        """Return the shell command that replaces the call."""
         return f"./replay {self.number} {shlex.quote(f'{self.name} {_as_text(self.arguments)}'[:MAX_ARGUMENT_CHARS])}"
 
 
 @dataclass(frozen=True)
 class RecordedReply:
-    """What the model said at once."""
+    """One reply of the model."""
 
     text: str
     calls: tuple[RecordedCall, ...] = ()
@@ -57,7 +57,7 @@ class RecordedReply:
 
 @dataclass(frozen=True)
 class RecordedTurn:
-    """What the user said, and the replies until control came back."""
+    """A user message and the replies until control was back with the user."""
 
     text: str
     replies: tuple[RecordedReply, ...]
@@ -65,14 +65,14 @@ class RecordedTurn:
 
 @dataclass(frozen=True)
 class RecordedSession:
-    """A recording; `rules` is the text of a rule file it had, or one of our own."""
+    """A recording; `rules` is the text of its rule file, or one of our own."""
 
     turns: tuple[RecordedTurn, ...]
     rules: str
 
     @property
     def replies(self) -> int:
-        """Return how many requests the session takes at least."""
+        """Return the minimum number of requests in the session."""
         return sum(len(turn.replies) for turn in self.turns)
 
     @property
@@ -108,7 +108,7 @@ def read_recording(path: Path, *, messages: int | None = None) -> RecordedSessio
 
 
 def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[RecordedTurn]:
-    """Yield the turns; what was attached (rules, files, images) is left out: the chat has rules of its own."""
+    """Yield the turns without their attachments (rules, files, images): the chat has its own rules."""
     numbers = count()
     begins = [k for k, message in enumerate(messages) if message["role"] == "user"]
     for first, last in pairwise([*begins, len(messages)]):
@@ -137,7 +137,7 @@ def _replies(messages: Sequence[dict[str, Any]], numbers: Iterator[int]) -> Iter
 
 
 def _as_text(arguments: str) -> str:
-    """Return arguments so that they are as long in our call as they were in theirs: not as JSON within JSON."""
+    """Return the arguments in a form with the same length in our call: not as JSON within JSON."""
     try:
         values = json.loads(arguments)
     except ValueError:

@@ -1,6 +1,6 @@
-"""What must be true of a replayed session, whoever compacts: one function per promise, each raises when it is broken.
+"""Promises about a replayed session, whoever compacts: one function per promise, which raises if it is broken.
 
-Everything is compared with what the server counted and was sent, not with what the plugin says of itself.
+Everything is compared with the server's counts and received requests, not with the plugin's own reports.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DOUBT = 0.01
 
 
 def check_replay(replay: Replay, *, compacts: bool = True) -> dict[str, dict[str, float]]:
-    """Check all of it; return the meter's errors in per cent. `compacts`: the session outgrows what editing clears."""
+    """Check all promises; return the meter's errors in per cent. `compacts`: editing alone cannot hold the session."""
     requests, log = replay.requests(), replay.chat.log()
     check_requests_are_valid(replay)
     check_rules_are_untouched(replay)
@@ -34,7 +34,7 @@ def check_replay(replay: Replay, *, compacts: bool = True) -> dict[str, dict[str
 
 
 def check_requests_are_valid(replay: Replay) -> None:
-    """No request was refused, and nothing failed on the way."""
+    """Check that no request was refused and nothing failed."""
     assert [refusal.message for refusal in replay.server.refusals] == []
     assert [event for event in replay.trace() if event["type"] == "compaction_failed"] == []
     assert violations(replay.chat.view().messages) == []
@@ -42,7 +42,7 @@ def check_requests_are_valid(replay: Replay) -> None:
 
 
 def check_rules_are_untouched(replay: Replay) -> None:
-    """The rule file is in every request exactly once, the same bytes each time (lesson 10)."""
+    """Check that the rule file is in every request exactly once, with identical bytes (lesson 10)."""
     sent = {seen.rules for seen in replay.chat_requests()}
     assert len(sent) == 1, f"{len(sent)} forms of the rules were sent"
     (texts,) = sent
@@ -51,7 +51,7 @@ def check_rules_are_untouched(replay: Replay) -> None:
 
 
 def check_no_word_is_lost(replay: Replay, log: Sequence[LogEvent]) -> None:
-    """What the user said is stored, and in every request until whoever compacts has read it."""
+    """Check that the user's words are stored, and in every request until the summariser has read them."""
     added = [event.payload.message for event in log if isinstance(event.payload, MessageAdded)]
     stored = [message.text for message in added if message.role == "user" and not message.tag]
     assert stored == replay.player.typed
@@ -68,16 +68,16 @@ def check_no_word_is_lost(replay: Replay, log: Sequence[LogEvent]) -> None:
 
 
 def _between(replay: Replay, earlier: Seen, later: Seen) -> Sequence[Seen]:
-    """Return the requests from one up to another, without the latter: who could have read what is gone."""
+    """Return the requests from one up to another (exclusive): those whose reader could have seen the removed text."""
     all_seen = replay.player.seen
     places = {id(seen): place for place, seen in enumerate(all_seen)}
     return all_seen[places[id(earlier)] : places[id(later)]]
 
 
 def check_edits(replay: Replay, requests: Sequence[Asked]) -> None:
-    """Editing happens at 65 % and not before, and the server counts what it saved (R-501, R-508).
+    """Check that editing happens at 65 % and not before, and that the server counts the savings (R-501, R-508).
 
-    Two may come before one request: old results, then those of the running turn; what the last one left is sent.
+    There may be two before a request: old results, then those of the running turn; the request is the final result.
     """
     edit_at, done = EDIT_AT * replay.window, 0
     for asked in requests:
@@ -92,7 +92,7 @@ def check_edits(replay: Replay, requests: Sequence[Asked]) -> None:
 
 
 def check_nothing_was_left_to_clear(replay: Replay, requests: Sequence[Asked], log: Sequence[LogEvent]) -> None:
-    """A request above 65 % holds no old result that could have been cleared."""
+    """Check that a request above 65 % has no old result that could have been cleared."""
     view, left = View(), list(requests)
     for event in log:
         if isinstance(event.payload, RequestSent) and event.payload.purpose == "chat":
@@ -113,9 +113,9 @@ def check_nothing_was_left_to_clear(replay: Replay, requests: Sequence[Asked], l
 
 
 def check_compactions(replay: Replay, requests: Sequence[Asked]) -> int:
-    """Compaction happens at 85 %, by whom it should, and what follows is much smaller by the server's count.
+    """Check that the right side compacts at 85 %, and the next request is much smaller by the server's count.
 
-    Returns how often it happened.
+    Returns the number of compactions.
     """
     compact_at, done, ours = COMPACT_AT * replay.window, 0, 0
     for asked in requests:
@@ -123,7 +123,7 @@ def check_compactions(replay: Replay, requests: Sequence[Asked]) -> int:
         assert asked.seen.tokens < (1 + DOUBT) * compact_at or asked.seen.compacts, f"request {asked.number}"
     for asked, following in pairwise(requests):
         for compacted in (*asked.compactions, *following.told("compacted")):
-            # What one result made larger than the window, no provider would compact any more.
+            # A request that one result made larger than the window is beyond what a provider would compact.
             least = replay.window if compacted["trigger"] == "reactive" else (1 - DOUBT) * compact_at
             assert compacted["tokens_before"] >= least
             assert compacted["tokens_after"] < 0.5 * compacted["tokens_before"]
@@ -136,10 +136,10 @@ def check_compactions(replay: Replay, requests: Sequence[Asked]) -> int:
 
 
 def check_meter(requests: Sequence[Asked]) -> dict[str, dict[str, float]]:
-    """Return how far the meter was off, in per cent of what the server then counted.
+    """Return the meter's error in per cent of the server's later count.
 
-    before: right before each request but the first, which nobody has reported on. after: right after each reply, where
-    the next request was the same and what was added. compacted: before the first request after a compaction.
+    before: right before each request but the first, which has no report yet. after: right after each reply, where
+    the next request only added to it. compacted: before the first request after a compaction.
     """
     after, compacted = list[float](), list[float]()
     for one, following in pairwise(requests):

@@ -1,8 +1,8 @@
-"""A recorded session replayed by keys in a real Neovim: the driver, and what both sides saw of it.
+"""A recorded session replayed by keys in a real Neovim: the driver, and the observations of both sides.
 
-`Replay` types the user's messages one after the other and waits for each turn's end. The editor's side is the list of
-events as Lua got them (`trace`), the provider's side what the server counted (`session_player.Seen`); `requests` puts
-the two together, request by request.
+`Replay` types the user's messages in order and waits for the end of each turn. The editor's side is the list of
+events as received by Lua (`trace`), the provider's side the server's counts (`session_player.Seen`); `requests` joins
+the two, request by request.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ end)
 
 @dataclass(frozen=True)
 class Asked:
-    """One request for a reply. `before`: the events since the reply before ended; `during`: from its start to its end.
+    """One request for a reply. `before`: the events since the last reply; `during`: from its start to its end.
 
-    meter: what the editor showed before it. meter_after: right after the reply, before any tool ran; None when the
+    meter: as shown by the editor before it. meter_after: right after the reply, before any tool ran; None if the
     reply never ended.
     """
 
@@ -55,11 +55,11 @@ class Asked:
 
     @property
     def error(self) -> float:
-        """Return how far the meter was off, as a fraction of what the server counted."""
+        """Return the meter's error as a fraction of the server's count."""
         return abs(self.meter - self.seen.tokens) / self.seen.tokens
 
     def told(self, kind: str) -> list[Event]:
-        """Return the events of this type before it."""
+        """Return the events of this type before the request."""
         return [event for event in self.before if event["type"] == kind]
 
     @property
@@ -125,7 +125,7 @@ class Replay:
         self._stack.close()
 
     def options(self) -> dict[str, Any]:
-        """Return the configuration beside the adapter's address."""
+        """Return the configuration besides the adapter's address."""
         model = {"context_window": self.window, "max_output_tokens": MAX_OUTPUT}
         chat = {
             "tools": {"opts": {"yolo": True, "max_result_chars": 60_000}, "run_command": _UNASKED},
@@ -142,7 +142,7 @@ class Replay:
         }
 
     def play(self, *, kill_host_at: int = -1, kill_editor_at: int = -1) -> None:
-        """Play all turns; in the turn of that number the host is killed, or before it the editor."""
+        """Play all turns; the given turn kills the host during it, or the editor before it."""
         for number, turn in enumerate(self.session.turns):
             if number == kill_editor_at:
                 self.kill_editor()
@@ -152,7 +152,7 @@ class Replay:
                 self.play_turn(turn)
 
     def play_turn(self, turn: RecordedTurn) -> None:
-        """Paste what the user said, send it, and wait until control is back."""
+        """Paste the user's message, send it, and wait until control is back."""
         self.player.begin(turn)
         nvim, before = self.chat.nvim, self.chat.finished()
         self.submit(turn.text)
@@ -160,14 +160,14 @@ class Replay:
         assert (nvim.lua("return _G.cc_end"), nvim.blocked()) == ("done", False), self.chat.text()[-2_000:]
 
     def submit(self, text: str) -> None:
-        """Paste a text into the input region, as a terminal does, and press <CR>."""
+        """Paste a text into the input region like a terminal, and press <CR>."""
         nvim = self.chat.nvim
         nvim.feed("<Esc>Gi")
         nvim.request("nvim_paste", text, False, -1)
         nvim.feed("<Esc><CR>")
 
     def kill_host_in(self, turn: RecordedTurn) -> None:
-        """Begin a turn and kill the host (SIGKILL) in the middle of its next reply."""
+        """Begin a turn and kill the host (SIGKILL) during its next reply."""
         self.player.hangs = True
         self.player.begin(turn)
         asked, logged = len(self.player.seen), self._logged_requests()
@@ -185,7 +185,7 @@ class Replay:
         return sum(isinstance(event.payload, RequestSent) for event in self.chat.log())
 
     def kill_editor(self) -> None:
-        """Kill Neovim (SIGKILL), start another one and go on with the chat in it."""
+        """Kill Neovim (SIGKILL), start another one and continue the chat in it."""
         self._told, chat = self.trace(), self.chat.id
         self.chat.nvim.kill9()
         self._start(opened=False)
@@ -193,12 +193,12 @@ class Replay:
         self.chat.wait_ready()
 
     def trace(self) -> list[Event]:
-        """Return the events that Lua got, in order."""
+        """Return the events received by Lua, in order."""
         told: list[Event] = json.loads(self.chat.nvim.lua("return vim.json.encode(_G.cc_trace)"))
         return [*self._told, *told]
 
     def chat_requests(self) -> list[Seen]:
-        """Return what the server saw of the requests for replies."""
+        """Return the server's records of the requests for replies."""
         return [seen for seen in self.player.seen if seen.purpose == "chat"]
 
     def requests(self) -> list[Asked]:
@@ -222,7 +222,7 @@ _UNASKED = {"opts": {"require_approval_before": False}}
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """Return the distribution of values, in per cent; all 0 when there are none."""
+    """Return the distribution of values, in per cent; all 0 if there are none."""
     ordered = sorted(values) or [0.0]
     at = {name: ordered[min(len(ordered) - 1, int(len(ordered) * share))] for name, share in _SHARES}
     return {"n": len(values), **{name: round(100 * value, 3) for name, value in at.items()}}

@@ -1,8 +1,8 @@
 """The model's side of a replayed session, in the wire format of each adapter, on its strict server.
 
-The servers judge every request as their provider does; this says what they answer (the recorded replies, with reasoning
-of our own, and summaries when asked for one) and keeps of each request what can be checked without its megabytes: the
-server's own count, what of it is new, whether the rules and the user's words are in it.
+The servers judge every request like their provider; this supplies the answers (the recorded replies, with our own
+reasoning, and summaries on request) and keeps a small record of each request instead of its megabytes: the
+server's own count, its new part, and whether it contains the rules and the user's words.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ Texts = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Seen:
-    """What a server saw of one request.
+    """The server's record of one request.
 
-    tokens: its own count of the prompt. tail_tokens: of what stands after the last reply. compacts: the server
-    compacts before it answers. missing: numbers of the user's messages that are not in it word for word.
+    tokens: its own count of the prompt. tail_tokens: of the text after the last reply. compacts: the server
+    compacts before it answers. missing: numbers of the user messages that it does not contain word for word.
     """
 
     purpose: Literal["chat", "summary", "compaction"]
@@ -62,7 +62,7 @@ class Seen:
 
 @dataclass
 class Player:
-    """Answers requests with the replies of the turn that is on. `typed` is what the user has said so far."""
+    """Answers requests with the replies of the current turn. `typed` is the user's text so far."""
 
     typed: list[str] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Player:
         self._left = list(turn.replies)
 
     def next_reply(self) -> tuple[RecordedReply, str]:
-        """Return the next reply and its reasoning, "" for none; a word of farewell when the recording has no more."""
+        """Return the next reply and its reasoning, "" for none; a farewell if the recording has no more."""
         reasons = self._replies % 3 == 0
         self._replies += 1
         reply = self._left.pop(0) if self._left else RecordedReply("That is as far as it went.")
@@ -85,14 +85,14 @@ class Player:
         return reply, words * (2 + self._replies % 5) if reasons else ""
 
     def faults(self) -> dict[str, Any]:
-        """Return the faults of the reply that comes next."""
+        """Return the faults of the next reply."""
         if not self.hangs:
             return {}
         self.hangs = False
         return {"gate": asyncio.Event(), "gate_after": 4}
 
     def see(self, purpose: Any, tokens: int, tail_tokens: int, texts: Texts, *, compacts: bool = False) -> None:
-        """Keep what matters of a request."""
+        """Keep the record of a request."""
         said = {text for role, text in texts if role == "user"}
         missing = frozenset(
             number
@@ -103,7 +103,7 @@ class Player:
         self.seen.append(Seen(purpose, tokens, tail_tokens, compacts, missing, rules))
 
     def summary(self) -> str:
-        """Return what a good summariser writes: its nine headings, the user's own words among them."""
+        """Return a good summary: its nine headings with the user's own words."""
         words = "\n".join(f"- {text[:300]}" for text in self.typed)
         sections = {
             "Primary Request and Intent": "Untangle the run modes of the agent and share what they have in common.",
@@ -126,7 +126,7 @@ _MARK = re.compile(r"[!-/:-@\[-`{-~]")
 
 
 def claude_tokens(text: str) -> int:
-    """Return about what Claude's tokenizer makes of a text: bytes / 3.6, the fake's own, is no tokenizer at all."""
+    """Return about the count of Claude's tokenizer for a text: the fake's own bytes / 3.6 is not a tokenizer at all."""
     return round(CLAUDE_RATIO * count(text) + CLAUDE_MARKS * len(_MARK.findall(text)))
 
 
@@ -143,7 +143,7 @@ class ChatVoice:
         return ChatServerThread(key=key, models=(self.model,), window=window, default=self.answer)
 
     def parameters(self) -> dict[str, Any]:
-        """Return what the adapter's `schema` needs beside the model."""
+        """Return the adapter's `schema` values besides the model."""
         return {}
 
     def answer(self, request: Received) -> Any:
@@ -164,7 +164,7 @@ class ChatVoice:
 
 
 class AnthropicVoice:
-    """Anthropic Messages; `pauses`: the provider stops after its compaction and is asked again."""
+    """Anthropic Messages; `pauses`: the provider stops after its compaction and expects another request."""
 
     adapter, model, can_compact = "anthropic", SONNET.id, True
 
@@ -180,7 +180,7 @@ class AnthropicVoice:
             yield server
 
     def parameters(self) -> dict[str, Any]:
-        """Return what the adapter's `schema` needs beside the model."""
+        """Return the adapter's `schema` values besides the model."""
         return {"thinking_budget": {"default": 2_000}}
 
     def answer(self, checked: Checked) -> Any:
@@ -210,7 +210,7 @@ class AnthropicVoice:
 
 
 class ResponsesVoice:
-    """OpenAI Responses; `tells_rest`: the usage of a reply that compacted counts what was left, not what came in."""
+    """OpenAI Responses; `tells_rest`: the usage of a reply that compacted counts the remainder, not the input."""
 
     adapter, model, can_compact = "openai_responses", "gpt-5.1", True
 
@@ -229,7 +229,7 @@ class ResponsesVoice:
         )
 
     def parameters(self) -> dict[str, Any]:
-        """Return what the adapter's `schema` needs beside the model."""
+        """Return the adapter's `schema` values besides the model."""
         return {}
 
     def answer(self, accepted: Accepted) -> Any:
@@ -268,6 +268,6 @@ def _texts(content: Any) -> Iterable[str]:
 
 
 def _behind(entries: Sequence[Any], is_reply: Callable[[Any], bool]) -> Sequence[Any]:
-    """Return what follows the last entry that is part of a reply."""
+    """Return the entries after the last one that is part of a reply."""
     last = max((number for number, entry in enumerate(entries) if is_reply(entry)), default=-1)
     return entries[last + 1 :]

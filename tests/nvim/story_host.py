@@ -1,4 +1,4 @@
-"""The host of a buffer story: scripted adapters, code that is found, the editor's texts and the files on disk."""
+"""The host of a buffer story: scripted adapters, gathered code, the editor's texts and the files on disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ fine
 
 
 class Finds:
-    """Finds some code for every question that asks for it, now and then none."""
+    """Finds code for every question that asks for it, occasionally none."""
 
     def __init__(self, lines: int) -> None:
         self.lines, self.asked = lines, 0
@@ -41,7 +41,7 @@ class Finds:
 
 
 def make_bench(root: Path, chance: random.Random, policy: str) -> Bench:
-    """Return a host whose models talk, think and call tools in turn, and whose windows are soon full."""
+    """Return a host whose models talk, think and call tools in turn, and whose windows fill up quickly."""
     numbers = itertools.count()
 
     def answer(request: ChatRequest) -> Reply:
@@ -64,7 +64,7 @@ def make_bench(root: Path, chance: random.Random, policy: str) -> Bench:
 
 
 def any_item(root: Path, chance: random.Random) -> EditorItem:
-    """Return something of the editor that a message mentions; now and then what is not there."""
+    """Return an editor item that a message mentions; occasionally a missing one."""
     name = f"live{chance.randrange(3)}.txt"
     shown = EditorText("x = 1\n" * chance.choice((1, 20, 2_000)), path=str(root / "b.py"), first=1, whole=True)
     other = EditorText("y\n" * 9, path=str(root / "c.py"))
@@ -83,7 +83,7 @@ def any_item(root: Path, chance: random.Random) -> EditorItem:
 
 
 def change_file(root: Path, chance: random.Random) -> str:
-    """Let another program write one of the files that may be attached: longer, shorter, huge, no text, away."""
+    """Let another program write one of the attachable files: longer, shorter, huge, binary, deleted."""
     path = root / f"live{chance.randrange(3)}.txt"
     before = path.read_bytes() if path.exists() else b""
     match chance.randrange(6):

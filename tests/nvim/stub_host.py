@@ -1,7 +1,7 @@
-"""A host whose runtime is a stub: started by tests through `python.host_prog` in the place of a Python.
+"""A host with a stub runtime: started by tests through `python.host_prog` instead of Python.
 
-`hello` works; every other verb reports what arrived, and `save_draft` carries commands in its text: what real requests
-do, without the real engine. The process, the bridge and the loop are the real ones.
+`hello` works; every other verb reports its request, and `save_draft` carries commands in its text: the effects of real
+requests without the real engine. The process, the bridge and the loop are the real ones.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from codecompanion.wire import events, requests
 
 
 class StubRuntime:
-    """Answers without doing anything."""
+    """Answers without any effect."""
 
     def __init__(self, emit):
         """Keep `emit`."""
@@ -27,7 +27,7 @@ class StubRuntime:
         self.listed = asyncio.Event()
 
     async def handle(self, request):
-        """Do what the request says."""
+        """Carry out the request."""
         match request:
             case requests.Hello():
                 if refusal := os.environ.get("STUB_REFUSES"):
@@ -80,7 +80,7 @@ class StubRuntime:
     close_to = ""
 
     async def aclose(self):
-        """Say that it was called."""
+        """Report that it was called."""
         if self.close_to:
             Path(self.close_to).write_text("closed")
 

@@ -1,4 +1,4 @@
-"""The adapter that is chosen where none is configured, in a real Neovim: which, why, and who is told when."""
+"""The default adapter without a configuration, in a real Neovim: the choice, the reason, and the notification."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Start = Callable[..., Nvim]
 
 @pytest.fixture
 def openai() -> Iterator[ChatServer]:
-    """Return a server that asks for the key."""
+    """Return a server that requires the key."""
     with ChatServerThread(key=KEY, models=("gpt-4.1",)) as server:
         yield server
 
@@ -38,13 +38,13 @@ def ollama() -> Iterator[ChatServer]:
 
 
 def address(server: ChatServer) -> str:
-    """Return where a server is, as an address without a path."""
+    """Return the address of a server without a path."""
     return f"http://127.0.0.1:{server.port}"
 
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim]) -> Start:
-    """Return a starter of Neovims in which no adapter is configured for chats."""
+    """Return a starter of Neovims without a configured chat adapter."""
 
     def start(http: dict[str, Any] | None = None, *, interactions: dict[str, Any] | None = None, **more: Any) -> Nvim:
         with socket.socket() as probe:
@@ -58,7 +58,7 @@ def start(nvim_factory: Callable[..., Nvim]) -> Start:
             "interactions": interactions or {},
             "display": {"chat": {"window": {"layout": "buffer"}}},
         }
-        # An empty object of JSON is no list to Lua.
+        # Lua does not take an empty JSON object for a list.
         made = f"vim.json.decode({lua_string(json.dumps(options))})"
         patient = "require('codecompanion.adapters.local_servers').LIMIT_MS = 10000"  # for a machine under load
         init = f"{NO_PROVIDER}{patient}\nrequire('codecompanion').setup({made})\n{COUNT_TURNS}"
@@ -68,7 +68,7 @@ def start(nvim_factory: Callable[..., Nvim]) -> Start:
 
 
 def at(server: ChatServer) -> dict[str, Any]:
-    """Return the entry that puts OpenAI at a server."""
+    """Return the entry that points OpenAI to a server."""
     return {"extend": {"openai": {"env": {"url": address(server)}}}}
 
 
@@ -89,8 +89,8 @@ def wait_adapter(nvim: Nvim, expected: str) -> None:
     nvim.wait_for(lambda: adapter() == expected, f"{expected}, not {adapter()}")
 
 
-def test_a_key_in_the_environment_is_used_and_the_empty_chat_says_so(start: Start, openai, tmp_path: Path) -> None:
-    """Before anything is sent: which adapter, which model, why, and the key that changes it."""
+def test_a_key_in_the_environment_is_used_and_the_empty_chat_shows_it(start: Start, openai, tmp_path: Path) -> None:
+    """Before anything is sent: the adapter, the model, the reason, and the key that changes it."""
     nvim = start(at(openai), env={"OPENAI_API_KEY": KEY})
     chat = open_chat(nvim, tmp_path)
     nvim.wait_screen(r"openai · gpt-4\.1 chosen: \$OPENAI_API_KEY is set · ga changes it")
@@ -101,8 +101,8 @@ def test_a_key_in_the_environment_is_used_and_the_empty_chat_says_so(start: Star
     assert KEY not in nvim.screen()
 
 
-def test_a_chat_that_begins_with_a_question_says_it_in_the_chat(start: Start, openai, tmp_path: Path) -> None:
-    """No empty chat was seen; the second one does not say it again."""
+def test_a_chat_that_begins_with_a_question_shows_the_choice_in_the_chat(start: Start, openai, tmp_path: Path) -> None:
+    """There was no empty chat to show it; the second chat does not repeat it."""
     nvim = start(at(openai), env={"OPENAI_API_KEY": KEY})
     nvim.command("CodeCompanionChat hello there")
     nvim.wait_screen("You said: hello there")
@@ -121,8 +121,8 @@ def test_a_chat_that_begins_with_a_question_says_it_in_the_chat(start: Start, op
         (["anthropic", "mistral"], "offline · offline"),
     ],
 )
-def test_the_order_decides(start: Start, openai, ollama, tmp_path: Path, order: Any, expected: str) -> None:
-    """Neither a key nor a server that runs here is preferred silently; a name without its key is passed over."""
+def test_the_configured_order_decides(start: Start, openai, ollama, tmp_path: Path, order: Any, expected: str) -> None:
+    """Neither a key nor a local server is preferred silently; a name without its key is skipped."""
     http = {**at(openai), **({"opts": {"order": order}} if order else {})}
     nvim = start(http, env={"OPENAI_API_KEY": KEY, "OLLAMA_HOST": f"127.0.0.1:{ollama.port}"})
     open_chat(nvim, tmp_path)
@@ -131,8 +131,8 @@ def test_the_order_decides(start: Start, openai, ollama, tmp_path: Path, order: 
         nvim.wait_screen(rf"chosen: it is running at 127\.0\.0\.1:{ollama.port} · ga changes it")
 
 
-def test_an_entry_of_your_own_comes_first_and_its_command_is_not_run(start: Start, openai, tmp_path: Path) -> None:
-    """Who writes an entry wants it; a command that prints a key may ask for a passphrase."""
+def test_a_users_own_entry_comes_first_and_its_command_is_not_run(start: Start, openai, tmp_path: Path) -> None:
+    """An entry is written to be used; a command that prints a key may ask for a passphrase."""
     ran = tmp_path / "ran"
     gateway = {
         "extends": "openai_compatible",
@@ -147,8 +147,8 @@ def test_an_entry_of_your_own_comes_first_and_its_command_is_not_run(start: Star
     assert "You said: hello" in chat.text()
 
 
-def test_a_server_without_a_model_that_runs_here_is_not_chosen(start: Start, tmp_path: Path) -> None:
-    """Embeddings cannot chat, and a model of Ollama's cloud would take the text off this machine."""
+def test_a_server_without_a_local_chat_model_is_not_chosen(start: Start, tmp_path: Path) -> None:
+    """Embedding models cannot chat, and a model of Ollama's cloud would send the text off this machine."""
     with ChatServerThread(key="", models=("nomic-embed-text", "gpt-oss:120b-cloud")) as server:
         nvim = start(env={"OLLAMA_HOST": f"127.0.0.1:{server.port}"})
         open_chat(nvim, tmp_path)
@@ -156,8 +156,8 @@ def test_a_server_without_a_model_that_runs_here_is_not_chosen(start: Start, tmp
         wait_adapter(nvim, "offline · offline")
 
 
-def test_a_server_that_was_started_later_is_chosen_for_the_next_chat(start: Start, ollama, tmp_path: Path) -> None:
-    """Nothing usable is no choice that lasts; a choice is."""
+def test_a_server_started_later_is_chosen_for_the_next_chat(start: Start, ollama, tmp_path: Path) -> None:
+    """A missing server is not remembered; a choice is."""
     port = ollama.port
     nvim = start(env={"OLLAMA_HOST": f"127.0.0.1:{port}"})
     nvim.lua("require('codecompanion.adapters.local_servers').ask = function(_, done) done({}, {}) end")
@@ -185,7 +185,7 @@ def test_a_resumed_chat_keeps_its_adapter(start: Start, openai, ollama, tmp_path
     again.wait_screen("ollama · qwen3:14b chosen")
 
 
-def test_edits_command_lines_and_commit_messages_use_it_and_say_so_once(start: Start, tmp_path: Path) -> None:
+def test_edits_command_lines_and_commit_messages_use_it_and_report_it_once(start: Start, tmp_path: Path) -> None:
     """On the command line: no chat shows it."""
     answers = [reply("```lua\nlocal y = 1\n```"), reply("nohlsearch")]
     with ChatServerThread(answers, key=KEY, models=("gpt-4.1",)) as openai:
@@ -203,16 +203,16 @@ def test_edits_command_lines_and_commit_messages_use_it_and_say_so_once(start: S
         assert [seen.path for seen in openai.requests].count("/v1/chat/completions") == 2
 
 
-def test_without_a_model_no_command_line_and_no_commit_message_is_asked_for(start: Start, tmp_path: Path) -> None:
-    """What the offline adapter says is neither."""
+def test_without_a_model_no_command_line_or_commit_message_is_requested(start: Start, tmp_path: Path) -> None:
+    """The offline adapter's text is neither."""
     nvim = start()
     nvim.command("CodeCompanionCmd sort these lines")
     nvim.wait_for(lambda: "No model for the command line: run :CodeCompanion adapter" in nvim.messages())
     assert "Asking" not in nvim.messages()
 
 
-def test_a_server_that_says_nothing_does_not_hold_the_first_paint(start: Start, tmp_path: Path) -> None:
-    """The chat is there at once, keys are carried out, and after 0.3 s it goes on without that server."""
+def test_a_silent_server_does_not_delay_the_first_paint(start: Start, tmp_path: Path) -> None:
+    """The chat opens at once, keys work, and after 0.3 s it continues without that server."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -226,8 +226,8 @@ def test_a_server_that_says_nothing_does_not_hold_the_first_paint(start: Start, 
         wait_adapter(nvim, "offline · offline")
 
 
-def test_a_configured_adapter_is_used_without_a_word(start: Start, openai, ollama, tmp_path: Path) -> None:
-    """Nothing is chosen where the user has."""
+def test_a_configured_adapter_is_used_silently(start: Start, openai, ollama, tmp_path: Path) -> None:
+    """Nothing is chosen if the user has done so."""
     nvim = start(
         at(openai),
         interactions={"chat": {"adapter": "openai"}},
@@ -239,8 +239,8 @@ def test_a_configured_adapter_is_used_without_a_word(start: Start, openai, ollam
     assert ollama.requests == [], "no server is asked"
 
 
-def test_a_mistyped_name_in_the_order_is_reported_and_left_out(start: Start, openai, tmp_path: Path) -> None:
-    """The rest counts."""
+def test_a_mistyped_name_in_the_order_is_reported_and_skipped(start: Start, openai, tmp_path: Path) -> None:
+    """The other names count."""
     nvim = start({**at(openai), "opts": {"order": ["opnai", "openai"]}}, env={"OPENAI_API_KEY": KEY})
     open_chat(nvim, tmp_path)
     wait_adapter(nvim, "openai · gpt-4.1")
@@ -248,8 +248,8 @@ def test_a_mistyped_name_in_the_order_is_reported_and_left_out(start: Start, ope
     assert problems == [f'{ORDER}: there is no adapter "opnai"; did you mean "openai"?']
 
 
-def test_health_says_which_adapter_would_be_chosen_and_why(start: Start, openai) -> None:
-    """Also that none would."""
+def test_health_shows_the_adapter_that_would_be_chosen_and_why(start: Start, openai) -> None:
+    """Also if there is none."""
     nvim = start(at(openai), env={"OPENAI_API_KEY": KEY})
     nvim.command("checkhealth codecompanion")
     report = "\n".join(nvim.lines())
@@ -260,8 +260,8 @@ def test_health_says_which_adapter_would_be_chosen_and_why(start: Start, openai)
     assert "New chats have no model: no key, login or local server was found" in "\n".join(nothing.lines())
 
 
-def test_the_default_order_holds_every_built_in_service(nvim: Nvim) -> None:
-    """A new adapter has its place in it."""
+def test_the_default_order_includes_every_built_in_service(nvim: Nvim) -> None:
+    """A new adapter must be added to it."""
     order = nvim.lua(f"return require('codecompanion.config').options.{ORDER}")
     names = set(nvim.lua("return vim.tbl_keys(require('codecompanion.adapters.builtin_adapters'))"))
     # Templates, the embedded one, a second way to the service whose key `openai` takes, and clouds, whose credentials

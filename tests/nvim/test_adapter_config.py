@@ -1,4 +1,4 @@
-"""Adapters as users configure them, and what the host gets: inheritance, CodeCompanion's shapes, keys, mistakes."""
+"""User-configured adapters and the resulting host settings: inheritance, CodeCompanion's shapes, keys, mistakes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nvim]:
         yield nvim
 
 
-def test_the_built_in_adapters_are_there_without_a_word(child: Nvim) -> None:
+def test_the_built_in_adapters_load_without_a_message(child: Nvim) -> None:
     adapters = Adapters(child, "{}")
     assert set(adapters.told["adapters"]) == {*KEYS, *NO_KEYS}
     assert {name: adapters.entry(name).key for name in KEYS} == KEYS
@@ -69,14 +69,14 @@ def test_an_adapter_may_be_a_function_or_a_table_that_extends_another(child: Nvi
     assert adapters.said == ""
 
 
-def test_a_name_stands_for_another_adapter(child: Nvim) -> None:
+def test_a_name_can_be_an_alias_of_another_adapter(child: Nvim) -> None:
     adapters = Adapters(child, '{ openai = "openai", fast = "openai", faster = "fast" }')
     assert adapters.entry("faster").base_url == "https://api.openai.com/v1"
     assert adapters.entry("faster").formatted_name == "faster"
     assert adapters.said == ""
 
 
-def test_layers_are_merged_from_the_most_general_to_the_most_special(child: Nvim) -> None:
+def test_layers_are_merged_from_the_most_general_to_the_most_specific(child: Nvim) -> None:
     adapters = Adapters(
         child,
         """{
@@ -116,7 +116,7 @@ def test_layers_are_merged_from_the_most_general_to_the_most_special(child: Nvim
         ),
     ],
 )
-def test_addresses_are_put_together_as_in_codecompanion(
+def test_addresses_are_joined_as_in_codecompanion(
     child: Nvim, shape: str, base_url: str, chat_path: str, models_path: str
 ) -> None:
     adapters = Adapters(child, f'{{ mine = {{ extends = "openai_compatible", {shape} }} }}')
@@ -145,7 +145,7 @@ def test_parameters_models_and_windows_come_from_the_schema(child: Nvim) -> None
     assert adapters.said == ""
 
 
-def test_options_reach_the_settings_in_their_units(child: Nvim) -> None:
+def test_options_are_converted_to_the_units_of_the_settings(child: Nvim) -> None:
     adapters = Adapters(
         child,
         """{ mine = { extends = "openai_compatible", opts = {
@@ -171,8 +171,8 @@ def test_options_reach_the_settings_in_their_units(child: Nvim) -> None:
     assert adapters.said == ""
 
 
-def test_the_offline_adapter_takes_options_of_its_own(child: Nvim) -> None:
-    """What it is for: a recorded session in a small window."""
+def test_the_offline_adapter_has_its_own_options(child: Nvim) -> None:
+    """It is for a recorded session in a small window."""
     adapters = Adapters(
         child,
         '{ offline = { opts = { playback = "/x.jsonl", delay_ms = 5, chunk_chars = 7, context_window = 9000 } } }',
@@ -185,7 +185,7 @@ def test_the_offline_adapter_takes_options_of_its_own(child: Nvim) -> None:
     assert adapters.said == ""
 
 
-def test_headers_are_passed_on_except_those_the_host_makes_itself(child: Nvim) -> None:
+def test_headers_are_passed_on_except_the_hosts_own(child: Nvim) -> None:
     adapters = Adapters(
         child,
         """{ mine = { extends = "openai_compatible", env = { team = "blue" }, headers = {
@@ -198,15 +198,15 @@ def test_headers_are_passed_on_except_those_the_host_makes_itself(child: Nvim) -
 
 
 @pytest.mark.parametrize("place", ["OPENAI_API_KEY", "cmd:pass show x", "file:~/.key", ""])
-def test_a_key_is_named_by_its_place(child: Nvim, place: str) -> None:
+def test_a_key_is_named_by_its_location(child: Nvim, place: str) -> None:
     adapters = Adapters(child, f'{{ mine = {{ extends = "openai", env = {{ api_key = "{place}" }} }} }}')
     assert adapters.entry("mine").key == place
     assert adapters.said == ""
 
 
 @pytest.mark.parametrize("key", ["sk-proj-4f9a8c", "gsk_4f9a8clowercase", "4f9a8c77", "key with blanks"])
-def test_a_key_in_the_configuration_itself_is_refused_and_never_shown(child: Nvim, key: str) -> None:
-    """Lesson 44: neither in the message nor in what goes to the host."""
+def test_a_literal_key_in_the_configuration_is_refused_and_never_shown(child: Nvim, key: str) -> None:
+    """Lesson 44: neither in the error nor in the settings for the host."""
     adapters = Adapters(child, f'{{ mine = {{ extends = "openai", env = {{ api_key = "{key}" }} }} }}')
     assert "adapters.http.mine.env.api_key: is not the name of an environment variable" in adapters.said
     assert key not in adapters.said
@@ -214,7 +214,7 @@ def test_a_key_in_the_configuration_itself_is_refused_and_never_shown(child: Nvi
     assert adapters.entry("mine").key == f"literal:{key[:3]}"
 
 
-def test_a_key_function_is_only_called_when_its_adapter_is_used(child: Nvim) -> None:
+def test_a_key_function_is_called_only_if_its_adapter_is_used(child: Nvim) -> None:
     adapters = Adapters(
         child,
         """{ mine = { extends = "openai", env = { api_key = function(adapter)
@@ -231,7 +231,7 @@ def test_a_key_function_is_only_called_when_its_adapter_is_used(child: Nvim) -> 
     assert adapters.said == ""
 
 
-def test_the_key_of_the_summary_adapter_is_asked_for_too(child: Nvim) -> None:
+def test_the_key_of_the_summary_adapter_is_requested_too(child: Nvim) -> None:
     child.lua(
         FRESH
         + """
@@ -252,7 +252,7 @@ def test_the_key_of_the_summary_adapter_is_asked_for_too(child: Nvim) -> None:
         ("return 7", "adapters.http.mine.env.api_key: the function returned no key"),
     ],
 )
-def test_a_key_function_that_fails_is_named(child: Nvim, body: str, said: str) -> None:
+def test_a_failing_key_function_is_named(child: Nvim, body: str, said: str) -> None:
     adapters = Adapters(child, f'{{ mine = {{ extends = "openai", env = {{ api_key = function() {body} end }} }} }}')
     secrets, error = child.lua('return { config.secrets("mine") }')
     assert secrets == {}
@@ -345,24 +345,24 @@ def test_a_mistake_in_an_adapter_names_its_key_path(child: Nvim, http: str, said
     assert settings.load(adapters.told).chat.adapter == "offline"
 
 
-def test_one_mistake_is_said_once_although_it_is_met_at_setup_and_at_the_start_of_the_host(child: Nvim) -> None:
+def test_a_mistake_found_at_setup_and_at_host_start_is_reported_once(child: Nvim) -> None:
     adapters = Adapters(child, '{ mine = { extends = "openai", zzz = 1 } }')
     assert adapters.said.count("adapters.http.mine.zzz") == 1
 
 
-def test_a_broken_adapter_does_not_take_the_others_with_it(child: Nvim) -> None:
+def test_a_broken_adapter_does_not_affect_the_others(child: Nvim) -> None:
     adapters = Adapters(child, '{ broken = {}, good = { extends = "openai" } }')
     assert "broken" not in adapters.told["adapters"]
     assert adapters.entry("good").kind == "openai"
 
 
-def test_extend_with_the_wrong_arguments_says_what_it_takes(child: Nvim) -> None:
+def test_extend_with_wrong_arguments_names_the_expected_ones(child: Nvim) -> None:
     child.lua(FRESH)
     said = child.lua('return select(2, pcall(extend, "openai", "x"))')
     assert 'extend("openai_compatible", { … })' in said
 
 
-def test_a_service_that_was_closed_is_told_apart_from_a_slip(child: Nvim) -> None:
+def test_a_discontinued_service_is_distinguished_from_a_typo(child: Nvim) -> None:
     """Configurations of other plugins still name it."""
     adapters = Adapters(child, '{ mine = { extends = "github_models" } }')
     assert "GitHub closed GitHub Models on 30 July 2026" in adapters.said

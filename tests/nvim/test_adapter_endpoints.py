@@ -1,4 +1,4 @@
-"""The ready-made adapters: each is made, and renders a request its endpoint can take."""
+"""The built-in adapters: each is created, and renders a request that its endpoint accepts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ready(child: Nvim) -> Adapters:
 
 
 def conversation(origin: str) -> tuple[Message, ...]:
-    """Return a chat with everything that endpoints treat differently, in its first turn its own encrypted parts."""
+    """Return a chat with everything that endpoints treat differently, its encrypted parts in the first turn."""
     attached = (TextPart("Look:"), ImagePart(sha256="i"), DocumentPart(sha256="d", path="a.pdf"))
     own = ReasoningPart("Hm.", "reasoning_details", origin, '[{"type": "reasoning.text", "text": "Hm."}]')
     foreign = ReasoningPart("Hm.", "thinking", "anthropic@elsewhere", "{}")
@@ -72,8 +72,8 @@ def conversation(origin: str) -> tuple[Message, ...]:
 
 
 @pytest.mark.parametrize("name", CHAT)
-def test_a_ready_made_endpoint_renders_what_it_can_take(ready: Adapters, name: str) -> None:
-    """With tools, files and reasoning: nothing but what the entry says is beyond OpenAI's own format."""
+def test_a_built_in_endpoint_renders_only_what_it_accepts(ready: Adapters, name: str) -> None:
+    """With tools, files and reasoning: only the entry's own extensions go beyond OpenAI's format."""
     entry = ready.entry(name)
     wire = make_wire(entry, lambda _: b"%PDF-1.7")
     history = conversation(origin_of("openai_chat", entry.base_url))
@@ -97,8 +97,8 @@ def test_a_ready_made_endpoint_renders_what_it_can_take(ready: Adapters, name: s
 
 
 @pytest.mark.parametrize("name", ["openai_responses", "anthropic"])
-def test_the_other_formats_are_made_with_all_their_options(child: Nvim, name: str) -> None:
-    """What is let through, is taken."""
+def test_the_other_formats_are_created_with_all_their_options(child: Nvim, name: str) -> None:
+    """Every allowed option is used."""
     opts = {
         "openai_responses": 'compaction = false, reasoning_summary = "none", prompt_cache_key = false',
         "anthropic": """compaction = false, compaction_instructions = "Be brief.", pause_after_compaction = true,
@@ -115,7 +115,7 @@ def test_the_other_formats_are_made_with_all_their_options(child: Nvim, name: st
     assert wire.render(ChatRequest(messages=conversation(""), model=entry.model)).body
 
 
-def test_compaction_is_on_without_a_word_and_clearing_is_asked_for(child: Nvim) -> None:
+def test_compaction_is_on_by_default_and_clearing_is_opt_in(child: Nvim) -> None:
     """R-534, R-536."""
     adapters = Adapters(child, "{ anthropic = { opts = { clear_tool_uses = true } } }")
     assert adapters.said == ""
@@ -136,8 +136,8 @@ def test_compaction_is_on_without_a_word_and_clearing_is_asked_for(child: Nvim) 
         'url = "http://box:9/v1/chat/completions"',
     ],
 )
-def test_a_local_server_elsewhere_keeps_its_other_pages(child: Nvim, name: str, shape: str) -> None:
-    """Windows are told beside the version, wherever the server is."""
+def test_a_local_server_on_another_host_keeps_its_other_pages(child: Nvim, name: str, shape: str) -> None:
+    """Windows are reported outside the version path, wherever the server is."""
     entry = Adapters(child, f"{{ {name} = {{ {shape} }} }}").entry(name)
     assert entry.base_url == "http://box:9"
     assert (entry.chat_path, entry.models_path, entry.limits_path) == (
@@ -147,8 +147,8 @@ def test_a_local_server_elsewhere_keeps_its_other_pages(child: Nvim, name: str, 
     )
 
 
-def test_local_servers_are_looked_for_at_their_ports(ready: Adapters) -> None:
-    """As their documentation says."""
+def test_local_servers_are_searched_at_their_ports(ready: Adapters) -> None:
+    """As documented."""
     assert {name: (ready.entry(name).base_url, ready.entry(name).limits_path) for name in LOCAL} == LOCAL
 
 
@@ -161,7 +161,7 @@ def test_local_servers_are_looked_for_at_their_ports(ready: Adapters) -> None:
         ("https://ollama.example/", "https://ollama.example"),
     ],
 )
-def test_ollama_is_where_its_own_variable_says(child: Nvim, host: str, address: str) -> None:
+def test_ollama_is_at_the_address_in_its_own_variable(child: Nvim, host: str, address: str) -> None:
     """OLLAMA_HOST may be the address it binds to."""
     child.lua(f'vim.env.OLLAMA_HOST = "{host}"')
     try:
@@ -181,9 +181,7 @@ def test_ollama_is_where_its_own_variable_says(child: Nvim, host: str, address: 
         ('{ extends = "openai_responses", url = "https://gw/v1/responses" }', "https://gw/v1"),
     ],
 )
-def test_the_address_of_a_gateway_may_be_said_with_and_without_its_version(
-    child: Nvim, entry: str, base_url: str
-) -> None:
+def test_the_address_of_a_gateway_may_include_its_version(child: Nvim, entry: str, base_url: str) -> None:
     """The wire format adds its own path."""
     adapters = Adapters(child, f"{{ mine = {entry} }}")
     assert adapters.said == ""
@@ -227,8 +225,8 @@ def test_an_entry_written_for_codecompanion_keeps_working(child: Nvim) -> None:
         ("thinking_budget = { default = 2000 }", {"type": "enabled", "budget_tokens": 2000}),
     ],
 )
-def test_thinking_is_asked_for_as_the_model_takes_it(child: Nvim, schema: str, thinking: Any) -> None:
-    """A budget is for models that have one; the others decide themselves."""
+def test_reasoning_is_requested_in_the_models_own_form(child: Nvim, schema: str, thinking: Any) -> None:
+    """Models that have a budget get one; the others decide on their own."""
     adapters = Adapters(child, f"{{ anthropic = {{ schema = {{ {schema} }} }} }}")
     assert adapters.said == ""
     assert adapters.entry("anthropic").parameters.get("thinking") == thinking
@@ -257,8 +255,8 @@ def test_azure_by_deployment_keeps_its_api_version(child: Nvim) -> None:
     assert (azure.chat_path, azure.key_header, azure.headers) == ("/chat/completions", "api-key", {})
 
 
-def test_azure_without_an_address_is_no_mistake_until_it_is_used(child: Nvim) -> None:
-    """It is built in: nobody has asked for it. Its key goes nowhere else."""
+def test_azure_without_an_address_is_a_mistake_only_if_used(child: Nvim) -> None:
+    """It is built in, so the user has not asked for it. Its key is sent nowhere else."""
     child.lua("vim.env.AZURE_OPENAI_ENDPOINT = nil")
     try:
         adapters = Adapters(child, "{}")
@@ -311,13 +309,13 @@ def test_azure_without_an_address_is_no_mistake_until_it_is_used(child: Nvim) ->
         ),
     ],
 )
-def test_a_mistake_names_its_key_and_what_was_expected(child: Nvim, http: str, said: str) -> None:
+def test_a_mistake_names_its_key_and_the_expected_value(child: Nvim, http: str, said: str) -> None:
     adapters = Adapters(child, http)
     assert said in adapters.said
 
 
-def test_no_entry_goes_to_the_host_with_what_is_for_the_help_file(ready: Adapters) -> None:
-    """Nor one that the user said nothing about."""
+def test_help_file_fields_are_not_sent_to_the_host(ready: Adapters) -> None:
+    """Nor is an entry that the user never mentioned."""
     assert ready.hello["adapters"] == {}
     fields = set(AdapterSettings.__struct_fields__)
     for name, table in ready.told["adapters"].items():

@@ -1,4 +1,4 @@
-"""Every measurement of `make bench` still measures something: a bench that breaks does it on the day it is needed."""
+"""Every measurement of `make bench` still measures something: otherwise a bench breaks when it is needed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OFTEN = ("cold_start", "turns")
     ids=lambda one: one.name,
 )
 def test_every_figure_has_samples_in_a_quick_run(measurement: Measurement, tmp_path: Path) -> None:
-    """Run the command as a user does; without the peer, whose checkout is not part of the project."""
+    """Run the command like a user; without the peer, whose checkout is not part of the project."""
     kept = tmp_path / "kept.json"
     done = subprocess.run(
         [sys.executable, "-m", "bench.editor", "--quick", "--only", measurement.name, "--json", str(kept)],
@@ -44,7 +44,7 @@ def test_every_figure_has_samples_in_a_quick_run(measurement: Measurement, tmp_p
         assert all(value >= 0 for values in samples.values() for value in values)
 
 
-def test_the_names_to_choose_from_are_unique_and_in_the_help() -> None:
+def test_the_selectable_names_are_unique_and_in_the_help() -> None:
     names = [measurement.name for measurement in MEASUREMENTS]
     assert len(set(names)) == len(names)
     command = [sys.executable, "-m", "bench.editor", "--help"]

@@ -15,12 +15,12 @@ from harness import Nvim
 
 
 def no_pause(chat: ChatDriver) -> None:
-    """Let what has just come be answered at once."""
+    """Let a new approval be answered at once."""
     chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 0")
 
 
 def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_everywhere: ChatDriver) -> None:
-    """`]a` goes to the block, one key answers there; the block goes away when the host says so."""
+    """`]a` goes to the block, one key answers there; the block disappears on the host's event."""
     chat = chat_everywhere
     chat.accept("go")
     ask(chat)
@@ -44,8 +44,8 @@ def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_e
 
 @pytest.mark.parametrize(("keys", "decision"), [("g2", "once"), ("g3", "reject"), ("g4", "cancel")])
 @pytest.mark.parametrize("place", ["]a", "gg", "G", "Gihalf a question<Esc>"])
-def test_the_only_approval_is_answered_from_anywhere(chat: ChatDriver, keys: str, decision: str, place: str) -> None:
-    """On its block, above it, in the input: what was typed there stays."""
+def test_a_single_approval_is_answered_from_anywhere(chat: ChatDriver, keys: str, decision: str, place: str) -> None:
+    """On its block, above it, in the input: text typed there stays."""
     no_pause(chat)
     chat.nvim.lua("vim.ui.input = function(_, done) done('') end")
     chat.accept("go")
@@ -56,8 +56,8 @@ def test_the_only_approval_is_answered_from_anywhere(chat: ChatDriver, keys: str
     assert chat.input() == ("half a question" if "half" in place else "")
 
 
-def test_an_approval_out_of_sight_is_gone_to_first(chat: ChatDriver) -> None:
-    """Nothing runs that is not on the screen: the first press shows it, the second one answers."""
+def test_an_approval_outside_the_window_is_shown_first(chat: ChatDriver) -> None:
+    """Nothing runs unseen: the first press shows it, the second one answers."""
     no_pause(chat)
     chat.accept("go")
     chat.reply("\n\n".join(f"paragraph {number}" for number in range(80)), end=False)
@@ -71,7 +71,7 @@ def test_an_approval_out_of_sight_is_gone_to_first(chat: ChatDriver) -> None:
 
 
 def test_an_approval_whose_text_is_below_the_window_is_shown_first(chat: ChatDriver) -> None:
-    """Its first line alone says nothing of what would run."""
+    """Its first line alone does not show the command."""
     chat.accept("go")
     chat.reply("\n\n".join(f"paragraph {number}" for number in range(60)), end=False)
     ask(chat, body="make\n" * 8 + "rm -rf ~")
@@ -84,8 +84,8 @@ def test_an_approval_whose_text_is_below_the_window_is_shown_first(chat: ChatDri
     assert answered(chat) == []
 
 
-def test_keys_typed_ahead_run_nothing_that_could_not_be_read(chat: ChatDriver) -> None:
-    """Twice on a block out of sight; at once after the one under the cursor is gone; from another tab page."""
+def test_keys_typed_ahead_approve_nothing_unread(chat: ChatDriver) -> None:
+    """Twice on a block outside the window; right after the one under the cursor is gone; from another tab page."""
     chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 3600e3")
     chat.accept("go")
     chat.reply("\n\n".join(f"paragraph {number}" for number in range(80)), end=False)
@@ -107,8 +107,8 @@ def test_keys_typed_ahead_run_nothing_that_could_not_be_read(chat: ChatDriver) -
     assert "second" in chat.nvim.screen()
 
 
-def test_of_several_approvals_each_says_which_it_is_and_the_one_under_the_cursor_is_answered(chat: ChatDriver) -> None:
-    """From elsewhere the key goes to the first one."""
+def test_several_approvals_are_numbered_and_the_one_under_the_cursor_is_answered(chat: ChatDriver) -> None:
+    """From elsewhere the key jumps to the first one."""
     no_pause(chat)
     chat.accept("go")
     ask(chat, "c1", body="first command")
@@ -131,7 +131,7 @@ LONG = "curl --fail --silent https://registry.example.org/some/long/path/to/a/pa
 @pytest.mark.parametrize(
     ("place", "said"), [("network", "in the sandbox, with network"), ("outside", "outside the sandbox")]
 )
-def test_the_heading_of_a_long_command_says_where_it_runs(
+def test_the_heading_of_a_long_command_shows_where_it_runs(
     nvim_factory: Callable[..., Nvim], columns: int, place: str, said: str
 ) -> None:
     """Issue 20: the command is shortened, because it is shown below; none of the plugin's text is masked."""
@@ -156,7 +156,7 @@ def test_the_heading_of_a_long_command_says_where_it_runs(
         ),
     ],
 )
-def test_a_retry_says_where_it_would_run_and_why(chat: ChatDriver, place: str, heading: str, reason: str) -> None:
+def test_a_retry_shows_where_it_would_run_and_why(chat: ChatDriver, place: str, heading: str, reason: str) -> None:
     chat.accept("go")
     why = "it failed in the sandbox" if place == "outside" else ""
     ask(chat, body=LONG, title=LONG, place=place, why=why, note="The command reported: erofs", retry=True)
@@ -167,7 +167,7 @@ def test_a_retry_says_where_it_would_run_and_why(chat: ChatDriver, place: str, h
     assert "Always asks" not in text
 
 
-def test_a_call_for_the_network_shows_the_reason_of_the_model(chat: ChatDriver) -> None:
+def test_a_call_for_the_network_shows_the_models_reason(chat: ChatDriver) -> None:
     chat.accept("go")
     ask(chat, body="make", title="make", place="network", note="The model says: tests")
     assert "▎ ! Network: any host\n▎ ! The model says: tests\n▎ make\n" in chat.text()
@@ -182,8 +182,8 @@ def test_a_call_for_the_network_names_the_hosts_and_always_allows_these(chat: Ch
 
 
 @pytest.mark.parametrize("width", [80, 40])
-def test_no_name_of_a_host_is_broken_at_a_dot(chat: ChatDriver, width: int) -> None:
-    """`pypi.org.` at the end of a row and `evil.example` at the beginning of the next look like two hosts."""
+def test_a_host_name_is_not_broken_at_a_dot(chat: ChatDriver, width: int) -> None:
+    """`pypi.org.` at the end of a row and `evil.example` at the start of the next look like two hosts."""
     chat.nvim.command(f"set columns={width}")
     chat.accept("go")
     hosts = [f"cdn{number}.pythonhosted.org" for number in range(4)] + ["pypi.org.evil.example", "xn--pypi-4ve.org"]
@@ -192,14 +192,14 @@ def test_no_name_of_a_host_is_broken_at_a_dot(chat: ChatDriver, width: int) -> N
     assert f"▎ ! Network:\n{rows}▎ ! A host named xn--" in chat.text()
 
 
-def test_the_name_of_a_tool_is_said_once(chat: ChatDriver) -> None:
+def test_the_name_of_a_tool_is_shown_once(chat: ChatDriver) -> None:
     chat.accept("go")
     ask(chat, body="", title="read_file .env", name="read_file", why="holds keys or passwords")
     assert "▎ read_file .env · needs your approval" in chat.text()
 
 
 def test_a_question_without_a_text_has_no_empty_line(chat: ChatDriver) -> None:
-    """`read_file` of a file of keys shows nothing but the name and why it asks."""
+    """`read_file` of a key file shows only the name and the reason for asking."""
     chat.accept("go")
     ask(chat, body="", title=".env", name="read_file", why="holds keys or passwords")
     text = chat.text()
@@ -210,7 +210,7 @@ def test_a_question_without_a_text_has_no_empty_line(chat: ChatDriver) -> None:
 
 
 def test_after_an_answer_the_cursor_is_in_the_input(chat: ChatDriver) -> None:
-    """Where the block was is nothing to stay at; a cursor elsewhere stays."""
+    """The place of a removed block is not worth staying at; a cursor elsewhere stays."""
     chat.accept("go")
     ask(chat)
     chat.nvim.feed("]ag2")
@@ -222,8 +222,8 @@ def test_after_an_answer_the_cursor_is_in_the_input(chat: ChatDriver) -> None:
     assert chat.nvim.lua("return vim.fn.line('.')") == 1
 
 
-def test_calls_in_a_row_are_answered_where_the_cursor_goes(chat_everywhere: ChatDriver) -> None:
-    """Three edits needed `]a g2` three times; lines of tools and text come between them."""
+def test_successive_calls_are_answered_at_the_cursor(chat_everywhere: ChatDriver) -> None:
+    """Three edits used to need `]a g2` three times; lines of tools and text come between them."""
     chat = chat_everywhere
     no_pause(chat)
     chat.accept("go")
@@ -244,8 +244,8 @@ def test_calls_in_a_row_are_answered_where_the_cursor_goes(chat_everywhere: Chat
     assert chat.nvim.lua("return vim.fn.line('.') == vim.fn.line('$')"), "another turn"
 
 
-def test_of_calls_that_ask_at_once_the_other_one_is_next(chat: ChatDriver) -> None:
-    """No matter in which order they are answered."""
+def test_after_one_of_two_parallel_calls_the_other_is_next(chat: ChatDriver) -> None:
+    """In either order."""
     no_pause(chat)
     chat.accept("go")
     ask(chat, "c1", body="first command")
@@ -258,8 +258,8 @@ def test_of_calls_that_ask_at_once_the_other_one_is_next(chat: ChatDriver) -> No
 
 
 @pytest.mark.parametrize("moved", ["gg", "k", "ihello", "ihello<Esc>", ":new<CR>"])
-def test_who_has_moved_is_taken_nowhere(chat: ChatDriver, moved: str) -> None:
-    """Nothing moves under the cursor of somebody who does something else."""
+def test_a_cursor_the_user_moved_stays(chat: ChatDriver, moved: str) -> None:
+    """Nothing moves the cursor of a user who does something else."""
     chat.accept("go")
     ask(chat, "c1")
     chat.nvim.feed("]ag2")
@@ -274,8 +274,8 @@ def test_who_has_moved_is_taken_nowhere(chat: ChatDriver, moved: str) -> None:
     assert chat.nvim.lua("return vim.fn.getline('.'):find('^▎ ') == nil")
 
 
-def test_a_key_meant_for_the_last_one_runs_nothing(chat: ChatDriver) -> None:
-    """`g2` pressed twice, or held down: what has just come under the cursor is to be read first."""
+def test_a_repeated_key_does_not_approve_the_next_call(chat: ChatDriver) -> None:
+    """`g2` pressed twice, or held down: a block that just moved under the cursor must be read first."""
     chat.accept("go")
     ask(chat, "c1")
     chat.nvim.feed("]ag2")
@@ -290,8 +290,8 @@ def test_a_key_meant_for_the_last_one_runs_nothing(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "cancel needs no reading")
 
 
-def test_elsewhere_and_afterwards_other_keys_keep_their_meaning(chat: ChatDriver) -> None:
-    """`gr` regenerates, `d` deletes with count and register; nothing of an approval is left behind."""
+def test_elsewhere_and_afterwards_the_keys_keep_their_meaning(chat: ChatDriver) -> None:
+    """`gr` regenerates, `d` deletes with count and register; approvals leave no mappings behind."""
     chat.accept("go")
     ask(chat)
     chat.nvim.feed("Gione two three four<Esc>0")
@@ -309,8 +309,8 @@ def test_elsewhere_and_afterwards_other_keys_keep_their_meaning(chat: ChatDriver
     assert "E163" not in chat.nvim.messages()
 
 
-def test_no_key_that_decides_is_the_beginning_of_one_of_neovims_own(chat: ChatDriver) -> None:
-    """`gr` was: `grn` pressed slowly rejected, then edited the code (the defaults of Neovim 0.11)."""
+def test_no_approval_key_is_a_prefix_of_a_neovim_default(chat: ChatDriver) -> None:
+    """`gr` used to be: `grn` pressed slowly rejected, then edited the code (the defaults of Neovim 0.11)."""
     chat.accept("go")
     ask(chat)
     own = chat.nvim.lua("return vim.tbl_map(function(map) return map.lhs end, vim.api.nvim_get_keymap('n'))")
@@ -320,8 +320,8 @@ def test_no_key_that_decides_is_the_beginning_of_one_of_neovims_own(chat: ChatDr
             assert not [other for other in own + builtin if other.startswith(key)], (verb, key)
 
 
-def test_the_question_for_a_reason_leaves_the_command_line(chat: ChatDriver) -> None:
-    """Neovim's own input would stay there until something else is written."""
+def test_the_prompt_for_a_reason_leaves_the_command_line(chat: ChatDriver) -> None:
+    """Neovim's own input would stay there until other text is written."""
     chat.accept("go")
     ask(chat)
     chat.nvim.feed("]ag3")
@@ -331,8 +331,8 @@ def test_the_question_for_a_reason_leaves_the_command_line(chat: ChatDriver) -> 
 
 
 @pytest.mark.parametrize("theirs", ["g2", "g2x"])
-def test_a_key_of_the_users_own_mappings_is_left_alone(chat: ChatDriver, theirs: str) -> None:
-    """Another one is taken, and the block shows it."""
+def test_a_key_mapped_by_the_user_is_left_alone(chat: ChatDriver, theirs: str) -> None:
+    """Another one is used, and the block shows it."""
     chat.nvim.lua("vim.keymap.set('n', ..., function() _G.mine = (_G.mine or 0) + 1 end, { buffer = true })", theirs)
     no_pause(chat)
     chat.accept("go")
@@ -350,8 +350,8 @@ def test_a_key_of_the_users_own_mappings_is_left_alone(chat: ChatDriver, theirs:
 
 @pytest.mark.parametrize(("command", "decision"), [("accept", "once"), ("reject", "reject")])
 @pytest.mark.parametrize("where", ["", "new"])
-def test_commands_answer_where_no_key_does(chat: ChatDriver, command: str, decision: str, where: str) -> None:
-    """In the chat and beside it; <Plug> maps run them."""
+def test_commands_answer_without_a_key(chat: ChatDriver, command: str, decision: str, where: str) -> None:
+    """In the chat and outside it; <Plug> mappings run them."""
     no_pause(chat)
     chat.nvim.lua("vim.ui.input = function(_, done) done('') end")
     chat.setup({"interactions": {"shared": {"keymaps": {"accept_change": False, "reject_change": False}}}})
@@ -365,8 +365,8 @@ def test_commands_answer_where_no_key_does(chat: ChatDriver, command: str, decis
     assert answered(chat) == [("c9", decision)]
 
 
-def test_a_rejection_takes_a_reason_and_can_be_called_off(chat: ChatDriver) -> None:
-    """<Esc> in the question leaves the approval open."""
+def test_a_rejection_takes_a_reason_and_can_be_cancelled(chat: ChatDriver) -> None:
+    """<Esc> in the prompt leaves the approval open."""
     chat.nvim.lua("vim.ui.input = function(_, done) done(_G.reason) end")
     chat.accept("go")
     ask(chat)
@@ -381,8 +381,8 @@ def test_a_rejection_takes_a_reason_and_can_be_called_off(chat: ChatDriver) -> N
 
 
 @pytest.mark.parametrize("way_out", ["<Esc>", "<C-c>", "half a reason<C-c>"])
-def test_leaving_the_question_for_a_reason_keeps_the_approval(chat_everywhere: ChatDriver, way_out: str) -> None:
-    """Neovim's own prompt: no traceback, no answer; the next key counts again."""
+def test_leaving_the_prompt_for_a_reason_keeps_the_approval(chat_everywhere: ChatDriver, way_out: str) -> None:
+    """Neovim's own prompt: no traceback, no answer; the next key works."""
     chat = chat_everywhere
     chat.accept("go")
     ask(chat)
@@ -399,8 +399,8 @@ def test_leaving_the_question_for_a_reason_keeps_the_approval(chat_everywhere: C
     assert answered(chat) == [("c9", "once")]
 
 
-def test_a_reason_that_comes_too_late_goes_nowhere(chat: ChatDriver) -> None:
-    """The turn was stopped while the user was still typing: one sentence, nothing is sent."""
+def test_a_late_reason_is_discarded(chat: ChatDriver) -> None:
+    """The turn was stopped during typing: one sentence, nothing is sent."""
     chat.nvim.lua("vim.ui.input = function(_, done) _G.done = done end")
     chat.accept("go")
     ask(chat)
@@ -411,8 +411,8 @@ def test_a_reason_that_comes_too_late_goes_nowhere(chat: ChatDriver) -> None:
     assert answered(chat) == []
 
 
-def test_who_types_goes_on_typing(chat: ChatDriver) -> None:
-    """A question takes neither mode nor cursor nor window; in insert mode its keys are text."""
+def test_a_question_does_not_interrupt_typing(chat: ChatDriver) -> None:
+    """It changes neither mode nor cursor nor window; in insert mode its keys are text."""
     chat.accept("go")
     chat.nvim.feed("Gihalf a sen")
     ask(chat)
@@ -434,8 +434,8 @@ def test_a_count_or_another_mode_answers_nothing(chat: ChatDriver) -> None:
         assert chat.sent("approve") == [], keys
 
 
-def test_the_question_under_the_cursor_is_answered(chat: ChatDriver) -> None:
-    """Two calls ask at once; `]a` goes from one to the next and around."""
+def test_of_two_questions_the_one_under_the_cursor_is_answered(chat: ChatDriver) -> None:
+    """Two calls ask at once; `]a` cycles through them."""
     chat.accept("go")
     ask(chat, "c1", body="first command")
     ask(chat, "c2", body="second command")
@@ -472,8 +472,8 @@ EDITS = [
 
 @pytest.mark.slow("thousands of sequences of keys")
 @pytest.mark.parametrize("seed", range(4))
-def test_no_sequence_without_the_prefix_ever_approves(chat: ChatDriver, seed: int) -> None:
-    """Random keys of normal mode, digits above all, with the cursor on and around the block (lesson 55)."""
+def test_no_key_sequence_without_the_prefix_approves(chat: ChatDriver, seed: int) -> None:
+    """Random normal-mode keys, digits above all, with the cursor on and around the block (lesson 55)."""
     chat.accept("go")
     chat.reply("some text\n\nmore text", end=False)
     ask(chat, "c1", body="touch danger")
@@ -494,7 +494,7 @@ def test_no_sequence_without_the_prefix_ever_approves(chat: ChatDriver, seed: in
 
 
 def test_a_long_approval_says_so_first_and_shows_both_ends(chat: ChatDriver) -> None:
-    """The count of what is left out stands where it is; the whole block fits the screen; `K` shows everything."""
+    """The count of omitted lines is shown in their place; the whole block fits the screen; `K` shows everything."""
     chat.accept("go")
     ask(chat, body="".join(f"line {number}\n" for number in range(100)) + "rm -rf ~\n")
     screen = chat.nvim.wait_screen(r"▎ … \d+ more, K")
@@ -511,7 +511,7 @@ def test_a_long_approval_says_so_first_and_shows_both_ends(chat: ChatDriver) -> 
 
 
 def test_a_long_path_keeps_its_end(chat: ChatDriver) -> None:
-    """Which file it is counts more than the folders it is in."""
+    """The file matters more than its folders."""
     chat.accept("go")
     path = "lua/" + "very/long/" * 12 + "name_of_it.lua"
     ask(chat, name="create_file", title=f"Create {path}", body="+x", filetype="diff", path=path, before="", after="x")
@@ -531,8 +531,8 @@ def test_a_long_path_keeps_its_end(chat: ChatDriver) -> None:
         (120, "shop/cart.py", "Edit shop/cart.py   +1"),
     ],
 )
-def test_the_name_of_the_file_is_read_at_every_width(nvim_factory, columns: int, path: str, shown: str) -> None:
-    """One approves by it: folders go first, then the size of the change, a name never."""
+def test_the_name_of_the_file_is_visible_at_every_width(nvim_factory, columns: int, path: str, shown: str) -> None:
+    """The user approves by it: folders are cut first, then the size of the change, never a name."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     title = f"Edit {path}, which has unsaved changes"
@@ -544,8 +544,8 @@ def test_the_name_of_the_file_is_read_at_every_width(nvim_factory, columns: int,
 
 
 @pytest.mark.parametrize("columns", [40, 80])
-def test_the_whole_block_is_on_the_screen_with_warnings_and_wide_characters(nvim_factory, columns: int) -> None:
-    """From the first line, which says what is asked, to the input; a name is never cut between its signs."""
+def test_the_whole_block_fits_the_screen_with_warnings_and_wide_characters(nvim_factory, columns: int) -> None:
+    """From the first line, the question, to the input; a name is never cut inside a character."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     path = "src/very/long/日本語のフォルダ/for/a/while/設定ファイルの管理モジュール_e\u0301_handler.py"
@@ -577,8 +577,8 @@ HIDING = {
 
 
 @pytest.mark.parametrize("hiding", HIDING.values(), ids=HIDING.keys())
-def test_nothing_can_be_hidden_in_a_command(chat_everywhere: ChatDriver, hiding: tuple[str, str]) -> None:
-    """What does not show is written out, marked, and counted in a line of its own."""
+def test_a_command_cannot_hide_text(chat_everywhere: ChatDriver, hiding: tuple[str, str]) -> None:
+    """Invisible characters are written out, highlighted, and counted on their own line."""
     chat, (body, shown) = chat_everywhere, hiding
     chat.accept("go")
     ask(chat, body=body)
@@ -589,7 +589,7 @@ def test_nothing_can_be_hidden_in_a_command(chat_everywhere: ChatDriver, hiding:
         assert line in chat.nvim.screen()
 
 
-def test_a_long_line_shows_its_end_even_where_windows_do_not_wrap(chat: ChatDriver) -> None:
+def test_a_long_line_shows_its_end_without_wrap(chat: ChatDriver) -> None:
     """The tail of a command is as visible as its head."""
     chat.nvim.command("setlocal nowrap")
     chat.accept("go")
@@ -599,7 +599,7 @@ def test_a_long_line_shows_its_end_even_where_windows_do_not_wrap(chat: ChatDriv
 
 
 def test_a_diff_is_shown_by_its_changed_lines(chat: ChatDriver) -> None:
-    """With their numbers, without the lines of names and places; a text that is no diff after all is shown as it is."""
+    """With line numbers, without file and hunk headers; a text that is not a diff is shown unchanged."""
     chat.accept("go")
     body = "--- a/x\n+++ b/x\n@@ -10,3 +10,4 @@\n one\n-two\n+2\n+\n three\n"
     ask(chat, body=body, filetype="diff")
@@ -612,7 +612,7 @@ def test_a_diff_is_shown_by_its_changed_lines(chat: ChatDriver) -> None:
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_the_block_fits_narrow_windows(nvim_factory, columns: int) -> None:
-    """Keys are broken between two of them; nothing is wider than the window."""
+    """The key hints wrap between two keys; nothing is wider than the window."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     long = f"git status --short {'x' * 60}"
@@ -629,8 +629,8 @@ def test_the_block_fits_narrow_windows(nvim_factory, columns: int) -> None:
     assert re.search(r"… \d+ more, K", screen.replace("\n", " "))
 
 
-def test_a_question_that_is_asked_every_time_says_why_and_grants_nothing(chat: ChatDriver) -> None:
-    """No key for "always" is offered, and none works."""
+def test_a_question_that_is_always_asked_gives_the_reason_and_grants_nothing(chat: ChatDriver) -> None:
+    """It offers no key for "always", and none works."""
     chat.accept("go")
     ask(chat, name="create_file", title="Create Makefile", body="+all:", filetype="diff", why="CI runs it")
     screen = chat.nvim.wait_screen("! Always asks: CI runs it")
@@ -652,8 +652,8 @@ def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver)
     assert chat.sent("approve") == []
 
 
-def test_always_can_cover_a_family_of_commands_and_says_which(chat: ChatDriver) -> None:
-    """Two steps after `g1`; the host has the last word, and the question stays open when it refuses."""
+def test_always_can_cover_a_command_prefix_and_names_it(chat: ChatDriver) -> None:
+    """Two steps after `g1`; the host decides, and the question stays open if it refuses."""
     chat.accept("go")
     ask(chat, body="git status --short", covers="“git status” with harmless options")
     chat.nvim.feed("]ag1")
@@ -678,15 +678,15 @@ def test_always_can_cover_a_family_of_commands_and_says_which(chat: ChatDriver) 
     chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
 
 
-def test_a_command_whose_makefile_changed_says_that_it_asks_again(chat: ChatDriver) -> None:
+def test_a_command_whose_makefile_changed_explains_the_second_question(chat: ChatDriver) -> None:
     chat.accept("go")
     ask(chat, body="make test", again="Makefile changed since you allowed it")
     chat.nvim.wait_screen("! Asks again: Makefile changed since you allowed it")
     assert "g1 always…" in chat.nvim.wait_screen("g2 accept")
 
 
-def test_yolo_says_what_it_does_not_cover(chat: ChatDriver) -> None:
-    """When it is switched on, and in the status line as long as it is."""
+def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
+    """When it is switched on, and in the status line while it is on."""
     chat.nvim.feed("gty")
     chat.nvim.wait_for(lambda: chat.sent("set_yolo"), "set_yolo")
     assert (
@@ -699,8 +699,8 @@ def test_yolo_says_what_it_does_not_cover(chat: ChatDriver) -> None:
     assert "YOLO mode is off: tools ask again." in chat.text()
 
 
-def test_what_runs_without_asking_is_listed_and_taken_back(chat: ChatDriver) -> None:
-    """In one float that stays where it is; nothing of a command can be hidden in it."""
+def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
+    """In one float that stays in place; no part of a command can be hidden in it."""
     rows = [
         {"grant": "a", "tool": "insert_edit", "what": "", "configured": False},
         {"grant": "b", "tool": "run_command", "what": "make \u202etset", "configured": False},
@@ -725,7 +725,7 @@ def test_what_runs_without_asking_is_listed_and_taken_back(chat: ChatDriver) -> 
 @pytest.mark.parametrize(
     ("what", "is_offered"), [("make test", False), ("make test\nmake clean", True), ("make " + "x" * 120, True)]
 )
-def test_the_list_offers_to_show_all_of_a_command_only_where_it_hides_some(
+def test_the_list_offers_to_show_a_whole_command_only_if_shortened(
     chat: ChatDriver, what: str, is_offered: bool
 ) -> None:
     chat.answer("list_grants", [{"grant": "a", "tool": "run_command", "what": what, "configured": False}])
@@ -737,11 +737,11 @@ def test_the_list_offers_to_show_all_of_a_command_only_where_it_hides_some(
                        len(chat.nvim.lua("return vim.api.nvim_list_wins()")) == 3, "all of it")  # fmt: skip
 
 
-# ---- where nobody looks
+# ---- outside the user's view
 
 
-def test_a_waiting_approval_in_a_hidden_chat_is_told_once(chat: ChatDriver) -> None:
-    """A notification, an autocmd, the status line; `:CodeCompanion approval` goes there."""
+def test_a_waiting_approval_in_a_hidden_chat_is_announced_once(chat: ChatDriver) -> None:
+    """A notification, an autocmd, the status line; `:CodeCompanion approval` goes to it."""
     chat.record_autocmds()
     chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
     chat.nvim.command("set columns=120")
@@ -770,8 +770,8 @@ def test_a_waiting_approval_in_a_hidden_chat_is_told_once(chat: ChatDriver) -> N
     assert chat.nvim.lua("return #_G.told") == 1
 
 
-def test_a_chat_on_the_screen_is_not_told_about_unless_neovim_has_lost_the_focus(chat: ChatDriver) -> None:
-    """What is drawn needs no notification; an unfocused editor does."""
+def test_a_visible_chat_is_announced_only_if_neovim_lost_the_focus(chat: ChatDriver) -> None:
+    """A drawn block needs no notification; an unfocused editor does."""
     chat.record_autocmds()
     chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
     chat.accept("go")
@@ -791,8 +791,8 @@ def test_a_chat_on_the_screen_is_not_told_about_unless_neovim_has_lost_the_focus
     assert chat.nvim.lua("return #_G.told") == 1
 
 
-def test_notifications_of_unseen_chats_can_be_switched_off(chat: ChatDriver) -> None:
-    """The autocmd fires all the same."""
+def test_notifications_of_hidden_chats_can_be_disabled(chat: ChatDriver) -> None:
+    """The autocmd still fires."""
     chat.setup({"display": {"chat": {"notify_unseen": False}}})
     chat.record_autocmds()
     chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
@@ -804,8 +804,8 @@ def test_notifications_of_unseen_chats_can_be_switched_off(chat: ChatDriver) -> 
     assert chat.fired()[-1][0] == "CodeCompanionApprovalWaiting"
 
 
-def test_the_status_line_of_another_window_names_the_chat_that_waits(chat: ChatDriver) -> None:
-    """Two chats: the hidden one waits."""
+def test_the_status_line_of_another_window_names_the_waiting_chat(chat: ChatDriver) -> None:
+    """Of two chats the hidden one waits."""
     chat.accept("go")
     first = chat.id
     chat.open()

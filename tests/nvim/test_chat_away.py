@@ -1,4 +1,4 @@
-"""What happens in a chat while its buffer is unloaded (`:bd`): nothing that waits for the user is missed or lost."""
+"""Events in a chat while its buffer is unloaded (`:bd`): nothing that waits for the user is missed or lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GO = "CodeCompanion approval"
 
 @pytest.fixture
 def hidden(chat: ChatDriver) -> ChatDriver:
-    """A chat that goes on in the host while its buffer is unloaded."""
+    """A chat that continues in the host while its buffer is unloaded."""
     chat.accept("question")
     chat.nvim.command("enew")
     chat.nvim.command(f"bdelete {buffer_of(chat)}")
@@ -31,7 +31,7 @@ def question(call_id: str = "c9") -> events.ApprovalRequested:
 
 
 def test_an_approval_is_announced_and_found(hidden: ChatDriver) -> None:
-    """The turn waits for the user, so the user is told, and the command leads to the question."""
+    """The turn waits for the user, so a notification appears, and the command leads to the question."""
     hidden.push(question())
     assert "Approval needed" in hidden.nvim.messages()
     hidden.nvim.command(GO)
@@ -43,8 +43,8 @@ def test_an_approval_is_announced_and_found(hidden: ChatDriver) -> None:
     assert answered(hidden) == [("c9", "once")]
 
 
-def test_what_was_said_meanwhile_is_there_when_the_chat_is_shown_again(hidden: ChatDriver) -> None:
-    """The command line forgets it; below the last message it stays, once, also when the chat is drawn again."""
+def test_notices_from_the_meantime_are_there_when_the_chat_is_shown_again(hidden: ChatDriver) -> None:
+    """The command line forgets them; below the last message they stay, once, also after a redraw."""
     hidden.push(events.Notice(level=events.Severity.WARN, text="The rules could not be read."))
     user = events.Entry(kind="user", text="question", message_id="m1")
     for count, command in enumerate((f"buffer {buffer_of(hidden)}", "edit"), 1):
@@ -55,8 +55,8 @@ def test_what_was_said_meanwhile_is_there_when_the_chat_is_shown_again(hidden: C
         assert lines == ["## Me", "question", "! The rules could not be read.", "## Me"]
 
 
-def test_an_approval_that_was_open_is_over_with_its_answer(chat: ChatDriver) -> None:
-    """Unloaded while it waits, answered or stopped meanwhile: no chat says that it waits."""
+def test_an_open_approval_ends_with_its_answer(chat: ChatDriver) -> None:
+    """Unloaded during the wait, then answered or stopped: no chat is shown as waiting."""
     chat.accept("question")
     ask(chat)
     chat.nvim.command("enew")
@@ -69,8 +69,8 @@ def test_an_approval_that_was_open_is_over_with_its_answer(chat: ChatDriver) -> 
     assert "No approval is waiting" in chat.nvim.messages()
 
 
-def test_the_draft_of_another_neovim_comes_with_the_chat(chat: ChatDriver) -> None:
-    """What could only be read is taken over with `:e`, and the draft that was written there with it."""
+def test_the_draft_of_another_neovim_is_loaded_with_the_chat(chat: ChatDriver) -> None:
+    """A read-only chat is taken over with `:e`, together with the draft written there."""
     chat.opened(read_only=True, resumed=True)
     chat.push(events.Restored(entries=(), first=True, last=True))
     chat.nvim.feed("Gityped here<Esc>")
@@ -83,7 +83,7 @@ def test_the_draft_of_another_neovim_comes_with_the_chat(chat: ChatDriver) -> No
 
 
 def test_a_message_that_could_not_be_sent_is_a_draft_again(hidden: ChatDriver) -> None:
-    """The host has refused it while the chat was away."""
+    """The host refused it while the buffer was unloaded."""
     hidden.nvim.command(f"buffer {buffer_of(hidden)}")
     hidden.submit("important words")
     hidden.nvim.command("enew")
@@ -93,14 +93,14 @@ def test_a_message_that_could_not_be_sent_is_a_draft_again(hidden: ChatDriver) -
     assert hidden.input() == "important words"
 
 
-def test_the_title_is_followed(hidden: ChatDriver) -> None:
+def test_the_title_is_updated(hidden: ChatDriver) -> None:
     hidden.push(events.TitleChanged(title="a new title"))
     assert hidden.nvim.lua("return require('codecompanion.chat').list()[1].title") == "a new title"
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_a_message_sent_while_the_chat_is_drawn_again_is_there_once(chat: ChatDriver, stored: bool) -> None:
-    """Its fate comes after the buffer was emptied and before the log is drawn: no copy of it stays."""
+def test_a_message_sent_during_a_redraw_is_drawn_once(chat: ChatDriver, stored: bool) -> None:
+    """Its result arrives after the buffer was emptied and before the log is drawn: no copy stays."""
     number = chat.submit("the words")
     chat.nvim.command("edit")
     fate: events.Event = events.MessageSent(submit_id=number, message_id="u1", text="the words", tokens=2, cycle=1)
@@ -112,8 +112,8 @@ def test_a_message_sent_while_the_chat_is_drawn_again_is_there_once(chat: ChatDr
     assert chat.input() == ("" if stored else "the words")
 
 
-def test_an_edit_whose_branch_was_made_meanwhile_can_be_sent_again(chat: ChatDriver) -> None:
-    """`g<CR>`, `<CR>`, `:bd` at once: back in the chat, the text stands in the input and is not stuck there."""
+def test_an_edit_whose_branch_was_created_meanwhile_can_be_sent_again(chat: ChatDriver) -> None:
+    """`g<CR>`, `<CR>`, `:bd` at once: back in the chat, the text is in the input and not stuck there."""
     chat.accept("question")
     chat.answer("show_original", {"title": "", "text": "question", "filetype": "text", "state": ""})
     chat.nvim.feed("gg")
@@ -137,10 +137,10 @@ def test_an_edit_whose_branch_was_made_meanwhile_can_be_sent_again(chat: ChatDri
     assert chat.sent("submit")[1:] == []
 
 
-def test_a_chat_closed_in_the_tick_after_it_was_resumed_is_not_open(chat: ChatDriver) -> None:
-    """The host would keep it open, and other Neovims from it, with no buffer to close.
+def test_a_chat_closed_right_after_its_resume_is_not_open(chat: ChatDriver) -> None:
+    """The host would keep it open, locked for other Neovims, with no buffer to close.
 
-    A running host is asked at once, and told right after it that the chat is closed.
+    A running host gets the request at once, and right after it the close.
     """
     chat.nvim.lua(
         """local chats = require('codecompanion.chat')
@@ -153,8 +153,8 @@ def test_a_chat_closed_in_the_tick_after_it_was_resumed_is_not_open(chat: ChatDr
     assert [request["chat"] for request in chat.sent("close_chat")] == ["0123456789abcdef"]
 
 
-def test_a_chat_that_the_host_has_lost_is_opened_once_more(chat: ChatDriver) -> None:
-    """The redraw fails, the chat is opened; when that fails too the buffer says so and can be used."""
+def test_a_chat_lost_by_the_host_is_opened_once_more(chat: ChatDriver) -> None:
+    """The redraw fails and the chat is reopened; if that fails too, the buffer says so and stays usable."""
     chat.accept("question")
     chat.nvim.command("edit")
     chat.push(events.RequestFailed(verb="redraw_chat", error="The host no longer has this chat open."))
@@ -163,8 +163,8 @@ def test_a_chat_that_the_host_has_lost_is_opened_once_more(chat: ChatDriver) -> 
     assert "✗ No stored chat has the id; it may have been deleted." in chat.text()
 
 
-def test_a_draft_that_cannot_be_stored_is_kept_and_said_once(chat: ChatDriver) -> None:
-    """A full disk: one sentence, the text stays, it is tried again, and when Neovim is left it waits in a file."""
+def test_a_draft_that_cannot_be_stored_is_kept_and_reported_once(chat: ChatDriver) -> None:
+    """A full disk: one sentence, the text stays, it is retried, and on leaving Neovim it is saved in a file."""
     refuse = """for _, request in ipairs(require('codecompanion.host').requests) do
                   if request.verb == 'save_draft' and request.callback then
                     request.callback('cannot use sessions.db: the disk is full')

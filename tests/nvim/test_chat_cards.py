@@ -1,4 +1,4 @@
-"""Cards of a policy: title, folded or not, tier, superseded ones, and how full the window is (R-327, R-333, R-137)."""
+"""Cards of a policy: title, fold, tier, superseded cards, and the fill of the window (R-327, R-333, R-137)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUMMARY = "\n\n".join(
 
 
 def card(number: int, **fields: object) -> events.Compacted:
-    """The compaction of that number."""
+    """Return the compaction of that number."""
     given = {
         "compaction_id": f"k{number}", "trigger": "proactive", "summariser": "claude-haiku", "summary": SUMMARY,
         "messages": 42, "cycles": (1, number), "tokens_before": 108400, "tokens_after": 14900, "duration_ms": 6100,
@@ -53,7 +53,7 @@ def highlights(chat: ChatDriver, text: str) -> list[str]:
 
 
 def test_a_card_has_the_title_of_its_policy_and_may_be_folded(chat: ChatDriver) -> None:
-    """R-327: the durable summary is a closed card; the title is what can be read of it."""
+    """R-327: the durable summary is a closed card with only its title visible."""
     turn(chat, 1)
     chat.push(card(1, title="History Summary", folded=True))
     screen = chat.nvim.wait_screen("History Summary")
@@ -68,10 +68,8 @@ TITLE = "▎ Summary · 42 messages · 108.4k → 14.9k"
 
 
 @pytest.mark.parametrize("width", [40, 60, 200])
-def test_the_title_of_a_card_says_how_much_and_the_rest_is_under_k(
-    nvim_factory: Callable[..., Nvim], width: int
-) -> None:
-    """Who wrote it, why and in how long is under K; the keys stand at the right where there is room, else below."""
+def test_the_title_of_a_card_shows_the_amount_and_k_the_details(nvim_factory: Callable[..., Nvim], width: int) -> None:
+    """Writer, reason and duration are under K; the keys are at the right if there is room, else below."""
     keys = "u undo · K details"
     chat = make_chat(nvim_factory, size=(200, 40))
     turn(chat, 1)
@@ -98,10 +96,8 @@ NINE = HANDOFF + "\n\n".join(
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(40, 24), (80, 12), (200, 60)])
-def test_the_card_of_cowork_is_as_its_document_has_it(
-    nvim_factory: Callable[..., Nvim], columns: int, rows: int
-) -> None:
-    """R-432, R-452 … R-454: title, sentence, and the sections that are open, in a window of any size."""
+def test_the_card_of_cowork_matches_its_document(nvim_factory: Callable[..., Nvim], columns: int, rows: int) -> None:
+    """R-432, R-452 … R-454: title, sentence, and the open sections, in a window of any size."""
     chat = make_chat(nvim_factory, size=(200, 60))
     turn(chat, 1)
     chat.push(card(1, title="Session context compacted", summary=NINE))
@@ -129,8 +125,8 @@ def test_the_card_of_cowork_is_as_its_document_has_it(
         ("no model: small-1 wrote no usable summary", "written from the log: small-1 wrote no usable summary"),
     ],
 )
-def test_the_details_of_a_card_say_when_no_model_wrote_it(chat: ChatDriver, summariser: str, shown: str) -> None:
-    """R-543: the failure of the model that was asked is not lost, and a card of an older log lacks nothing."""
+def test_the_details_of_a_card_show_when_no_model_wrote_it(chat: ChatDriver, summariser: str, shown: str) -> None:
+    """R-543: the failure of the model is kept, and a card of an older log lacks nothing."""
     turn(chat, 1)
     chat.push(card(1, summariser=summariser, trigger="reactive", messages=1, duration_ms=0))
     chat.nvim.wait_screen("▎ Summary · 1 message · 108.4k → 14.9k")
@@ -141,7 +137,7 @@ def test_the_details_of_a_card_say_when_no_model_wrote_it(chat: ChatDriver, summ
 
 
 def test_a_long_text_without_sections_does_not_take_the_screen(chat: ChatDriver) -> None:
-    """R-434: a transcript in a summary's place is a closed card, also when headings follow or it is done again."""
+    """R-434: a transcript used as a summary is a closed card, also with headings in it or after a redo."""
     turn(chat, 1)
     text = "\n".join(f"[tool] TOOL_RESULT line {number}" for number in range(31))
     chat.push(card(1, summary=text + "\n\n## A heading of a tool"))
@@ -157,8 +153,8 @@ def test_a_long_text_without_sections_does_not_take_the_screen(chat: ChatDriver)
     chat.nvim.wait_screen("TOOL_RESULT line 3")
 
 
-def test_the_ledger_below_the_prose_is_a_fold_of_its_own(chat: ChatDriver) -> None:
-    """What code wrote below the model's words is there to be opened."""
+def test_the_ledger_below_the_prose_is_its_own_fold(chat: ChatDriver) -> None:
+    """Text that code wrote below the model's words can be opened."""
     turn(chat, 1)
     ledger = "**Ledger** (read from the log, not written by a model)\nFiles:\n- a.py (edited)\n- b.py (read)"
     chat.push(card(1, summary=f"{SUMMARY}\n\n{ledger}"))
@@ -167,8 +163,8 @@ def test_the_ledger_below_the_prose_is_a_fold_of_its_own(chat: ChatDriver) -> No
     assert "7. **Pending**" in screen
 
 
-def test_a_section_has_its_marker_open_and_closed(chat: ChatDriver) -> None:
-    """▸ turns into ▾; nothing below the line moves."""
+def test_a_section_has_a_marker_for_open_and_closed(chat: ChatDriver) -> None:
+    """▸ turns into ▾; the rest of the line does not move."""
     turn(chat, 1)
     ledger = "**Ledger** (read from the log, not written by a model)\nFiles:\n- a.py (edited)\n- b.py (read)"
     chat.push(card(1, summary=f"{SUMMARY}\n\n{ledger}"))
@@ -181,15 +177,15 @@ def test_a_section_has_its_marker_open_and_closed(chat: ChatDriver) -> None:
     assert "▾" not in chat.text().split("\n", 1)[1].replace("▾ Summary", ""), "the text is the model's"
 
 
-def test_the_tier_of_a_compaction_stands_below_its_title(chat: ChatDriver) -> None:
-    """R-137: how many messages became how many, what that saved, and which tier it was."""
+def test_the_tier_of_a_compaction_is_shown_below_its_title(chat: ChatDriver) -> None:
+    """R-137: messages before and after, the savings, and the tier."""
     turn(chat, 1)
     chat.push(card(1, tier=2, counts=(46, 5)))
     assert "Compacted 46 → 5 messages, 93.5k tokens saved, tier 2" in chat.nvim.wait_screen("tier 2")
 
 
 def test_a_newer_card_supersedes_the_older_ones(chat: ChatDriver) -> None:
-    """R-333: they are dimmed and say so, and are never deleted; undoing the newest brings the one before back."""
+    """R-333: they are dimmed and marked, and never deleted; undoing the newest restores the previous one."""
     for number in (1, 2):
         turn(chat, number)
         chat.push(card(number, title=f"Card {number}", removed=(f"s{number - 1}",)))
@@ -201,8 +197,8 @@ def test_a_newer_card_supersedes_the_older_ones(chat: ChatDriver) -> None:
     assert "Card 1" in chat.text()
 
 
-def test_what_runs_is_said_in_the_policys_words(chat: ChatDriver) -> None:
-    """R-327: `Summarizing History`, and how a failure begins."""
+def test_the_running_step_is_shown_in_the_policys_words(chat: ChatDriver) -> None:
+    """R-327: `Summarizing History`, and the start of an error."""
     turn(chat, 1)
     chat.push(
         events.CompactionStarted(compaction_id="k", trigger="manual", summariser="", label="Summarizing History"),
@@ -211,8 +207,8 @@ def test_what_runs_is_said_in_the_policys_words(chat: ChatDriver) -> None:
     chat.nvim.wait_screen(r"⋯ Summarizing History · q")
 
 
-def test_the_user_is_told_once_how_full_the_window_is(chat: ChatDriver) -> None:
-    """R-110, R-144: once for each change of the level."""
+def test_the_fill_of_the_window_is_reported_once(chat: ChatDriver) -> None:
+    """R-110, R-144: once per change of the level."""
     chat.nvim.lua("Told = {}; vim.notify = function(text) Told[#Told + 1] = text end")
     for level, used in (("warning", 82_000), ("warning", 84_000), ("critical", 95_000)):
         fields = {"warningLevel": level, "usageTokens": used, "budgetTokens": 100_000, "compacted": False, "tier": 0}
@@ -225,7 +221,7 @@ def test_the_user_is_told_once_how_full_the_window_is(chat: ChatDriver) -> None:
     ]
 
 
-def test_a_request_that_was_made_to_fit_is_told_by_its_card_alone(chat: ChatDriver) -> None:
+def test_a_request_that_was_shrunk_is_reported_only_by_its_card(chat: ChatDriver) -> None:
     """Seen: a request that fitted was called "382 % full", later "382 % → 79 %" beside the sizes in the buffer."""
     chat.nvim.lua("Told = {}; vim.notify = function(text) Told[#Told + 1] = text end")
     fields = {"warningLevel": "critical", "usageTokens": 31_300, "budgetTokens": 8_192, "compacted": True, "tier": 0}

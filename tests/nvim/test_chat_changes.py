@@ -1,4 +1,4 @@
-"""What an undo looks like in the buffer: lines, cards, folds, marks (R-361, R-516, R-545)."""
+"""Undo in the buffer: lines, cards, folds, marks (R-361, R-516, R-545)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def put_cursor(chat: ChatDriver, text: str) -> None:
     chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row)
 
 
-def test_the_line_of_an_edit_says_what_undoes_it_and_that_it_is_undone(chat: ChatDriver) -> None:
+def test_the_line_of_an_edit_shows_its_undo_key_and_that_it_is_undone(chat: ChatDriver) -> None:
     """R-545: only the newest change offers the key."""
     tool(chat, "c1")
     tool(chat, "c2")
@@ -55,8 +55,8 @@ def test_the_line_of_an_edit_says_what_undoes_it_and_that_it_is_undone(chat: Cha
     assert "C-r" not in screen, "a new change ends what could be redone"
 
 
-def test_keys_of_changes_say_that_there_are_none(chat: ChatDriver) -> None:
-    """One hint each; `r` on the header of the input is no key of Vim's that waits for the next one."""
+def test_change_keys_without_a_change_give_a_hint(chat: ChatDriver) -> None:
+    """One hint each; `r` on the header of the input is not Vim's key that waits for a character."""
     chat.accept("question")
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="answer"))
     chat.push(events.ReplyFinished(message_id="r", stop="stop"), events.TurnFinished(reason="done"))
@@ -79,8 +79,8 @@ def test_keys_of_changes_say_that_there_are_none(chat: ChatDriver) -> None:
         assert not chat.nvim.blocked()
 
 
-def test_a_result_that_was_cut_says_how_much_of_it_is_sent(chat: ChatDriver) -> None:
-    """R-524: not that it was cleared; also when the host says again what the view looks like."""
+def test_a_truncated_result_shows_how_much_of_it_is_sent(chat: ChatDriver) -> None:
+    """R-524: it is not called cleared; also when the host sends the view again."""
     tool(chat, "c1")
     tool(chat, "c2")
     cut = events.ContextEdited(
@@ -103,8 +103,8 @@ def test_a_result_that_was_cut_says_how_much_of_it_is_sent(chat: ChatDriver) -> 
     assert "c2.txt · cut to" not in chat.nvim.screen()
 
 
-def test_the_lines_of_two_edits_of_one_request_stand_in_their_order(chat: ChatDriver) -> None:
-    """Issue 9: the newer stood above the older; `u` on them undoes the one that can be undone."""
+def test_the_lines_of_two_edits_in_one_request_are_in_order(chat: ChatDriver) -> None:
+    """Issue 9: the newer used to be above the older; `u` on either undoes the undoable one."""
     tool(chat, "c1")
     tool(chat, "c2")
     chat.push(edited("c1"))
@@ -129,8 +129,8 @@ def test_the_lines_of_two_edits_of_one_request_stand_in_their_order(chat: ChatDr
     chat.nvim.wait_screen(rf"{first} · u undo\s+undone · <C-r> redo · {second}")
 
 
-def test_an_undone_card_is_shut_its_turns_are_open_and_redo_folds_them_again(chat: ChatDriver) -> None:
-    """R-545: also what a change of provider undid, which offers no key (R-542)."""
+def test_an_undone_card_is_closed_its_turns_are_open_and_redo_folds_them_again(chat: ChatDriver) -> None:
+    """R-545: also changes undone by a switch of the provider, which offer no key (R-542)."""
     old = old_turns(chat)
     chat.push(started(), compacted("## 1. Intent\nthe summary", *old))
     chat.nvim.wait_screen("▸ your messages 1–3 · 6 messages summarised")
@@ -153,8 +153,8 @@ def test_an_undone_card_is_shut_its_turns_are_open_and_redo_folds_them_again(cha
     assert chat.text() == before
 
 
-def test_redo_draws_a_card_as_its_policy_wants_it(chat: ChatDriver) -> None:
-    """R-327, R-545: a durable summary is a closed card, also after it was taken back and done again."""
+def test_redo_draws_a_card_in_its_policys_form(chat: ChatDriver) -> None:
+    """R-327, R-545: a durable summary is a closed card, also after undo and redo."""
     old_turns(chat)
     made = compacted("## 1. Intent\nthe summary")
     fields = {name: getattr(made, name) for name in made.__struct_fields__}
@@ -167,7 +167,7 @@ def test_redo_draws_a_card_as_its_policy_wants_it(chat: ChatDriver) -> None:
     assert "the summary" not in screen
 
 
-def test_the_next_compaction_also_folds_turns_that_came_back(chat: ChatDriver) -> None:
+def test_the_next_compaction_also_folds_restored_turns(chat: ChatDriver) -> None:
     """R-545: they are in the context again."""
     old = old_turns(chat)
     chat.push(started(), compacted("## 1. Intent\nfirst", *old))
@@ -180,8 +180,8 @@ def test_the_next_compaction_also_folds_turns_that_came_back(chat: ChatDriver) -
     assert screen.count("6 messages summarised") == 1
 
 
-def test_clearing_leaves_no_mark_of_what_was_drawn(chat: ChatDriver) -> None:
-    """`/clear`: marks of tools, edits, cards and pins do not gather on the input, nor when the clearing is undone."""
+def test_clearing_leaves_no_old_marks(chat: ChatDriver) -> None:
+    """`/clear`: marks of tools, edits, cards and pins do not pile up on the input, nor after undoing the clear."""
     chat.accept("question", tokens=7)
     tool(chat, "c1")
     tool(chat, "c2")
@@ -198,8 +198,8 @@ def test_clearing_leaves_no_mark_of_what_was_drawn(chat: ChatDriver) -> None:
     assert chat.nvim.wait_screen("✓").count("✓") == 1
 
 
-def test_a_restored_chat_shows_what_is_undone_and_pinned(chat: ChatDriver) -> None:
-    """R-545: after a restart as before it."""
+def test_a_restored_chat_shows_undone_and_pinned_items(chat: ChatDriver) -> None:
+    """R-545: the same before and after a restart."""
     entries = (
         events.Entry(kind="user", text="old question", message_id="m1", pinned=True),
         events.Entry(kind="reply", text="old answer", message_id="m2"),
@@ -221,8 +221,8 @@ def test_a_restored_chat_shows_what_is_undone_and_pinned(chat: ChatDriver) -> No
 SOON = "This has just appeared"
 
 
-def test_a_key_does_nothing_with_what_has_just_come_under_the_cursor(chat: ChatDriver) -> None:
-    """`u` that was meant for nothing would undo an edit, `r` and `gX` change what nobody has read; held keys, too."""
+def test_a_key_ignores_a_line_that_just_moved_under_the_cursor(chat: ChatDriver) -> None:
+    """A stray `u` would undo an edit, `r` and `gX` change unread items; held keys, too."""
     unread = "require('codecompanion.chat.buffer.unread')"
     chat.nvim.lua(f"{unread}.UNREAD_MS = 1e9")
     tool(chat, "c1")
@@ -248,7 +248,7 @@ def test_a_key_does_nothing_with_what_has_just_come_under_the_cursor(chat: ChatD
     chat.nvim.wait_for(lambda: chat.sent("restore_message"), "the restoring")
 
 
-def test_a_key_acts_at_once_on_what_the_cursor_was_moved_to(chat: ChatDriver) -> None:
+def test_a_key_acts_at_once_where_the_user_moved_the_cursor(chat: ChatDriver) -> None:
     chat.nvim.lua("require('codecompanion.chat.buffer.unread').UNREAD_MS = 1e9")
     tool(chat, "c1")
     chat.push(edited("c1"))
@@ -259,7 +259,7 @@ def test_a_key_acts_at_once_on_what_the_cursor_was_moved_to(chat: ChatDriver) ->
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_a_cleared_line_shows_its_keys_only_under_the_cursor(nvim_factory: Any, columns: int) -> None:
-    """R-516: folded or open, and without moving any text."""
+    """R-516: folded or open, without moving any text."""
     chat = make_chat(nvim_factory, size=(columns, 30))
     tool(chat, "c1")
     tool(chat, "c2")
@@ -289,7 +289,7 @@ def test_a_cleared_line_shows_its_keys_only_under_the_cursor(nvim_factory: Any, 
     chat.nvim.wait_for(lambda: "K original" not in chat.nvim.screen(), "no keys in a window that is left")
 
 
-def test_a_cleared_line_shows_the_keys_that_are_configured(nvim_factory: Any) -> None:
+def test_a_cleared_line_shows_the_configured_keys(nvim_factory: Any) -> None:
     keymaps = {"show_original": {"modes": {"n": "gk"}}, "restore": False}
     options = {"interactions": {"chat": {"keymaps": keymaps}}}
     chat = make_chat(nvim_factory, options={**options, "display": {"chat": {"window": {"layout": "buffer"}}}})
@@ -300,7 +300,7 @@ def test_a_cleared_line_shows_the_keys_that_are_configured(nvim_factory: Any) ->
 
 
 def test_a_cleared_result_is_shown_by_gf_and_restored_by_r(chat: ChatDriver) -> None:
-    """R-516; elsewhere both keys do what they always do."""
+    """R-516; elsewhere both keys keep their normal function."""
     tool(chat, "c1")
     chat.push(edited("c1"))
     chat.answer("show_original", {"title": "read_file", "text": "the original", "filetype": "text", "state": "cleared"})

@@ -1,4 +1,4 @@
-"""`:[range]CodeCompanionChat` with options and words: a chat is opened and asked (issue 12, section 1)."""
+"""`:[range]CodeCompanionChat` with options and words: open a chat and send the words (issue 12, section 1)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PARSE = "return { require('codecompanion.commands.chat_command').parse(...) }"
         ("adapter=openai -- Resume the work", {"adapter": "openai"}, "Resume the work"),
     ],
 )
-def test_options_stand_in_front_of_the_words(nvim: Nvim, text: str, options: dict[str, str], words: str) -> None:
-    """They are the first words; later ones are the question's."""
+def test_options_come_before_the_words(nvim: Nvim, text: str, options: dict[str, str], words: str) -> None:
+    """They are the first words; later ones belong to the question."""
     found = nvim.lua(PARSE, text)
     assert (found[0] or {}) == options
     assert found[1] == words
@@ -45,7 +45,7 @@ def test_options_stand_in_front_of_the_words(nvim: Nvim, text: str, options: dic
     ],
 )
 def test_a_mistyped_option_sends_nothing(nvim: Nvim, text: str, why: str) -> None:
-    """Nothing is silently sent to another model than was meant."""
+    """A message is never silently sent to a different model than intended."""
     nvim.command("CodeCompanionChat " + text)
     nvim.wait_for(lambda: why in nvim.messages())
     assert nvim.lua("return #require('codecompanion.chat').list()") == 0
@@ -53,7 +53,7 @@ def test_a_mistyped_option_sends_nothing(nvim: Nvim, text: str, why: str) -> Non
 
 @pytest.fixture
 def asking(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Iterator[tuple[RealChat, ChatServerThread]]:
-    """Return a Neovim with a real host where no chat is open yet, and its server."""
+    """Yield a Neovim with a real host and no open chat yet, and its server."""
     with ChatServerThread(default=lambda received: reply("Because."), key=KEY) as server:
         yield start_chat(nvim_factory, tmp_path, server, opened=False, size=(100, 40)), server
 
@@ -64,15 +64,15 @@ def asked(server: ChatServerThread) -> list[str]:
 
 
 def test_words_open_a_chat_and_are_sent(asking: tuple[RealChat, ChatServerThread]) -> None:
-    """The issue's example; spaces stay as they were typed."""
+    """The issue's example; spaces are kept as typed."""
     chat, server = asking
     chat.nvim.command("CodeCompanionChat why does  this fail?")
     chat.nvim.wait_for(lambda: "Because." in chat.text())
     assert asked(server) == ["why does  this fail?"]
 
 
-def test_a_range_goes_along(asking: tuple[RealChat, ChatServerThread]) -> None:
-    """The lines stand above the question, fenced, with their place; another model is asked."""
+def test_a_range_is_attached(asking: tuple[RealChat, ChatServerThread]) -> None:
+    """The lines are above the question, fenced, with their location; another model is used."""
     chat, server = asking
     chat.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'one', '```', 'three' })")
     chat.nvim.command("1,2CodeCompanionChat model=other why?")  # which the server does not know
@@ -82,7 +82,7 @@ def test_a_range_goes_along(asking: tuple[RealChat, ChatServerThread]) -> None:
 
 
 def test_a_question_may_begin_with_a_command(asking: tuple[RealChat, ChatServerThread]) -> None:
-    """Only what stands alone is a command where nothing can follow it."""
+    """Only a word on its own is a command if that command takes no arguments."""
     chat, server = asking
     chat.nvim.command("CodeCompanionChat add a test for this")
     chat.nvim.wait_for(lambda: "Because." in chat.text())
@@ -91,8 +91,8 @@ def test_a_question_may_begin_with_a_command(asking: tuple[RealChat, ChatServerT
     assert asked(server) == ["add a test for this", "Resume the work"]
 
 
-def test_what_cannot_be_chosen_keeps_the_words(asking: tuple[RealChat, ChatServerThread]) -> None:
-    """A policy nobody knows: nothing is sent, the words wait in the input."""
+def test_an_invalid_choice_keeps_the_words(asking: tuple[RealChat, ChatServerThread]) -> None:
+    """An unknown policy: nothing is sent, the words stay in the input."""
     chat, server = asking
     chat.nvim.command("CodeCompanionChat policy=nonsense why?")
     chat.nvim.wait_for(lambda: "Your message is in the input" in chat.text())
@@ -103,7 +103,7 @@ def test_what_cannot_be_chosen_keeps_the_words(asking: tuple[RealChat, ChatServe
 
 
 def test_an_unknown_adapter_keeps_the_words(asking: tuple[RealChat, ChatServerThread]) -> None:
-    """The chat cannot be opened with it; it is said and nothing is lost."""
+    """The chat cannot be opened with it; that is reported and nothing is lost."""
     chat, server = asking
     chat.nvim.command("CodeCompanionChat adapter=nonsense why?")
     chat.nvim.wait_for(lambda: "nonsense" in chat.text() and "why?" in chat.text())
@@ -111,8 +111,8 @@ def test_an_unknown_adapter_keeps_the_words(asking: tuple[RealChat, ChatServerTh
     assert not asked(server)
 
 
-def test_a_policy_manages_the_chat(asking: tuple[RealChat, ChatServerThread]) -> None:
-    """It is set before the question is sent."""
+def test_a_policy_option_sets_the_chats_policy(asking: tuple[RealChat, ChatServerThread]) -> None:
+    """Before the question is sent."""
     chat, server = asking
     chat.nvim.command("CodeCompanionChat policy=cowork why?")
     chat.nvim.wait_for(lambda: "Because." in chat.text())
@@ -120,8 +120,8 @@ def test_a_policy_manages_the_chat(asking: tuple[RealChat, ChatServerThread]) ->
     assert asked(server) == ["why?"]
 
 
-def test_add_puts_the_selection_into_the_last_chat(nvim: Nvim) -> None:
-    """By a range, or by a mapping with <Cmd> in Visual mode; without either it is said."""
+def test_add_inserts_the_selection_into_the_last_chat(nvim: Nvim) -> None:
+    """By a range, or by a <Cmd> mapping in Visual mode; without either there is an error."""
     input_text = (
         "return require('codecompanion.chat.buffer.chat_text').input_text(require('codecompanion.chat').current())"
     )
@@ -141,7 +141,7 @@ def test_add_puts_the_selection_into_the_last_chat(nvim: Nvim) -> None:
 
 
 def test_only_models_of_the_adapter_are_completed(nvim: Nvim) -> None:
-    """Of the adapter that is typed, else of the configured one: another one's model could not be used with it."""
+    """Of the typed adapter, else of the configured one: another adapter's model could not be used with it."""
     nvim.lua("""
       require("codecompanion.config").options.interactions.chat.adapter = { name = "one" }
       local answer = { { adapter = "one", models = { "small", "large" } }, { adapter = "two", models = { "huge" } } }

@@ -22,19 +22,19 @@ TITLES = [
 
 
 def summary(form: str) -> str:
-    """A summary with nine sections in one of the forms models write them."""
+    """A summary with nine sections in one of the forms used by models."""
     body = "1. a numbered item\n2. **another** item\n- and a bullet"
     sections = [form.format(number=number, title=title) + f"\n{body}" for number, title in enumerate(TITLES, 1)]
     return "Below is a summary of a previous conversation:\n\n" + "\n\n".join(sections)
 
 
 def started() -> events.CompactionStarted:
-    """A compaction begins."""
+    """Return the start of a compaction."""
     return events.CompactionStarted(compaction_id="k", trigger="proactive", summariser="claude-haiku")
 
 
 def compacted(text: str, *removed: str, before: str = "", key: str = "k") -> events.Compacted:
-    """And ends: these messages left the view."""
+    """Return the end of a compaction: these messages left the view."""
     return events.Compacted(
         compaction_id=key,
         trigger="proactive",
@@ -53,7 +53,7 @@ def compacted(text: str, *removed: str, before: str = "", key: str = "k") -> eve
 
 
 def old_turns(chat: ChatDriver, first: int = 0) -> tuple[str, ...]:
-    """A few turns to be compacted; return the ids of their messages."""
+    """Draw a few turns to be compacted; return the ids of their messages."""
     ids: list[str] = []
     for number in range(first, first + 3):
         ids += [chat.accept(f"old question {number}", cycle=number + 1, number=number + 1), f"a{number}"]
@@ -61,8 +61,8 @@ def old_turns(chat: ChatDriver, first: int = 0) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def test_what_was_said_right_before_is_not_folded_away(chat: ChatDriver) -> None:
-    """After an overflow: the window that the provider named, with what to do about it."""
+def test_a_recent_notice_is_not_folded_away(chat: ChatDriver) -> None:
+    """After an overflow: the window reported by the provider, with a remedy."""
     old = old_turns(chat)
     chat.push(
         events.Notice(level="INFO", text="an old hint"),
@@ -80,8 +80,8 @@ def test_what_was_said_right_before_is_not_folded_away(chat: ChatDriver) -> None
     assert "more of the answer" not in screen
 
 
-def test_a_compaction_by_the_provider_before_it_writes_stands_above_the_question(chat: ChatDriver) -> None:
-    """R-541: the header that announced the reply moves after the card; the question stays readable (R-551)."""
+def test_a_providers_compaction_before_the_reply_is_above_the_question(chat: ChatDriver) -> None:
+    """R-541: the header of the reply moves after the card; the question stays readable (R-551)."""
     old = old_turns(chat)
     new = chat.accept("new question", cycle=4)
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"))
@@ -97,7 +97,7 @@ def test_a_compaction_by_the_provider_before_it_writes_stands_above_the_question
     assert not lines[card - 1], "the card stands on its own"
 
 
-def test_while_compacting_the_buffer_says_so_and_how_to_cancel(chat: ChatDriver) -> None:
+def test_during_a_compaction_the_buffer_shows_it_and_how_to_cancel(chat: ChatDriver) -> None:
     """R-543: `compacting the chat`, in the form of the other states; the autocmd fires once; q cancels."""
     chat.record_autocmds()
     old_turns(chat)
@@ -119,7 +119,7 @@ def test_while_compacting_the_buffer_says_so_and_how_to_cancel(chat: ChatDriver)
 
 @pytest.mark.parametrize("form", ["## {number}. {title}", "{number}. **{title}**", "### {number}. {title}"])
 def test_the_summary_is_a_card_with_a_fold_per_section(chat: ChatDriver, form: str) -> None:
-    """Sections 1, 7, 8 and 9 are open, the others closed; lists inside are no sections."""
+    """Sections 1, 7, 8 and 9 are open, the others closed; lists inside are not sections."""
     chat.nvim.request("nvim_ui_try_resize", 100, 60)
     old = old_turns(chat)
     chat.push(started())
@@ -131,7 +131,7 @@ def test_the_summary_is_a_card_with_a_fold_per_section(chat: ChatDriver, form: s
     assert "Compacting" not in screen
 
 
-def test_old_turns_stay_readable_under_a_fold(chat_everywhere: ChatDriver) -> None:
+def test_old_turns_stay_readable_in_a_fold(chat_everywhere: ChatDriver) -> None:
     """Nothing is deleted from the buffer."""
     chat = chat_everywhere
     chat.push(events.ContextItems(items=(events.ContextItem(id="a", kind="rules", label="AGENTS.md"),)))
@@ -146,7 +146,7 @@ def test_old_turns_stay_readable_under_a_fold(chat_everywhere: ChatDriver) -> No
     assert chat.text().count("old question") == 3
 
 
-def test_a_message_that_waits_for_its_answer_stays_below_the_card(chat: ChatDriver) -> None:
+def test_a_message_waiting_for_its_answer_stays_below_the_card(chat: ChatDriver) -> None:
     """R-551: it survives verbatim, after the summary."""
     old = old_turns(chat)
     pending = chat.accept("the pending question", cycle=4)
@@ -163,8 +163,8 @@ def test_a_message_that_waits_for_its_answer_stays_below_the_card(chat: ChatDriv
     assert chat.text().count("## CodeCompanion") == 4
 
 
-def test_a_second_compaction_folds_what_came_after_the_first(chat: ChatDriver) -> None:
-    """One fold for all that is not sent any more, the older summary in it."""
+def test_a_second_compaction_folds_the_messages_after_the_first(chat: ChatDriver) -> None:
+    """One fold for all removed messages, with the older summary inside."""
     old = old_turns(chat)
     chat.push(compacted("## 1. Intent\nfirst summary", *old))
     more = old_turns(chat, 3)
@@ -175,8 +175,8 @@ def test_a_second_compaction_folds_what_came_after_the_first(chat: ChatDriver) -
     assert chat.text().count("messages summarised") == 1
 
 
-def test_an_older_summary_among_what_is_still_sent_is_called_one(chat: ChatDriver) -> None:
-    """Issue 9: a summary at the head of a chat whose first message stays said "0 messages summarised"."""
+def test_an_older_summary_that_is_still_sent_is_labelled(chat: ChatDriver) -> None:
+    """Issue 9: a summary at the start of a chat whose first message stays used to say "0 messages summarised"."""
     old = old_turns(chat)
     chat.push(compacted("## 1. Intent\nfirst summary", *old[1:4], before=old[0]))
     chat.push(compacted("## 1. Intent\nsecond summary", "s-k", *old[4:], before=old[0], key="k2"))
@@ -187,7 +187,7 @@ def test_an_older_summary_among_what_is_still_sent_is_called_one(chat: ChatDrive
     assert "0 messages" not in chat.text()
 
 
-def test_what_is_still_sent_is_in_no_fold(chat_everywhere: ChatDriver) -> None:
+def test_messages_still_sent_are_not_folded(chat_everywhere: ChatDriver) -> None:
     """Lesson 54: a policy may keep messages between those it summarised; each run of the others is a fold."""
     chat = chat_everywhere
     old = old_turns(chat)
@@ -202,8 +202,8 @@ def test_what_is_still_sent_is_in_no_fold(chat_everywhere: ChatDriver) -> None:
     )
 
 
-def test_a_card_is_two_lines_where_it_would_fill_the_window(chat: ChatDriver) -> None:
-    """On a small screen the conversation stays in sight; one key opens the card."""
+def test_a_card_takes_two_lines_if_it_would_fill_the_window(chat: ChatDriver) -> None:
+    """On a small screen the conversation stays visible; one key opens the card."""
     chat.nvim.request("nvim_ui_try_resize", 80, 24)
     old = old_turns(chat)
     chat.push(compacted(summary("## {number}. {title}"), *old))
@@ -214,7 +214,7 @@ def test_a_card_is_two_lines_where_it_would_fill_the_window(chat: ChatDriver) ->
 
 
 def test_a_failed_compaction_is_one_sentence(chat: ChatDriver) -> None:
-    """What happened, what was kept, what comes next."""
+    """The cause, the kept messages, the next step."""
     reason = "Compaction failed: claude-haiku did not answer in 60 s. Nothing was changed. Next try in 2 cycles."
     old_turns(chat)
     before = chat.text()
@@ -224,8 +224,8 @@ def test_a_failed_compaction_is_one_sentence(chat: ChatDriver) -> None:
     assert chat.nvim.messages() == ""
 
 
-def test_text_may_be_typed_and_sent_while_compacting(chat: ChatDriver) -> None:
-    """Lesson 16: it is queued and survives the card."""
+def test_text_can_be_typed_and_sent_during_a_compaction(chat: ChatDriver) -> None:
+    """Lesson 16: it is queued and not affected by the card."""
     old = old_turns(chat)
     chat.push(started())
     submit_id = chat.submit("sent meanwhile")
@@ -240,8 +240,8 @@ def test_text_may_be_typed_and_sent_while_compacting(chat: ChatDriver) -> None:
     assert text.index("Summary · 42 messages") < text.index("sent meanwhile") < text.index("## Me\ndraft")
 
 
-def test_a_turn_that_a_compaction_falls_into_has_one_header(chat: ChatDriver) -> None:
-    """Its card stands above the question; what the model says after it goes on below the same header, as in the log."""
+def test_a_turn_interrupted_by_a_compaction_has_one_header(chat: ChatDriver) -> None:
+    """Its card is above the question; later text of the model continues below the same header, as in the log."""
     old = old_turns(chat)
     question = chat.accept("go on", cycle=9)
     call = {"call_id": "c1", "name": "read_file", "title": "read_file a"}

@@ -1,4 +1,4 @@
-"""The context block, the meter, the inspector: what the model sees and how full it is."""
+"""The context block, the meter, the inspector: the model's view and the fill of its window."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_attachments_are_listed_at_the_top(chat_everywhere: ChatDriver) -> None:
     assert chat.text() == "## Me\n"
 
 
-def test_a_size_is_not_broken_in_a_word_where_the_line_is_long(chat: ChatDriver) -> None:
-    """It stands beside the name, in the row that the name ends in, or in the next one."""
+def test_a_size_is_not_broken_inside_a_word_after_a_long_line(chat: ChatDriver) -> None:
+    """It is beside the name, in the last row of the name or in the next one."""
     chat.nvim.lua("vim.o.columns = 42")
     for label in ("src/stack.lua", "src/a.lua", "src/" + "x" * 40 + ".lua", "src/" + "x" * 22 + ".lua"):
         chat.push(events.ContextItems(items=(events.ContextItem(id="i", kind="file", label=label, tokens=532),)))
@@ -63,8 +63,8 @@ def test_deleting_a_line_of_the_block_detaches_the_item(chat_everywhere: ChatDri
     assert chat.text() == "## Me\ntext"
 
 
-def test_the_block_lists_what_is_sent_whatever_is_done_to_it(chat: ChatDriver) -> None:
-    """Keys that write lead to the input; what changes the block all the same is put back; whole lines can go."""
+def test_the_block_lists_the_attachments_after_any_edit(chat: ChatDriver) -> None:
+    """Keys that write lead to the input; any other change of the block is reverted; whole lines can be deleted."""
     chat.push(events.ContextItems(items=ITEMS))
     chat.accept("a question")
     block = chat.text().split("\n")[:5]
@@ -97,8 +97,8 @@ def test_the_block_lists_what_is_sent_whatever_is_done_to_it(chat: ChatDriver) -
     assert chat.text().split("\n")[:4] == [*block[:2], "", "## Me"]
 
 
-def test_a_detaching_that_is_refused_puts_the_line_back(chat: ChatDriver) -> None:
-    """While a turn runs it is sent already."""
+def test_a_refused_detach_restores_the_line(chat: ChatDriver) -> None:
+    """During a turn it has already been sent."""
     chat.push(events.ContextItems(items=ITEMS))
     before = chat.text()
     chat.nvim.feed("gg3Gdd")
@@ -113,8 +113,8 @@ def test_a_detaching_that_is_refused_puts_the_line_back(chat: ChatDriver) -> Non
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_undo_right_after_the_only_line_is_deleted_brings_it_back(chat: ChatDriver, early: bool) -> None:
-    """The block is gone and the cursor is in the input, but the last change is the deletion; the draft's come after."""
+def test_undo_right_after_deleting_the_only_line_restores_it(chat: ChatDriver, early: bool) -> None:
+    """The block is gone and the cursor is in the input, but the last change is the deletion; the draft's come later."""
     chat.nvim.feed("Gione<Esc>A two<Esc>")
     chat.push(events.ContextItems(items=ITEMS[:1]))
     chat.nvim.feed("gg2Gdd")
@@ -135,7 +135,7 @@ def test_undo_right_after_the_only_line_is_deleted_brings_it_back(chat: ChatDriv
 
 
 def test_gf_opens_the_file_beside_the_chat(chat: ChatDriver) -> None:
-    """The chat's own window is not taken."""
+    """The chat's own window is not used."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     (work / "lua").mkdir()
     (work / "lua" / "foo.lua").write_text("return 'found it'\n")
@@ -187,7 +187,7 @@ def test_gf_opens_the_named_line_in_the_window_beside_the_chat(
     assert chat.nvim.lua("return vim.bo[vim.api.nvim_win_get_buf(...)].filetype", mine) == "codecompanion"
 
 
-def test_gf_says_which_file_is_not_there(chat: ChatDriver) -> None:
+def test_gf_names_a_missing_file(chat: ChatDriver) -> None:
     chat.reply("no/such.lua:3")
     chat.nvim.lua("vim.fn.search('such')")
     chat.nvim.feed("gF")
@@ -209,7 +209,7 @@ def test_the_meter_shows_tokens_window_and_share(chat: ChatDriver) -> None:
     assert shown["id"] == chat.id
 
 
-def test_the_meter_stands_out_from_80_and_95_percent_on(chat: ChatDriver) -> None:
+def test_the_meter_is_highlighted_from_80_and_95_percent_on(chat: ChatDriver) -> None:
     """Colour in addition to the number, never instead of it."""
     chat.nvim.command("set statusline=mine")
     chat.nvim.command("set laststatus=0")
@@ -234,8 +234,8 @@ def test_numbers_take_at_most_five_characters(chat: ChatDriver) -> None:
     assert windows == ["128k", "200k", "1M", "131.1k"]
 
 
-def test_the_inspector_lists_what_will_be_sent(chat: ChatDriver) -> None:
-    """One line per message, the sum is the meter's, <CR> opens a message."""
+def test_the_inspector_lists_the_next_request(chat: ChatDriver) -> None:
+    """One line per message, the sum equals the meter, <CR> opens a message."""
     rows = [
         {"id": "s", "role": "system", "tag": "", "name": "", "tokens": 1200, "cycle": 0, "age": 0, "state": "live"},
         {"id": "t", "role": "tool", "tag": "", "name": "grep", "tokens": 30, "cycle": 1, "age": 5, "state": "cleared"},
@@ -254,8 +254,8 @@ def test_the_inspector_lists_what_will_be_sent(chat: ChatDriver) -> None:
     assert chat.sent("show_original")[0]["item"] == "t"
 
 
-def test_the_inspector_tells_cache_and_cost_and_compares_with_the_last_request(chat: ChatDriver) -> None:
-    """R-546: `hit` or `miss` and US dollars where they are known; `=` shows what is new."""
+def test_the_inspector_shows_cache_and_cost_and_compares_with_the_last_request(chat: ChatDriver) -> None:
+    """R-546: `hit` or `miss` and US dollars if known; `=` shows the new messages."""
     system = {"id": "s", "role": "system", "tokens": 1200, "state": "live", "cache": "hit", "cost": 0.00012}
     user = {"id": "u", "role": "user", "tokens": 30, "state": "live", "preview": "hi", "cache": "miss", "cost": 0.0003}
     chat.answer("inspect", {"rows": [system, user], "total": 1230, "window": 128000, "cost": 0.00042})
@@ -269,8 +269,8 @@ def test_the_inspector_tells_cache_and_cost_and_compares_with_the_last_request(c
     assert chat.sent("preview")[0]["against"] == "last_request"
 
 
-def test_works_in_80_columns_and_in_a_float(chat: ChatDriver) -> None:
-    """The parts that matter are not cut."""
+def test_the_views_work_in_80_columns_and_in_a_float(chat: ChatDriver) -> None:
+    """The important parts are not cut off."""
     chat.nvim.request("nvim_ui_try_resize", 80, 24)
     chat.push(events.ContextItems(items=ITEMS), meter(35800))
     screen = chat.nvim.wait_screen(r"\n gpt-4o · 27 % +All")

@@ -1,4 +1,4 @@
-"""What sending and following the end cost: counted, because a clock says something else on each machine (issue 10)."""
+"""The cost of sending and of following the end: counted, because times differ between machines (issue 10)."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ return { math.min(line, vim.api.nvim_buf_line_count(0)), vim.fn.line('w0'), vim.
 """
 
 
-def test_what_is_sent_at_once_asks_the_host_once(chat: ChatDriver) -> None:
-    """A draft the host has nothing of need not be stored to be taken out."""
+def test_an_immediate_send_makes_one_request(chat: ChatDriver) -> None:
+    """A draft unknown to the host does not have to be stored before it is removed."""
     chat.submit("first")
     chat.submit("second")
     assert [len(chat.sent(verb)) for verb in ("submit", "save_draft")] == [2, 0]
 
 
-def test_a_draft_the_host_has_is_made_the_words_that_are_sent(chat: ChatDriver) -> None:
-    """Storing the message takes exactly these words out of the drafts."""
+def test_a_stored_draft_is_updated_to_the_sent_text(chat: ChatDriver) -> None:
+    """Storing the message removes exactly this text from the drafts."""
     chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), 'half')")
     chat.nvim.wait_for(lambda: chat.sent("save_draft"), "the draft")
     chat.submit("half a sentence")
@@ -60,8 +60,8 @@ def test_a_draft_the_host_has_is_made_the_words_that_are_sent(chat: ChatDriver) 
         "a short one\n" * 70 + "one endless line " * 3000,
     ],
 )
-def test_the_end_is_followed_with_a_few_measurements(chat: ChatDriver, text: str) -> None:
-    """Many lines are measured at once; what is shown is what measuring line by line would show."""
+def test_following_the_end_takes_few_measurements(chat: ChatDriver, text: str) -> None:
+    """Many lines are measured at once, with the same result as line by line."""
     chat.accept("question")
     chat.reply(text[: len(text) // 2], end=False)
     chat.nvim.lua(COUNT)
@@ -74,7 +74,7 @@ def test_the_end_is_followed_with_a_few_measurements(chat: ChatDriver, text: str
 
 
 def test_the_end_is_followed_below_closed_folds(chat: ChatDriver) -> None:
-    """A closed fold takes one row, however many lines are in it."""
+    """A closed fold takes one row, however many lines it has."""
     chat.accept("question")
     chat.reply("\n".join(f"line {number}" for number in range(300)), end=False)
     chat.nvim.lua("vim.cmd('20,200fold | 210,212fold | 220,290fold')")
@@ -84,7 +84,7 @@ def test_the_end_is_followed_below_closed_folds(chat: ChatDriver) -> None:
 
 
 def test_an_endless_line_is_measured_and_painted_in_parts(chat: ChatDriver) -> None:
-    """35,000 bytes without a line break: no frame measures them all, no painter takes them in one go."""
+    """35,000 bytes without a line break: no frame measures all of them, no painter takes them at once."""
     chat.nvim.lua(
         """_G.measured, _G.parsed = 0, 0
            local real, parser = vim.api.nvim_win_text_height, vim.treesitter.get_string_parser

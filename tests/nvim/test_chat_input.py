@@ -1,4 +1,4 @@
-"""The input region: what stands there is what is sent, and nothing may lose it (lessons 16, 32, 36, 37; R-547)."""
+"""The input region: its text is what is sent, and nothing may lose it (lessons 16, 32, 36, 37; R-547)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ HEADINGS = (
 )
 
 
-def test_text_with_headings_and_fences_is_sent_whole(chat: ChatDriver) -> None:
+def test_text_with_headings_and_fences_is_sent_complete(chat: ChatDriver) -> None:
     """R-547, lesson 32: role borders are extmarks, so headings in a message mean nothing."""
     chat.submit(HEADINGS)
     assert chat.sent("submit")[0]["text"] == HEADINGS
     assert chat.input() == ""
 
 
-def test_typed_text_is_sent_with_the_key_and_the_input_is_empty_again(chat: ChatDriver) -> None:
-    """The way a user does it: type, leave insert mode, <CR>."""
+def test_typed_text_is_sent_with_the_key_and_the_input_cleared(chat: ChatDriver) -> None:
+    """As a user does: type, leave insert mode, <CR>."""
     chat.nvim.feed("iWhy is it slow?<CR>  second line<Esc><CR>")
     chat.nvim.wait_for(lambda: chat.sent("submit"), "submit")
     assert chat.sent("submit")[0]["text"] == "Why is it slow?\n  second line"
@@ -31,14 +31,14 @@ def test_typed_text_is_sent_with_the_key_and_the_input_is_empty_again(chat: Chat
 
 
 def test_insert_mode_sends_with_ctrl_s(chat: ChatDriver) -> None:
-    """The insert mode key sends and leaves the user in the new input."""
+    """The insert mode key sends and leaves the cursor in the new input."""
     chat.nvim.feed("ihello<C-s>next")
     chat.nvim.wait_for(lambda: chat.sent("submit") and chat.input() == "next", "the new draft")
     assert chat.sent("submit")[0]["text"] == "hello"
 
 
-def test_a_sent_message_becomes_a_turn_and_the_reply_goes_below_it(chat: ChatDriver) -> None:
-    """`sending…` gives way to the token count once the message is stored."""
+def test_a_sent_message_becomes_a_turn_with_the_reply_below(chat: ChatDriver) -> None:
+    """`sending…` is replaced by the token count once the message is stored."""
     chat.accept("question", tokens=2100)
     chat.reply("answer")
     assert chat.text() == "\n".join(
@@ -49,7 +49,7 @@ def test_a_sent_message_becomes_a_turn_and_the_reply_goes_below_it(chat: ChatDri
 
 
 def test_after_a_failed_turn_an_added_line_is_in_the_next_request(chat: ChatDriver) -> None:
-    """Lesson 37: what is sent is what stands in the input region, always."""
+    """Lesson 37: the text in the input region is always the text that is sent."""
     chat.accept("first")
     chat.push(events.TurnFinished(reason="failed", error="openai: rate limited"))
     chat.nvim.feed("Gianother line<Esc><CR>")
@@ -57,7 +57,7 @@ def test_after_a_failed_turn_an_added_line_is_in_the_next_request(chat: ChatDriv
     assert chat.sent("submit")[1]["text"] == "another line"
 
 
-def test_a_queued_message_says_so_and_is_sent_once(chat: ChatDriver) -> None:
+def test_a_queued_message_is_marked_and_sent_once(chat: ChatDriver) -> None:
     """Lesson 16: a submit while busy waits below the running reply."""
     chat.accept("one")
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="work"))
@@ -83,7 +83,7 @@ def test_a_queued_message_says_so_and_is_sent_once(chat: ChatDriver) -> None:
     assert len(chat.sent("submit")) == 2
 
 
-def test_a_failed_submit_comes_back_in_front_of_what_was_typed_since(chat: ChatDriver) -> None:
+def test_a_failed_submit_returns_before_newly_typed_text(chat: ChatDriver) -> None:
     """Nothing is lost and nothing is sent twice."""
     submit_id = chat.submit("lost?")
     chat.nvim.feed("Gi and more<Esc>")
@@ -102,8 +102,8 @@ def test_a_failed_submit_comes_back_in_front_of_what_was_typed_since(chat: ChatD
         ("ihello you<Esc>b<CR>", (0, 6)),
     ],
 )
-def test_the_cursor_is_where_it_was_when_a_message_comes_back(chat: ChatDriver, keys: str, place: tuple) -> None:
-    """The keys that follow go on in the text, and not in front of it."""
+def test_the_cursor_keeps_its_place_when_a_message_returns(chat: ChatDriver, keys: str, place: tuple) -> None:
+    """The next keys continue in the text, not before it."""
     chat.nvim.feed(keys)
     sent = chat.nvim.wait_for(lambda: chat.sent("submit"), "submit")[0]
     chat.push(events.SubmitFailed(submit_id=sent["submit_id"], text=sent["text"], error="No such group."))
@@ -111,8 +111,8 @@ def test_the_cursor_is_where_it_was_when_a_message_comes_back(chat: ChatDriver, 
     assert cursor_in_input(chat) == place
 
 
-def test_another_text_that_comes_back_has_the_cursor_at_its_end(chat: ChatDriver) -> None:
-    """Two messages in one: where the cursor was in one of them says nothing."""
+def test_another_message_that_returns_puts_the_cursor_at_its_end(chat: ChatDriver) -> None:
+    """Two messages in one: the cursor position in one of them is meaningless."""
     first = chat.submit("first")
     chat.submit("second")
     chat.nvim.feed("i")
@@ -121,8 +121,8 @@ def test_another_text_that_comes_back_has_the_cursor_at_its_end(chat: ChatDriver
     assert cursor_in_input(chat) == (0, 5)
 
 
-def test_the_cursor_stays_where_somebody_reads(chat: ChatDriver) -> None:
-    """What comes back takes nobody away from the messages above."""
+def test_the_cursor_stays_where_the_user_reads(chat: ChatDriver) -> None:
+    """A returned message does not move a cursor in the messages above."""
     chat.accept("question")
     chat.reply("answer")
     number = chat.submit("again")
@@ -132,7 +132,7 @@ def test_the_cursor_stays_where_somebody_reads(chat: ChatDriver) -> None:
 
 
 def cursor_in_input(chat: ChatDriver) -> tuple[int, int]:
-    """Return the row below the first one of the input and the byte where the cursor is."""
+    """Return the cursor as row relative to the input's first row, and byte."""
     chat.nvim.settle()
     row, col = chat.nvim.lua(
         """local chat = require('codecompanion.chat').last_chat()
@@ -142,7 +142,7 @@ def cursor_in_input(chat: ChatDriver) -> tuple[int, int]:
     return row, col
 
 
-def test_typing_while_text_streams_above_stays_in_the_input(chat: ChatDriver) -> None:
+def test_typing_during_a_reply_stays_in_the_input(chat: ChatDriver) -> None:
     """Lesson 16: the buffer stays editable; machine text is inserted above the input."""
     chat.accept("go")
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"))
@@ -156,8 +156,8 @@ def test_typing_while_text_streams_above_stays_in_the_input(chat: ChatDriver) ->
     assert [line for line in chat.text().split("\n") if line.startswith("line")] == [f"line {n}" for n in range(20)]
 
 
-def test_undo_gives_back_the_draft_and_never_takes_machine_text(chat_everywhere: ChatDriver) -> None:
-    """`u` walks through the user's own steps, also across text the machine wrote in between."""
+def test_undo_restores_the_draft_and_never_removes_machine_text(chat_everywhere: ChatDriver) -> None:
+    """`u` walks through the user's own edits, also across text written by the plugin in between."""
     chat = chat_everywhere
     chat.accept("go")
     chat.nvim.feed("Gione<Esc>")
@@ -181,8 +181,8 @@ def test_undo_gives_back_the_draft_and_never_takes_machine_text(chat_everywhere:
     assert chat.input() == "one two"
 
 
-def test_undo_does_not_bring_back_what_was_sent(chat: ChatDriver) -> None:
-    """It would be ready to be sent twice; what could not be sent comes back by itself."""
+def test_undo_does_not_restore_a_sent_message(chat: ChatDriver) -> None:
+    """It could be sent twice; a message that could not be sent returns on its own."""
     chat.accept("sent once")
     chat.reply("ok")
     chat.nvim.feed("Gu")
@@ -199,7 +199,7 @@ def test_undo_does_not_bring_back_what_was_sent(chat: ChatDriver) -> None:
 
 
 def test_deleting_everything_leaves_a_working_input(chat_everywhere: ChatDriver) -> None:
-    """`:%d` and `ggdG` take nothing away that was sent: the chat is drawn again, with the input."""
+    """`:%d` and `ggdG` remove no sent message: the chat is redrawn, with the input."""
     chat = chat_everywhere
     chat.accept("question")
     chat.reply("answer")
@@ -216,7 +216,7 @@ def test_deleting_everything_leaves_a_working_input(chat_everywhere: ChatDriver)
 
 
 def test_edits_across_the_header_keep_the_draft(chat: ChatDriver) -> None:
-    """`dd` on the input, `dk`, `J` and typing on the header: the region is rebuilt, its text stays."""
+    """`dd` on the input, `dk`, `J` and typing on the header: the region is rebuilt, its text kept."""
     chat.accept("question")
     chat.reply("answer")
     chat.nvim.feed("Giabc<Esc>dd")
@@ -233,8 +233,8 @@ def test_edits_across_the_header_keep_the_draft(chat: ChatDriver) -> None:
     assert chat.text().endswith("\n\n## Me\ndraft typed")
 
 
-def test_a_selection_from_a_reply_into_the_draft_deletes_neither(chat: ChatDriver) -> None:
-    """What was sent is drawn again, the draft stays as it was."""
+def test_deleting_from_a_reply_into_the_draft_removes_neither(chat: ChatDriver) -> None:
+    """Sent messages are redrawn, the draft stays as it was."""
     chat.accept("question")
     chat.reply("keep this drop this")
     draft = "require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), ...)"
@@ -244,7 +244,7 @@ def test_a_selection_from_a_reply_into_the_draft_deletes_neither(chat: ChatDrive
     assert chat.input() == "gone stays"
 
 
-def test_the_draft_is_saved_while_it_is_typed(chat: ChatDriver) -> None:
+def test_the_draft_is_saved_during_typing(chat: ChatDriver) -> None:
     """Debounced, and at once when insert mode ends."""
     chat.nvim.feed("ihalf a thought")
     chat.nvim.wait_for(lambda: {"text": "half a thought", "chat": chat.id} in chat.sent("save_draft"), "a saved draft")
@@ -252,8 +252,8 @@ def test_the_draft_is_saved_while_it_is_typed(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: chat.sent("save_draft")[-1]["text"] == "half a thought more", "the whole draft")
 
 
-def test_a_stored_draft_stands_in_the_input_again(chat: ChatDriver) -> None:
-    """After a crash of the editor the draft comes with chat_opened."""
+def test_a_stored_draft_is_back_in_the_input(chat: ChatDriver) -> None:
+    """After a crash of the editor the draft arrives with chat_opened."""
     stored = {"id": "stored", "title": "", "updated": 1700000000, "messages": 1, "cwd": "/", "owned": False}
     chat.answer("list_sessions", [stored])
     chat.nvim.lua("require('codecompanion.chat').resume('stored')")
@@ -265,7 +265,7 @@ def test_a_stored_draft_stands_in_the_input_again(chat: ChatDriver) -> None:
 
 
 def test_the_draft_survives_toggling(chat: ChatDriver) -> None:
-    """Hide and show: the text and the cursor are where they were."""
+    """Hide and show: text and cursor keep their places."""
     chat.nvim.feed("idraft<Esc>")
     chat.nvim.lua("require('codecompanion.chat').toggle()")
     chat.nvim.settle()
@@ -276,13 +276,13 @@ def test_the_draft_survives_toggling(chat: ChatDriver) -> None:
 
 
 def test_an_empty_input_is_not_sent(chat: ChatDriver) -> None:
-    """Blank lines are no message."""
+    """Blank lines are not a message."""
     chat.nvim.feed("i<CR><CR>  <Esc><CR>")
     chat.nvim.settle()
     assert chat.sent("submit") == []
 
 
-def test_a_selection_goes_into_the_draft_with_its_place_and_a_fence_it_cannot_close(chat: ChatDriver) -> None:
+def test_a_selection_joins_the_draft_with_its_location_and_a_safe_fence(chat: ChatDriver) -> None:
     """:'<,'>CodeCompanionChat."""
     chat.nvim.lua(
         "require('codecompanion.chat').add_selection({'local x = 1', '```'}, {3, 4}, vim.fn.getcwd() .. '/lua/foo.lua')"
@@ -290,8 +290,8 @@ def test_a_selection_goes_into_the_draft_with_its_place_and_a_fence_it_cannot_cl
     assert chat.input() == "lua/foo.lua:3-4\n````lua\nlocal x = 1\n```\n````\n"
 
 
-def test_what_is_put_into_the_transcript_is_put_back(chat: ChatDriver) -> None:
-    """`:m0` moves a line of the draft above everything, `:g` damages it before `:bd`: the draft stays as it was."""
+def test_text_moved_into_the_transcript_is_moved_back(chat: ChatDriver) -> None:
+    """`:m0` moves a draft line above everything, `:g` damages it before `:bd`: the draft stays as it was."""
     chat.accept("question")
     chat.reply("answer")
     chat.nvim.feed("Gione x<CR>two<Esc>")
@@ -309,8 +309,8 @@ def test_what_is_put_into_the_transcript_is_put_back(chat: ChatDriver) -> None:
     assert chat.input() == "one x\ntwo"
 
 
-def test_deleting_everything_detaches_nothing_and_says_so(chat: ChatDriver) -> None:
-    """From the context block `dG` runs through the transcript: what was attached stays attached."""
+def test_deleting_everything_detaches_nothing_with_a_message(chat: ChatDriver) -> None:
+    """From the context block `dG` covers the transcript: attachments stay attached."""
     item = events.ContextItem(id="i1", kind="file", label="a.txt", tokens=3)
     chat.push(events.ContextItems(items=(item,)))
     chat.accept("question")
@@ -323,7 +323,7 @@ def test_deleting_everything_detaches_nothing_and_says_so(chat: ChatDriver) -> N
 
 
 def draw_again(chat: ChatDriver) -> None:
-    """Let the host draw question and answer."""
+    """Let the host redraw question and answer."""
     chat.push(
         events.Redrawn(),
         events.Restored(
@@ -337,8 +337,8 @@ def draw_again(chat: ChatDriver) -> None:
     )
 
 
-def test_typing_where_arrow_keys_have_led_goes_to_the_input(chat: ChatDriver) -> None:
-    """Each key was an error that ends in a prompt; nothing that is typed or pasted is lost, and none of it is a key."""
+def test_typing_after_arrow_keys_goes_to_the_input(chat: ChatDriver) -> None:
+    """Each key used to cause an error with a prompt; typed or pasted text is kept, and none of it acts as a key."""
     chat.push(events.ContextItems(items=(events.ContextItem(id="i1", kind="rules", label="AGENTS.md"),)))
     chat.accept("a question")
     chat.reply("an answer\nof two lines")
@@ -377,8 +377,8 @@ def test_typing_where_arrow_keys_have_led_goes_to_the_input(chat: ChatDriver) ->
         ("<Del>", "one two."),
     ],
 )
-def test_a_key_that_is_no_character_does_its_work_in_the_input_too(chat: ChatDriver, key: str, left: str) -> None:
-    """In insert mode in the transcript `<CR>` and `<BS>` were lost, and the transcript had to be put back."""
+def test_special_keys_work_in_the_input_too(chat: ChatDriver, key: str, left: str) -> None:
+    """In insert mode in the transcript `<CR>` and `<BS>` used to be lost, and the transcript had to be restored."""
     chat.accept("a question")
     chat.reply("an answer\nof two lines")
     before = chat.text()
@@ -394,8 +394,8 @@ def test_a_key_that_is_no_character_does_its_work_in_the_input_too(chat: ChatDri
     assert chat.nvim.messages() == ""
 
 
-def test_a_map_of_the_users_for_return_counts_in_the_input(chat: ChatDriver) -> None:
-    """Completion and pairs are mapped there; a key that sends in insert mode sends from the transcript, too."""
+def test_a_users_mapping_of_return_works_in_the_input(chat: ChatDriver) -> None:
+    """Completion and autopairs map it; an insert-mode send key also works from the transcript."""
     chat.nvim.lua("vim.keymap.set('i', '<CR>', '<CR>- ')")
     chat.accept("a question")
     chat.nvim.feed("Gione<Up><Up><Up>")

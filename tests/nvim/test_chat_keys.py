@@ -1,4 +1,4 @@
-"""Default keys: none that runs or removes something is one that Neovim users press for something else."""
+"""Default keys: no key that runs or deletes something is a common Neovim key for something else."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def go_to(chat: ChatDriver, text: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["gx", "?", "{", "}", "/", "*", "n"])
-def test_these_keys_keep_their_meaning(chat: ChatDriver, key: str) -> None:
-    """URLs open, search searches, paragraphs are paragraphs."""
+def test_standard_keys_keep_their_meaning(chat: ChatDriver, key: str) -> None:
+    """URLs open, search searches, paragraph motions work."""
     assert chat.nvim.lua("return vim.fn.maparg(..., 'n', false, true).buffer or 0", key) == 0
 
 
 def test_control_c_in_insert_mode_only_leaves_insert_mode(chat: ChatDriver) -> None:
     """In normal mode it closes the chat, as in codecompanion.nvim."""
-    # typed while Neovim is at work <C-c> interrupts that, and is no key
+    # typed while Neovim is busy <C-c> interrupts it instead of being a key
     chat.nvim.feed("idraft")
     chat.nvim.wait_for(lambda: chat.input() == "draft", "what was typed")
     chat.nvim.feed("<C-c>")
@@ -38,8 +38,8 @@ def test_control_c_in_insert_mode_only_leaves_insert_mode(chat: ChatDriver) -> N
     chat.nvim.wait_for(lambda: chat.sent("close_chat") or chat.nvim.feed("<C-c>"), "close_chat")
 
 
-def test_q_stops_a_turn_that_is_seen_and_asks_about_one_that_is_not(chat: ChatDriver) -> None:
-    """Who reads old turns above does not stop by accident what runs below."""
+def test_q_stops_a_visible_turn_and_asks_about_one_that_is_not(chat: ChatDriver) -> None:
+    """A user reading old turns does not accidentally stop the one running below."""
     chat.accept("question")
     chat.push(events.State(state="streaming", label="streaming"))
     chat.reply("line\n" * 100, end=False)
@@ -54,8 +54,8 @@ def test_q_stops_a_turn_that_is_seen_and_asks_about_one_that_is_not(chat: ChatDr
     chat.nvim.wait_for(lambda: len(chat.sent("cancel")) == 2, "cancel")
 
 
-def test_q_ends_a_macro_and_begins_none(chat: ChatDriver) -> None:
-    """The key after it would be lost to a register; idle, it says that nothing runs."""
+def test_q_ends_a_macro_and_starts_none(chat: ChatDriver) -> None:
+    """The next key would be taken as a register; when idle, a message says that nothing is running."""
     chat.nvim.feed("q")
     chat.nvim.wait_screen("Nothing is running in this chat")
     assert chat.nvim.lua("return vim.fn.reg_recording()") == ""
@@ -69,7 +69,7 @@ def test_q_ends_a_macro_and_begins_none(chat: ChatDriver) -> None:
     assert chat.sent("cancel") == []
 
 
-def test_gy_takes_the_block_under_the_cursor_else_the_last_above(chat: ChatDriver) -> None:
+def test_gy_yanks_the_block_under_the_cursor_or_the_last_one_above(chat: ChatDriver) -> None:
     """A fence inside a longer one is text."""
     chat.accept("go")
     chat.reply(CODE)
@@ -85,8 +85,8 @@ def test_gy_takes_the_block_under_the_cursor_else_the_last_above(chat: ChatDrive
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 20)])
-def test_the_keys_fit_the_window_and_can_be_scrolled(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
-    """Nothing is cut at the right, `more below` only where there is more, the approval keys are there."""
+def test_the_key_list_fits_the_window_and_scrolls(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
+    """Nothing is cut off at the right, `more below` only if there is more, the approval keys are listed."""
     chat = make_chat(nvim_factory, size=size)
     chat.nvim.feed("g?")
     screen = chat.nvim.wait_screen("more below · q close")
@@ -107,7 +107,7 @@ def test_the_keys_fit_the_window_and_can_be_scrolled(nvim_factory: Callable[...,
     chat.nvim.wait_for(lambda: "more below" not in chat.nvim.screen(), "the larger window")
 
 
-def test_the_fold_key_jumps_forward_where_there_is_no_fold(chat: ChatDriver) -> None:
+def test_the_fold_key_jumps_forward_outside_a_fold(chat: ChatDriver) -> None:
     """<Tab> is <C-i> to Neovim."""
     chat.accept("one\ntwo\nthree")
     chat.reply("answer")
@@ -120,7 +120,7 @@ def test_the_fold_key_jumps_forward_where_there_is_no_fold(chat: ChatDriver) -> 
 
 
 def test_closing_a_busy_chat_asks(chat: ChatDriver) -> None:
-    """`<C-c>` pressed once too often must not cancel what waits for an answer, nor stop a turn, without a word."""
+    """An extra `<C-c>` must not silently drop a pending question or stop a turn."""
     chat.accept("question")
     chat.push(events.State(state="streaming", label="streaming"))
     chat.nvim.press_ctrl_c(lambda: "Closing stops the running turn" in chat.nvim.screen())

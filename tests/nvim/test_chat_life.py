@@ -37,7 +37,7 @@ def entries(count: int) -> list[events.Entry]:
 
 
 def test_the_chat_is_painted_before_the_host_answers(nvim_factory: Callable[..., Nvim]) -> None:
-    """Header, hint and intro are there at once; the host is asked afterwards."""
+    """Header, hint and intro are drawn at once; the host gets its request afterwards."""
     chat = ChatDriver(nvim_factory(init=INIT))
     chat.setup({"display": {"chat": {"window": {"layout": "buffer"}}}})
     before = chat.nvim.lua(
@@ -57,7 +57,7 @@ def test_the_chat_is_painted_before_the_host_answers(nvim_factory: Callable[...,
 
 
 def test_several_chats_are_open_at_once(chat: ChatDriver) -> None:
-    """Events go to the chat they belong to, `]b` and `[b` change between them."""
+    """Events reach the chat they belong to; `]b` and `[b` switch between chats."""
     first = chat.id
     chat.accept("in the first")
     chat.open()
@@ -74,7 +74,7 @@ def test_several_chats_are_open_at_once(chat: ChatDriver) -> None:
 
 @pytest.mark.parametrize("layout", ["vertical", "horizontal", "float", "tab", "buffer"])
 def test_every_layout_opens_and_hides(nvim_factory: Callable[..., Nvim], layout: str) -> None:
-    """Hiding gives the windows back as they were; the buffer stays."""
+    """Hiding restores the windows; the buffer stays."""
     chat = make_chat(nvim_factory, options={"display": {"chat": {"window": {"layout": layout}}}})
     chat.nvim.wait_screen("## Me")
     assert chat.nvim.lua("return vim.bo.filetype") == "codecompanion"
@@ -86,8 +86,8 @@ def test_every_layout_opens_and_hides(nvim_factory: Callable[..., Nvim], layout:
     chat.nvim.wait_screen("## Me")
 
 
-def test_closing_gives_the_chat_back_and_the_rest_works_on(chat: ChatDriver) -> None:
-    """The key closes in normal mode, in insert mode it leaves that; the history stays in the host."""
+def test_closing_a_chat_leaves_everything_else_working(chat: ChatDriver) -> None:
+    """The key closes in normal mode and only leaves insert mode; the host keeps the history."""
     chat.record_autocmds()
     first = chat.id
     chat.open()
@@ -103,7 +103,7 @@ def test_closing_gives_the_chat_back_and_the_rest_works_on(chat: ChatDriver) -> 
 
 
 def test_a_wiped_buffer_closes_its_chat(chat: ChatDriver) -> None:
-    """:bwipeout is a way to close, too, also while text arrives."""
+    """:bwipeout also closes a chat, even while text arrives."""
     chat.accept("go")
     chat.push_soon(events.Text(text="text " * 100))
     chat.nvim.command("bwipeout!")
@@ -112,8 +112,8 @@ def test_a_wiped_buffer_closes_its_chat(chat: ChatDriver) -> None:
     assert chat.nvim.messages() == ""
 
 
-def test_a_stored_chat_comes_back_newest_first_without_moving_the_view(chat_everywhere: ChatDriver) -> None:
-    """The first piece fills the screen; the rest goes above it while nothing moves."""
+def test_a_stored_chat_is_drawn_newest_first_without_moving_the_view(chat_everywhere: ChatDriver) -> None:
+    """The first piece fills the screen; the rest is drawn above it without scrolling."""
     chat = chat_everywhere
     stored = entries(120)
     chat.push(events.Restored(entries=tuple(stored[-30:]), first=True))
@@ -131,8 +131,8 @@ def test_a_stored_chat_comes_back_newest_first_without_moving_the_view(chat_ever
     assert chat.text().count("## CodeCompanion") == 120
 
 
-def test_a_reader_of_a_restored_chat_is_not_moved(chat: ChatDriver) -> None:
-    """Older pieces go above the cursor; what is looked at stays where it is."""
+def test_the_view_of_a_restored_chat_does_not_move(chat: ChatDriver) -> None:
+    """Older pieces are drawn above the cursor; the visible text stays in place."""
     stored = entries(200)
     chat.push(events.Restored(entries=tuple(stored[-60:]), first=True))
     chat.nvim.feed("gg30Gzt")
@@ -144,7 +144,7 @@ def test_a_reader_of_a_restored_chat_is_not_moved(chat: ChatDriver) -> None:
 
 
 def test_a_turn_split_between_two_pieces_has_one_header(chat: ChatDriver) -> None:
-    """The header that stood in for the missing question goes when the question comes."""
+    """The temporary header is removed when the question arrives."""
     stored = entries(2)
     chat.push(events.Restored(entries=tuple(stored[4:]), first=True))
     assert chat.text().count("## CodeCompanion") == 1
@@ -153,16 +153,16 @@ def test_a_turn_split_between_two_pieces_has_one_header(chat: ChatDriver) -> Non
     assert chat.text().count("question") == 2
 
 
-def test_an_answer_after_the_chat_was_drawn_while_something_was_undone_has_its_header(chat: ChatDriver) -> None:
-    """What is drawn again while work goes on may end within a turn; once that is over, none does."""
+def test_an_answer_after_a_redraw_during_an_undo_has_its_header(chat: ChatDriver) -> None:
+    """A redraw during work may end inside a turn; one after the work does not."""
     chat.push(events.State(state="busy", label="undoing"))
     chat.push(events.Redrawn(), events.Restored(entries=tuple(entries(1)), first=True, last=True))
     chat.push(events.State(state="idle"), events.ReplyStarted(adapter="openai", model="gpt-4o"))
     assert chat.text().count("## CodeCompanion") == 2
 
 
-def test_a_restored_compaction_folds_what_is_above_it(chat: ChatDriver) -> None:
-    """Also when the turns it replaced arrive later."""
+def test_a_restored_compaction_folds_the_messages_above_it(chat: ChatDriver) -> None:
+    """Also if the turns it replaced arrive later."""
     card = events.Entry(
         kind="compacted",
         text="## 1. Intent\nthe summary",
@@ -194,8 +194,8 @@ coroutine.resume = function(...) _G.slices = _G.slices + 1 return resume(...) en
 """
 
 
-def test_what_is_gone_from_a_long_chat_is_folded_in_slices(chat: ChatDriver) -> None:
-    """The user types and the model writes meanwhile; what goes meanwhile is folded too, and what comes back is not."""
+def test_removed_messages_of_a_long_chat_are_folded_in_slices(chat: ChatDriver) -> None:
+    """Typing and streaming continue; messages removed in between are folded too, and restored ones are not."""
     stored = [
         msgspec.structs.replace(entry, text="a line\n" * 150) if entry.kind == "reply" else entry
         for entry in entries(30)
@@ -233,7 +233,7 @@ def test_what_is_gone_from_a_long_chat_is_folded_in_slices(chat: ChatDriver) -> 
     chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", tools[3])
     chat.nvim.feed("<Tab>")
     chat.nvim.lua("vim.cmd.edit()")
-    # what was drawn before leaves no mark, at once where there is text, soon below it
+    # earlier drawings leave no marks: at once where there is text, soon below it
     marks = "return #vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_get_namespaces()['codecompanion.chat.items'], "
     assert chat.nvim.lua(marks + "0, { vim.api.nvim_buf_line_count(0), 0 }, {})") == 0
     chat.nvim.wait_lua(marks + "0, -1, {}) == 0")
@@ -245,7 +245,7 @@ def test_what_is_gone_from_a_long_chat_is_folded_in_slices(chat: ChatDriver) -> 
 
 
 def test_a_message_is_sent_in_one_edit(chat: ChatDriver) -> None:
-    """What an edit costs beside its lines (options, windows that follow) is most of what a submit costs."""
+    """The overhead of an edit (options, windows that follow) is most of the cost of a submit."""
     chat.nvim.lua(
         """_G.followed = 0
            local view = require('codecompanion.chat.buffer.scroll')
@@ -267,8 +267,8 @@ def crash(chat: ChatDriver, **more: object) -> None:
     chat.drain()
 
 
-def test_after_a_crash_of_the_host_what_arrived_stays(chat: ChatDriver) -> None:
-    """Lesson 36: the buffer stays; the next action opens the chat again, and nothing old is drawn then."""
+def test_after_a_crash_of_the_host_received_text_stays(chat: ChatDriver) -> None:
+    """Lesson 36: the buffer stays; the next action reopens the chat, and nothing old is drawn again."""
     chat.accept("stored")
     chat.push(
         events.ReplyStarted(adapter="openai", model="gpt-4o"),
@@ -290,7 +290,7 @@ def test_after_a_crash_of_the_host_what_arrived_stays(chat: ChatDriver) -> None:
 
 
 def sent_into_a_crash(chat: ChatDriver) -> str:
-    """Send something that the host does not answer for any more; return its key."""
+    """Send a message that the host no longer answers; return its key."""
     chat.submit("sent or not")
     chat.nvim.feed("Gitail")
     crash(chat)
@@ -304,8 +304,8 @@ def sent_into_a_crash(chat: ChatDriver) -> str:
     return str(key)
 
 
-def test_a_message_that_was_not_stored_comes_back_apart_from_what_was_typed(chat: ChatDriver) -> None:
-    """Lesson 36: only when the next host has looked; the cursor stays on the word that is being typed."""
+def test_an_unstored_message_returns_separately_from_typed_text(chat: ChatDriver) -> None:
+    """Lesson 36: only after the next host has checked; the cursor stays on the word being typed."""
     sent_into_a_crash(chat)
     chat.nvim.feed(" more")
     chat.nvim.wait_for(lambda: chat.input() == "tail more", "what is typed")
@@ -318,8 +318,8 @@ def test_a_message_that_was_not_stored_comes_back_apart_from_what_was_typed(chat
     assert chat.sent("save_draft")[-1]["text"].startswith("sent or not\n\ntail more")
 
 
-def test_a_message_that_was_stored_is_drawn_as_sent_and_cannot_be_sent_again(chat: ChatDriver) -> None:
-    """Whatever was typed below it meanwhile is a message of its own."""
+def test_a_stored_message_is_drawn_as_sent_and_cannot_be_sent_again(chat: ChatDriver) -> None:
+    """Text typed below it in the meantime is a message of its own."""
     key = sent_into_a_crash(chat)
     chat.nvim.feed("<Esc><CR>")
     chat.nvim.wait_for(lambda: len(chat.sent("submit")) == 2, "the second message")
@@ -334,8 +334,8 @@ def test_a_message_that_was_stored_is_drawn_as_sent_and_cannot_be_sent_again(cha
     assert chat.text().count("tail") == 1
 
 
-def test_a_host_that_dies_while_it_is_asked_leaves_the_question_open(chat: ChatDriver) -> None:
-    """The third one answers; the message is neither lost nor doubled."""
+def test_a_host_that_dies_before_answering_leaves_the_question_open(chat: ChatDriver) -> None:
+    """The third one answers; the message is neither lost nor duplicated."""
     key = sent_into_a_crash(chat)
     crash(chat, never_ready=True)
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 3, "the question to another host")
@@ -345,8 +345,8 @@ def test_a_host_that_dies_while_it_is_asked_leaves_the_question_open(chat: ChatD
     assert chat.input() == "sent or not\n\ntail"
 
 
-def test_a_chat_whose_buffer_is_unloaded_settles_it_too(chat: ChatDriver) -> None:
-    """What was not stored is in the draft when it is shown again, and kept until then."""
+def test_a_chat_with_an_unloaded_buffer_settles_it_too(chat: ChatDriver) -> None:
+    """An unstored message is in the draft when the chat is shown again, and kept until then."""
     chat.submit("sent or not")
     bufnr = chat.nvim.lua("return require('codecompanion.chat').current().bufnr")
     chat.nvim.command("enew")
@@ -359,8 +359,8 @@ def test_a_chat_whose_buffer_is_unloaded_settles_it_too(chat: ChatDriver) -> Non
     assert chat.nvim.lua("return #require('codecompanion.chat').last_chat().outgoing") == 0
 
 
-def test_a_message_that_waits_is_kept_with_the_draft(chat: ChatDriver) -> None:
-    """Lesson 36: kill -9 of Neovim loses neither what is queued nor what was typed since; sent, it is no draft."""
+def test_a_queued_message_is_kept_with_the_draft(chat: ChatDriver) -> None:
+    """Lesson 36: kill -9 of Neovim loses neither queued nor newly typed text; once sent, it is not a draft."""
     chat.accept("go")
     chat.push(events.State(state="streaming", label="streaming"))
     chat.submit("a second one")
@@ -464,8 +464,8 @@ def test_autocmds_carry_the_documented_payload(chat: ChatDriver) -> None:
     assert fired["CodeCompanionToolFinished"]["duration_ms"] == 7
 
 
-def test_a_policy_event_fires_an_autocmd_of_its_name_and_draws_nothing(chat: ChatDriver) -> None:
-    """R-327, R-328: named events of a policy reach the user's autocmds with their fields; the buffer stays as it is."""
+def test_a_policy_event_fires_its_autocmd_and_draws_nothing(chat: ChatDriver) -> None:
+    """R-327, R-328: named events of a policy reach the user's autocmds with their fields; the buffer is unchanged."""
     chat.accept("go")
     chat.record_autocmds()
     before = chat.text()
@@ -493,8 +493,8 @@ end
 
 @pytest.mark.parametrize("layout", ["vertical", "buffer", "float"])
 @pytest.mark.parametrize("level", [-1, 99])
-def test_a_chat_that_is_shown_again_has_the_folds_it_was_left_with(nvim_factory, layout: str, level: int) -> None:
-    """Vim keeps them: in a long chat nothing is built again, unless something has changed meanwhile."""
+def test_a_chat_shown_again_keeps_its_folds(nvim_factory, layout: str, level: int) -> None:
+    """Vim keeps them: in a long chat nothing is rebuilt unless something changed in between."""
     init = f"vim.o.foldlevelstart = {level}\n"
     chat = make_chat(nvim_factory, init=init, options={"display": {"chat": {"window": {"layout": layout}}}})
     chat.accept("question")

@@ -1,4 +1,4 @@
-"""Lists that the host has to be asked for: they say that they load, and never open over other work."""
+"""Lists requested from the host: they show that they load, and never open over other work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNUSABLE = {"adapter": "azure_openai", "models": [], "problem": "azure_openai: n
 
 
 def answer_late(chat: ChatDriver, verb: str, result: Any) -> None:
-    """Answer the oldest request with this verb that still waits."""
+    """Answer the oldest pending request with this verb."""
     chat.nvim.lua(
         """local verb, result = ...
            for _, request in ipairs(require('codecompanion.host').requests) do
@@ -28,8 +28,8 @@ def answer_late(chat: ChatDriver, verb: str, result: Any) -> None:
     )
 
 
-def test_a_late_list_says_that_it_loads_and_does_not_open_over_other_work(chat: ChatDriver) -> None:
-    """`ga`, then typing goes on: the list is there when it is asked for again, and is not asked for twice."""
+def test_a_late_list_shows_loading_and_does_not_open_over_other_work(chat: ChatDriver) -> None:
+    """`ga`, then typing: the list is ready when requested again, and is not requested twice."""
     chat.nvim.feed("ga")
     chat.nvim.wait_screen("Loading the models…")
     chat.nvim.feed("ihello")
@@ -51,8 +51,8 @@ def test_a_late_list_says_that_it_loads_and_does_not_open_over_other_work(chat: 
     chat.nvim.wait_screen("The stored chats are loaded; ask again to see them")
 
 
-def test_the_code_of_a_question_does_not_open_over_what_is_typed_meanwhile(chat: ChatDriver) -> None:
-    """`/context` may take a while: keys go where they were meant to go."""
+def test_the_code_of_a_question_does_not_open_over_typed_text(chat: ChatDriver) -> None:
+    """`/context` may take a while: keys go to the text being typed."""
     row = {"path": "a.py", "start": 1, "end": 9, "what": "a.py:1-9", "source": "search", "score": 0.5, "tokens": 9}
     report = {"title": "1 snippet", "head": [], "rows": [{**row, "state": "in", "why": ""}], "can_choose": True}
     chat.nvim.feed("i/context why?<Esc><CR>")
@@ -68,8 +68,8 @@ def test_the_code_of_a_question_does_not_open_over_what_is_typed_meanwhile(chat:
     assert len(chat.sent("preview_code")) == 1
 
 
-def test_a_list_asked_for_twice_opens_once(chat: ChatDriver) -> None:
-    """Who presses the key again because nothing happens gets one list, and the line that it loads is gone."""
+def test_a_list_requested_twice_opens_once(chat: ChatDriver) -> None:
+    """A second key press during loading opens one list, and the loading line disappears."""
     chat.nvim.feed("ga")
     chat.nvim.wait_screen("Loading the models…")
     chat.nvim.feed("ga")
@@ -81,8 +81,8 @@ def test_a_list_asked_for_twice_opens_once(chat: ChatDriver) -> None:
     assert "Loading" not in screen
 
 
-def test_an_adapter_that_cannot_be_used_is_listed_with_the_reason_and_refused(chat: ChatDriver) -> None:
-    """`azure_openai` without its address: no model of it is offered, and by name it is refused with the reason."""
+def test_an_unusable_adapter_is_listed_with_the_reason_and_refused(chat: ChatDriver) -> None:
+    """`azure_openai` without its address: it offers no model, and by name it is refused with the reason."""
     chat.answer("list_models", [*MODELS, {**UNUSABLE, "brief": "no address"}])
     chat.nvim.feed("i/adapter azure_openai<Esc><CR>")
     chat.nvim.wait_screen("! azure_openai: no address is set. The adapter was not changed.")
@@ -90,10 +90,10 @@ def test_an_adapter_that_cannot_be_used_is_listed_with_the_reason_and_refused(ch
     chat.nvim.wait_screen("azure_openai · no address")
 
 
-def test_long_entries_of_a_list_go_on_below_and_take_no_more_rows_than_they_need(
+def test_long_list_entries_wrap_and_take_only_the_rows_they_need(
     nvim_factory: Callable[..., Nvim],
 ) -> None:
-    """`/policy` at 80x24: the middle of each line was cut off, and rows stood empty."""
+    """`/policy` at 80x24: the middle of each line used to be cut off, with empty rows below."""
     chat = make_chat(nvim_factory, size=(80, 24))
     about = "edits old tool results first and summarises everything before the last four turns when that is not enough"
     rows = [{"name": f"policy{n}", "description": f"{about} {n}.", "current": n == 2} for n in range(6)]

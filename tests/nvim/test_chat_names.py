@@ -1,4 +1,4 @@
-"""The names of chat buffers, and the files their text is written to (issue 8, section 2)."""
+"""The names of chat buffers, and writing their text to files (issue 8, section 2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def buffers(chat: ChatDriver) -> list[str]:
 
 @pytest.mark.parametrize("command", ["file other.md", "0file", "file other.md | edit", "saveas other.md"])
 def test_a_chat_keeps_its_name(chat: ChatDriver, tmp_path: Path, command: str) -> None:
-    """`:file` and `:saveas` would make a chat that nothing finds again; `:saveas` writes the text all the same."""
+    """`:file` and `:saveas` would make the chat impossible to find; `:saveas` still writes the text."""
     chat.accept("a question")
     chat.reply("an answer")
     before, known = chat.text(), len(buffers(chat))
@@ -46,7 +46,7 @@ def test_a_chat_keeps_its_name(chat: ChatDriver, tmp_path: Path, command: str) -
 
 
 def test_the_text_of_a_chat_is_written_to_a_file(chat: ChatDriver, tmp_path: Path) -> None:
-    """`:w file` writes what the buffer shows; without a name only the draft is kept; what cannot be written is said."""
+    """`:w file` writes the buffer's text; without a name only the draft is saved; write errors are reported."""
     chat.accept("a question")
     chat.reply("with a \0 in it")
     chat.nvim.feed("Gi<C-c>")

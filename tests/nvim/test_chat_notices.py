@@ -1,4 +1,4 @@
-"""What was said in a chat stands where it stood when the chat is drawn again (lesson 54)."""
+"""Notices in a chat keep their place when the chat is redrawn (lesson 54)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def draw_again(chat: ChatDriver, *entries: Entry) -> str:
     return chat.text()
 
 
-def test_notices_come_back_where_they_stood_and_once(chat: ChatDriver) -> None:
-    """The log knows how the turn ended, this Neovim knows the rest; each sentence is there once, in its order."""
+def test_notices_reappear_once_at_their_place(chat: ChatDriver) -> None:
+    """The log has the end of the turn, this Neovim has the rest; each sentence appears once, in order."""
     chat.push(events.Notice(level=Severity.WARN, text="before all"))
     chat.accept("question")
     chat.push(events.Notice(level=Severity.WARN, text="below the question"))
@@ -38,8 +38,8 @@ def test_notices_come_back_where_they_stood_and_once(chat: ChatDriver) -> None:
     assert draw_again(chat, USER, REPLY, STOPPED) == before
 
 
-def test_the_request_to_continue_has_a_line_between_the_parts_of_a_reply(chat: ChatDriver) -> None:
-    """What the model reads in between is said live and when the chat is drawn again."""
+def test_a_prompt_to_continue_is_shown_between_the_parts_of_a_reply(chat: ChatDriver) -> None:
+    """The text that the model reads in between is shown live and after a redraw."""
     chat.accept("question")
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="half"))
     chat.push(events.ReplyFinished(message_id="r", stop="length"))
@@ -56,7 +56,7 @@ def test_the_request_to_continue_has_a_line_between_the_parts_of_a_reply(chat: C
     assert draw_again(chat, USER, half, note, whole) == before
 
 
-def test_a_notice_stands_below_its_message_in_a_later_piece(chat: ChatDriver) -> None:
+def test_a_notice_is_below_its_message_in_a_later_piece(chat: ChatDriver) -> None:
     chat.accept("question")
     chat.push(events.Notice(level=Severity.WARN, text="an old word"))
     chat.nvim.command("edit")
@@ -70,16 +70,16 @@ def test_a_notice_stands_below_its_message_in_a_later_piece(chat: ChatDriver) ->
     assert lines == ["question", "! an old word", "newest"]
 
 
-def test_a_resumed_chat_says_how_its_last_turn_ended_and_what_to_do(chat: ChatDriver) -> None:
-    """Nothing is remembered of another Neovim: the log alone says it."""
+def test_a_resumed_chat_shows_the_end_of_its_last_turn_and_a_remedy(chat: ChatDriver) -> None:
+    """Nothing is remembered from another Neovim: the log alone provides it."""
     entries = (USER, REPLY, STOPPED)
     chat.push(events.Restored(entries=entries, first=True, last=True))
     chat.nvim.wait_screen(r"· Stopped\. · gr asks again")
     assert "cut off" in chat.nvim.screen()
 
 
-def test_what_opening_says_is_not_said_twice(chat: ChatDriver) -> None:
-    """A chat that is opened again hears it again from the host."""
+def test_notices_on_opening_are_not_repeated(chat: ChatDriver) -> None:
+    """A reopened chat receives them again from the host."""
     opened = {"adapter": "openai", "model": "gpt-4o", "window": 1000, "policy": "codecompanion", "title": ""}
     warning = events.Notice(level=Severity.WARN, text="The policy is no longer configured.")
     restored = events.Restored(entries=(USER,), first=True, last=True)
@@ -99,7 +99,7 @@ def test_what_opening_says_is_not_said_twice(chat: ChatDriver) -> None:
     assert chat.text().index("question") < chat.text().index("no longer configured")
 
 
-def test_a_message_that_comes_back_is_not_asked_again(chat: ChatDriver) -> None:
+def test_a_returned_message_has_no_hint_to_ask_again(chat: ChatDriver) -> None:
     """It was never stored, so there is nothing to ask again; the sentence says where it is."""
     number = chat.submit("important")
     chat.push(events.TurnFinished(reason="failed", error="The disk is full."))
@@ -113,8 +113,8 @@ def test_a_message_that_comes_back_is_not_asked_again(chat: ChatDriver) -> None:
     assert "· Not sent; you stopped." in chat.text(), "who stopped needs no error"
 
 
-def test_a_long_message_that_comes_back_says_so_where_it_is_seen(chat: ChatDriver) -> None:
-    """The reason stands above the input: where that fills the window, the command line says it, too."""
+def test_the_return_of_a_long_message_is_reported_in_the_visible_area(chat: ChatDriver) -> None:
+    """The reason is above the input: if the input fills the window, the command line shows it, too."""
     text = "\n".join(f"line {number}" for number in range(200))
     number = chat.submit(text)
     chat.push(events.SubmitFailed(submit_id=number, text=text, error="Not sent: 11,910 tokens, 8,192 fit."))
@@ -122,8 +122,8 @@ def test_a_long_message_that_comes_back_says_so_where_it_is_seen(chat: ChatDrive
     assert chat.input() == text
 
 
-def test_a_refused_message_says_so_below_its_end_while_one_types(chat: ChatDriver) -> None:
-    """In Insert mode Neovim's own "-- INSERT --" wipes the command line; the sentence goes with what it is about."""
+def test_a_refused_message_is_reported_below_its_end_during_typing(chat: ChatDriver) -> None:
+    """In Insert mode Neovim's "-- INSERT --" erases the command line; the sentence goes with its message."""
     lines = [f"line {number}" for number in range(60)]
     chat.nvim.feed("Gi")
     chat.nvim.request("nvim_paste", "\n".join(lines), True, -1)
@@ -147,8 +147,8 @@ def meter(*, paused: bool) -> events.Meter:
 
 
 @pytest.mark.parametrize("loaded", [True, False])
-def test_what_was_said_about_a_pause_goes_with_the_pause(chat: ChatDriver, loaded: bool) -> None:
-    """R-545: after `/redo` nothing is paused, whatever was said since; drawn again it is not there either."""
+def test_a_notice_about_a_pause_disappears_with_the_pause(chat: ChatDriver, loaded: bool) -> None:
+    """R-545: after `/redo` nothing is paused, whatever was reported since; a redraw does not restore it."""
     chat.accept("question")
     before = chat.text()
     told = events.Notice(level=Severity.WARN, text="Compaction is paused until then.", while_paused=True)
@@ -170,8 +170,8 @@ def test_what_was_said_about_a_pause_goes_with_the_pause(chat: ChatDriver, loade
 
 
 @pytest.mark.parametrize(("text", "row"), [("x" * 44, "gr asks again"), ("x" * 20, "✗ x+ · gr asks again")])
-def test_what_can_be_done_is_not_broken_within_a_word(nvim_factory: Callable[..., Nvim], text: str, row: str) -> None:
-    """Virtual text knows no 'linebreak': what has no room begins the next row."""
+def test_a_hint_is_not_broken_inside_a_word(nvim_factory: Callable[..., Nvim], text: str, row: str) -> None:
+    """Virtual text ignores 'linebreak': a word that does not fit starts the next row."""
     chat = make_chat(nvim_factory, size=(60, 24))
     chat.accept("question")
     chat.push(events.TurnFinished(reason="failed", error=text + "x"))
@@ -201,8 +201,8 @@ def test_no_word_of_what_is_said_of_a_local_server_is_broken(nvim_factory: Calla
 
 @pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize("how", ["message", "continue", "notice"])
-def test_what_can_be_done_now_is_said_until_something_comes_after_it(chat: ChatDriver, how: str, resumed: bool) -> None:
-    """`gr asks again` beside "Stopped." goes with what comes next, "Stopped." itself when the question is answered."""
+def test_a_hint_is_shown_until_something_follows(chat: ChatDriver, how: str, resumed: bool) -> None:
+    """`gr asks again` beside "Stopped." goes with the next text, "Stopped." itself once the question is answered."""
     if resumed:
         chat.push(events.Restored(entries=(USER, REPLY, STOPPED), first=True, last=True))
     else:
@@ -221,7 +221,7 @@ def test_what_can_be_done_now_is_said_until_something_comes_after_it(chat: ChatD
     assert ("Stopped." in chat.text()) is (how == "message")
 
 
-def test_what_was_not_sent_says_so_until_it_is(chat: ChatDriver) -> None:
+def test_an_unsent_message_is_marked_until_it_is_sent(chat: ChatDriver) -> None:
     """Seen: "Not sent" above the answer to that very message."""
     why = "Not sent: 6,029 tokens, 6,000 fit. Your message is back in the input."
     number = chat.submit("a long question")

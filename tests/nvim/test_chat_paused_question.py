@@ -1,4 +1,4 @@
-"""The question whether to compact while compaction is paused, as the user sees it (R-545)."""
+"""The question whether to compact during a pause of compaction, as shown to the user (R-545)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BODY = "Compaction is paused since your undo.\nNo: your message goes back into t
 
 
 def ask(chat: ChatDriver) -> int:
-    """Let a message that was sent wait for the answer; return its number."""
+    """Let a sent message wait for the answer; return its number."""
     chat.nvim.feed("<Esc>Gihello<Esc><CR>")
     chat.nvim.wait_for(lambda: chat.sent("submit"), "the submit")
     number = chat.sent("submit")[0]["submit_id"]
@@ -30,8 +30,8 @@ def ask(chat: ChatDriver) -> int:
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-def test_at_every_width_the_bar_says_what_is_waited_for(nvim_factory: Callable[..., Nvim], columns: int) -> None:
-    """R-545: and that it is paused, and how full it is; the key that goes there is named."""
+def test_the_bar_shows_the_open_question_at_every_width(nvim_factory: Callable[..., Nvim], columns: int) -> None:
+    """R-545: with the pause and the fill of the window; the key that leads to it is named."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.push(events.Meter(tokens=20_412, window=20_000, ratio=1.0206, exact=False, compact_at=5000, paused=True))
     ask(chat)
@@ -42,8 +42,8 @@ def test_at_every_width_the_bar_says_what_is_waited_for(nvim_factory: Callable[.
     assert "paused" in bar
 
 
-def test_it_is_a_block_with_two_keys_and_no_prompt(chat: ChatDriver) -> None:
-    """What does not fit, what a no means, and that something waits; a no comes with no second question."""
+def test_the_question_is_a_block_with_two_keys_and_no_prompt(chat: ChatDriver) -> None:
+    """The request that does not fit, the effect of a no, and the pending message; a no has no second question."""
     number = ask(chat)
     text = "\n".join(chat.nvim.lines())
     assert f"▎ compact: {TITLE} · not sent yet" in text
@@ -67,7 +67,7 @@ def test_it_is_a_block_with_two_keys_and_no_prompt(chat: ChatDriver) -> None:
 
 
 @pytest.mark.parametrize("key", ["g1"])
-def test_other_keys_of_approvals_answer_nothing(chat: ChatDriver, key: str) -> None:
+def test_other_approval_keys_do_nothing(chat: ChatDriver, key: str) -> None:
     ask(chat)
     chat.nvim.feed("]a" + key)
     chat.nvim.feed("g2")

@@ -1,4 +1,4 @@
-"""Random events and random typing: whatever comes in whatever order, draft, anchors and folds stay right."""
+"""Random events and typing: in any order, draft, anchors and folds stay correct."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ end
 
 
 class Player:
-    """Plays a random chat and knows what must stand in the draft."""
+    """Plays a random chat and knows the expected draft."""
 
     def __init__(self, chat: ChatDriver, seed: int) -> None:
-        """Seeded, so that a failure can be played again."""
+        """Take a seed, so that a failure can be replayed."""
         self.chat, self.random = chat, random.Random(seed)
         self.draft, self.calls, self.made = "", list[str](), 0
         self.outgoing: list[tuple[int, str]] = []
@@ -173,8 +173,8 @@ ATTENTION = re.compile(r"^\s*$|Approval needed in |The reply in .* is complete")
 
 
 @pytest.mark.parametrize("seed", [1, 5, 11])
-def test_nothing_is_lost_or_misplaced_in_a_random_chat(nvim_factory: Callable[..., Nvim], seed: int) -> None:
-    """R-547 and lesson 16, over sequences nobody would write down."""
+def test_a_random_chat_loses_and_misplaces_nothing(nvim_factory: Callable[..., Nvim], seed: int) -> None:
+    """R-547 and lesson 16, over sequences that would never be written down."""
     quiet = {"display": {"chat": {"window": {"layout": "buffer"}, "notify_unseen": False}}}
     chat = make_chat(nvim_factory, options=quiet, size=(90, 28))
     player, done = Player(chat, seed), list[str]()

@@ -1,4 +1,4 @@
-"""Room: where a chat opens in a small terminal, and that nothing important is cut off there."""
+"""Room: the chat's window in a small terminal, with nothing important cut off."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHER_WIDTHS = """local chat = require('codecompanion.chat').last_chat()
 
 
 def opened(nvim_factory: Callable[..., Nvim], size: tuple[int, int], **options: object) -> ChatDriver:
-    """Open a chat with the plugin's own layout beside a file."""
+    """Open a chat with the plugin's default layout next to a file."""
     before = str(options.pop("before", ""))
     chat = ChatDriver(nvim_factory(init=INIT + before, size=size))
     chat.setup(options)
@@ -56,10 +56,10 @@ def windows(chat: ChatDriver) -> list[tuple[bool, int]]:
         (200, (False, 100)),
     ],
 )
-def test_a_new_chat_has_room_to_read(
+def test_a_new_chat_has_a_readable_width(
     nvim_factory: Callable[..., Nvim], columns: int, expected: tuple[bool, int]
 ) -> None:
-    """Half of a small screen is too narrow: the split gets a least width, or the chat the whole window."""
+    """Half of a small screen is too narrow: the split gets a minimum width, or the chat the whole window."""
     assert windows(opened(nvim_factory, (columns, 24))) == [expected]
 
 
@@ -71,16 +71,16 @@ def test_a_new_chat_has_room_to_read(
         ({"narrow_layout": "float"}, (True, 78)),
     ],
 )
-def test_a_width_of_the_users_is_kept(
+def test_a_width_set_by_the_user_is_kept(
     nvim_factory: Callable[..., Nvim], window: dict[str, object], expected: tuple[bool, int]
 ) -> None:
-    """Columns are columns; `min_width = 0` switches the rule off, `narrow_layout` chooses another way out."""
+    """Columns are columns; `min_width = 0` disables the rule, `narrow_layout` selects the alternative."""
     assert windows(opened(nvim_factory, (80, 24), display={"chat": {"window": window}})) == [expected]
 
 
 @pytest.mark.parametrize("binary", [find_nvim() or "nvim", *other_nvims()])
 def test_files_side_by_side_leave_the_chat_its_width(nvim_factory: Callable[..., Nvim], binary: str) -> None:
-    """'equalalways' is Neovim's default; half of the editor and 60 columns are ours, also when windows come and go."""
+    """'equalalways' is on by default; half of the editor and 60 columns stay, also when windows open and close."""
     for columns, files, width in ((100, 2, 60), (130, 3, 65), (180, 2, 90)):
         chat = ChatDriver(nvim_factory(init=INIT, size=(columns, 30), binary=binary))
         chat.setup({})
@@ -95,7 +95,7 @@ def test_files_side_by_side_leave_the_chat_its_width(nvim_factory: Callable[...,
 
 
 def test_floats_follow_the_size_of_the_editor(nvim_factory: Callable[..., Nvim]) -> None:
-    """Larger and smaller; a split that became too narrow gets its least width back where there is room."""
+    """Larger and smaller; a split that became too narrow gets its minimum width back if there is room."""
     chat = opened(nvim_factory, (80, 24), display={"chat": {"window": {"layout": "float"}}})
     chat.nvim.request("nvim_ui_try_resize", 200, 60)
     chat.nvim.wait_for(lambda: windows(chat) == [(True, 100)], "the wider float")
@@ -104,8 +104,8 @@ def test_floats_follow_the_size_of_the_editor(nvim_factory: Callable[..., Nvim])
     assert "## Me" in chat.nvim.screen()
 
 
-def test_a_terminal_that_shrinks_leaves_the_file_its_half(nvim_factory: Callable[..., Nvim]) -> None:
-    """Seen: a chat that kept its 60 columns, and a file in one; with room again the chat has its least width."""
+def test_a_shrunken_terminal_leaves_the_file_its_half(nvim_factory: Callable[..., Nvim]) -> None:
+    """Seen: a chat that kept its 60 columns, and a file with one; with room again the chat has its minimum width."""
     chat = opened(nvim_factory, (110, 24))
     for columns, width in ((80, 40), (40, 20), (60, 30), (110, 60), (108, 60)):
         chat.nvim.request("nvim_ui_try_resize", columns, 24)
@@ -114,8 +114,8 @@ def test_a_terminal_that_shrinks_leaves_the_file_its_half(nvim_factory: Callable
         assert chat.nvim.lua(OTHER_WIDTHS) == [columns - width - 1]
 
 
-def test_a_width_that_the_user_gave_stays(nvim_factory: Callable[..., Nvim]) -> None:
-    """Wider than it was opened is his choice, as long as Neovim has the columns."""
+def test_a_manual_resize_is_kept(nvim_factory: Callable[..., Nvim]) -> None:
+    """A wider window is the user's choice, as long as Neovim has the columns."""
     chat = opened(nvim_factory, (110, 24))
     chat.nvim.command("vertical resize 90")
     chat.nvim.request("nvim_ui_try_resize", 108, 24)
@@ -128,7 +128,7 @@ def test_a_width_that_the_user_gave_stays(nvim_factory: Callable[..., Nvim]) -> 
 def test_the_bar_keeps_its_useful_parts_in_yolo_mode(
     nvim_factory: Callable[..., Nvim], columns: int, asks: bool
 ) -> None:
-    """Seen: neither model nor figure, and cut at its beginning while an approval waits."""
+    """Seen: no model, no figure, and the start cut off while an approval waits."""
     chat = opened(nvim_factory, (columns, 24))
     chat.push(METER)
     chat.nvim.feed("gty")
@@ -152,7 +152,7 @@ def test_the_bar_keeps_its_useful_parts_in_yolo_mode(
 
 
 @pytest.mark.parametrize(("columns", "count"), [(120, 2), (200, 3)])
-def test_a_second_chat_shares_the_split_where_two_would_be_narrow(
+def test_a_second_chat_shares_the_split_if_two_would_be_narrow(
     nvim_factory: Callable[..., Nvim], columns: int, count: int
 ) -> None:
     """120 columns are enough for a file and one chat, 200 for a file and two."""
@@ -166,13 +166,13 @@ def test_a_second_chat_shares_the_split_where_two_would_be_narrow(
     assert chat.nvim.lua("return vim.api.nvim_get_current_buf()") != first
 
 
-def test_a_narrow_window_is_not_taken_for_the_chat(nvim_factory: Callable[..., Nvim]) -> None:
+def test_a_narrow_window_is_not_used_for_the_chat(nvim_factory: Callable[..., Nvim]) -> None:
     """Two files side by side in 80 columns: the chat floats above them."""
     assert windows(opened(nvim_factory, (80, 24), before="vim.cmd.vsplit()\n")) == [(True, 78)]
 
 
-def test_quitting_a_chat_that_took_the_only_window_gives_the_file_back(nvim_factory: Callable[..., Nvim]) -> None:
-    """`:q` as in a split, not the end of Neovim; without any other window the second `:q` is the end of course."""
+def test_quitting_a_chat_in_the_only_window_restores_the_file(nvim_factory: Callable[..., Nvim]) -> None:
+    """`:q` as in a split, not the end of Neovim; without another window the second `:q` does end it."""
     chat = opened(nvim_factory, (80, 24))
     chat.nvim.command("quit")
     assert chat.nvim.lua("return { vim.fn.expand('%'), vim.fn.winnr('$') }") == ["code.py", 1]
@@ -183,8 +183,8 @@ def test_quitting_a_chat_that_took_the_only_window_gives_the_file_back(nvim_fact
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-def test_a_float_gives_way_to_the_window_it_covers(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
-    """What opens below it would not be seen, nor what is typed there; toggling brings the chat back."""
+def test_a_float_closes_for_the_window_it_covers(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
+    """A window opened below it, and text typed there, would be invisible; toggling shows the chat again."""
     chat = opened(nvim_factory, size, display={"chat": {"window": {"layout": "float"}}})
     chat.nvim.command("help")
     chat.nvim.wait_for(lambda: windows(chat) == [], "the chat is hidden")
@@ -195,8 +195,8 @@ def test_a_float_gives_way_to_the_window_it_covers(nvim_factory: Callable[..., N
     chat.nvim.wait_screen("## Me")
 
 
-def test_a_float_stays_beside_a_window_it_hardly_covers(nvim_factory: Callable[..., Nvim]) -> None:
-    """A small float of the user's own over a large screen: both are seen."""
+def test_a_float_stays_if_it_hardly_covers_the_window(nvim_factory: Callable[..., Nvim]) -> None:
+    """A user's small float over a large screen: both are visible."""
     window = {"layout": "float", "width": 30, "height": 10}
     chat = opened(nvim_factory, (160, 50), display={"chat": {"window": window}})
     chat.nvim.feed("<C-w>w")
@@ -204,7 +204,7 @@ def test_a_float_stays_beside_a_window_it_hardly_covers(nvim_factory: Callable[.
     assert windows(chat) == [(True, 30)]
 
 
-def test_a_split_gets_its_least_width_back(nvim_factory: Callable[..., Nvim]) -> None:
+def test_a_split_gets_its_minimum_width_back(nvim_factory: Callable[..., Nvim]) -> None:
     chat = opened(nvim_factory, (200, 40))
     assert windows(chat) == [(False, 100)]
     chat.nvim.request("nvim_ui_try_resize", 110, 40)
@@ -212,8 +212,8 @@ def test_a_split_gets_its_least_width_back(nvim_factory: Callable[..., Nvim]) ->
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])
-def test_what_came_of_a_call_is_kept_and_the_command_gives_way(nvim_factory: Callable[..., Nvim], width: int) -> None:
-    """Also after the window has got another width."""
+def test_the_result_of_a_call_is_kept_and_the_command_shortened(nvim_factory: Callable[..., Nvim], width: int) -> None:
+    """Also after a resize of the window."""
     chat = make_chat(nvim_factory, size=(80, 24))
     chat.accept("run tests")
     chat.push(
@@ -240,8 +240,8 @@ def test_what_came_of_a_call_is_kept_and_the_command_gives_way(nvim_factory: Cal
 
 
 @pytest.mark.parametrize("size", [(40, 24), (80, 24)])
-def test_notes_beside_long_lines_are_seen(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
-    """Tokens of a long path, what was cut off, what is pinned: at the right where there is room, else in the line."""
+def test_notes_beside_long_lines_are_visible(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
+    """Tokens of a long path, truncation, pins: at the right if there is room, else in the line."""
     chat = make_chat(nvim_factory, size=size)
     path = "src/" + "a_very_long_folder_name/" * 3 + "file.py"
     items = (
@@ -264,7 +264,7 @@ def test_notes_beside_long_lines_are_seen(nvim_factory: Callable[..., Nvim], siz
 
 @pytest.mark.parametrize("columns", [24, 30, 40, 60, 80, 140])
 def test_the_meter_and_the_hint_never_cover_text(nvim_factory: Callable[..., Nvim], columns: int) -> None:
-    """The longest way to say it that fits beside the header, and nothing where not even the share does."""
+    """The longest form that fits beside the header, and nothing if not even the percentage does."""
     long_name = {"interactions": {"chat": {"roles": {"user": "A rather long name"}}}}
     chat = make_chat(
         nvim_factory,
@@ -284,8 +284,8 @@ def test_the_meter_and_the_hint_never_cover_text(nvim_factory: Callable[..., Nvi
     assert "compact" not in header, "below 50 %"
 
 
-def test_what_happens_is_cut_before_how_to_stop_it(nvim_factory: Callable[..., Nvim]) -> None:
-    """A long reason of a retry in 40 columns."""
+def test_the_state_is_shortened_before_its_stop_key(nvim_factory: Callable[..., Nvim]) -> None:
+    """A long retry reason in 40 columns."""
     chat = make_chat(nvim_factory, size=(40, 24))
     chat.accept("go")
     chat.push(events.State(state="streaming", label="waiting for the very slow model of a far away provider"))
@@ -293,8 +293,8 @@ def test_what_happens_is_cut_before_how_to_stop_it(nvim_factory: Callable[..., N
 
 
 @pytest.mark.parametrize("columns", [44, 60, 80])
-def test_the_status_line_has_no_half_of_a_name(nvim_factory: Callable[..., Nvim], columns: int) -> None:
-    """`<fline  waiting for your approval`: the model goes before what happens and the meter are cut."""
+def test_the_status_line_never_shows_half_a_name(nvim_factory: Callable[..., Nvim], columns: int) -> None:
+    """`<fline  waiting for your approval`: the model is dropped before the state and the meter are shortened."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     chat.push(METER, events.Retrying(reason="too many requests", attempt=1, wait_ms=60_000))
@@ -305,8 +305,8 @@ def test_the_status_line_has_no_half_of_a_name(nvim_factory: Callable[..., Nvim]
     assert "gpt-4o" in line, "there is room for it"
 
 
-def test_at_40_columns_nothing_ends_in_a_prompt_or_in_half_a_word(nvim_factory: Callable[..., Nvim]) -> None:
-    """Sentences are cut to the command line, which has 10 cells beside the ruler; the name of the model to its bar."""
+def test_at_40_columns_nothing_causes_a_prompt_or_half_a_word(nvim_factory: Callable[..., Nvim]) -> None:
+    """Sentences are cut to the command line, which has 10 cells beside the ruler; the model's name to its bar."""
     chat = make_chat(nvim_factory, size=(40, 24))
     chat.push(METER)
     chat.nvim.wait_screen(r"\n gpt-4o · 28 % +All")
@@ -327,8 +327,8 @@ def test_at_40_columns_nothing_ends_in_a_prompt_or_in_half_a_word(nvim_factory: 
     chat.nvim.wait_screen(r"▸ A summary with a title .*…\n")
 
 
-def test_answers_of_a_question_stand_together(nvim_factory: Callable[..., Nvim]) -> None:
-    """Where the answers do not fit beside the question, `[n]o` stood alone on the second line."""
+def test_the_answers_of_a_question_stay_together(nvim_factory: Callable[..., Nvim]) -> None:
+    """If they did not fit beside the question, `[n]o` used to be alone on the second line."""
     chat = make_chat(nvim_factory, size=(72, 24))
     chat.answer("forecast_compaction", {"before": 11_400, "after": 3_400, "pins": 0, "rules": 1, "why": ""})
     chat.push(METER)
@@ -338,7 +338,7 @@ def test_answers_of_a_question_stand_together(nvim_factory: Callable[..., Nvim])
 
 
 def test_a_wide_status_line_names_the_chat_and_a_narrow_one_keeps_the_bar(nvim_factory: Callable[..., Nvim]) -> None:
-    """The title is cut first; a tab line of ours says it, too."""
+    """The title is cut first; our tab line shows it, too."""
     chat = make_chat(nvim_factory, size=(120, 24))
     chat.push(METER, events.TitleChanged(title="Fix 100% of the stack"))
     chat.nvim.wait_screen(r"\n Fix 100% of the stack · gpt-4o · 28 % +All")
@@ -349,8 +349,8 @@ def test_a_wide_status_line_names_the_chat_and_a_narrow_one_keeps_the_bar(nvim_f
     chat.nvim.wait_screen(r"\n Fix 100% of the … · gpt-4o · 28 %  All")
 
 
-def test_the_tab_line_calls_a_chat_by_its_title(nvim_factory: Callable[..., Nvim]) -> None:
-    """It said `c//` and an id; many tabs share the columns; a tab line of the user's own stays."""
+def test_the_tab_line_shows_a_chats_title(nvim_factory: Callable[..., Nvim]) -> None:
+    """It used to show `c//` and an id; many tabs share the columns; the user's own tab line stays."""
     chat = make_chat(nvim_factory, size=(80, 24))
     chat.nvim.command("tabnew other.py")
     screen = chat.nvim.wait_screen(r"^ Chat  other\.py +X$")
@@ -362,7 +362,7 @@ def test_the_tab_line_calls_a_chat_by_its_title(nvim_factory: Callable[..., Nvim
     chat.nvim.wait_screen(r"^ Why i…  her\.py  .*  e_5\.py  e_6\.py +X$")
 
 
-def test_a_tab_line_of_the_users_own_stays(nvim_factory: Callable[..., Nvim]) -> None:
+def test_a_users_own_tab_line_stays(nvim_factory: Callable[..., Nvim]) -> None:
     mine = make_chat(nvim_factory, init="vim.o.tabline = '%#TabLine#mine'")
     assert mine.nvim.lua("return vim.o.tabline") == "%#TabLine#mine"
 
@@ -373,7 +373,7 @@ def test_the_tab_line_can_be_left_alone(nvim_factory: Callable[..., Nvim]) -> No
 
 
 def contrast(attributes: dict[str, int]) -> float:
-    """Return the contrast of a cell's colours as WCAG 2 defines it: 1 (the same) to 21."""
+    """Return the contrast of a cell's colours as defined by WCAG 2: 1 (identical) to 21."""
 
     def luminance(colour: int) -> float:
         parts = [(colour >> shift & 255) / 255 for shift in (16, 8, 0)]
@@ -384,8 +384,8 @@ def contrast(attributes: dict[str, int]) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_the_meter_and_the_hints_can_be_read_in_every_colour_scheme(nvim_factory: Callable[..., Nvim]) -> None:
-    """A status line is light on dark themes and dark on light ones: from 80 % on the meter brings its background."""
+def test_the_meter_and_the_hints_are_readable_in_every_colour_scheme(nvim_factory: Callable[..., Nvim]) -> None:
+    """A status line is light in dark themes and dark in light ones: from 80 % on the meter has its own background."""
     chat = make_chat(nvim_factory, size=(100, 24))
     for ratio in (0.1, 0.86, 0.97):
         chat.push(events.Meter(tokens=int(ratio * 100_000), window=100_000, ratio=ratio, exact=True))
@@ -419,10 +419,10 @@ USERS_LINE = "vim.o.statusline = 'my line'\n"
         ("", "always", True, True),
     ],
 )
-def test_the_state_is_in_a_bar_that_does_not_fight_the_users(
+def test_the_state_is_in_a_bar_that_does_not_replace_the_users(
     nvim_factory: Callable[..., Nvim], before: str, winbar: str, in_bar: bool, in_line: bool
 ) -> None:
-    """A bar or status line of the user's own stays; the meter is in the buffer only where no bar has it."""
+    """The user's own bar or status line stays; the meter is in the buffer only if no bar has it."""
     chat = opened(nvim_factory, (120, 30), before=before, display={"chat": {"winbar": winbar}})
     chat.push(METER)
     chat.nvim.wait_screen(r"gpt-4o · 28 %|35\.8k/128\.0k")
@@ -438,7 +438,7 @@ def test_the_state_is_in_a_bar_that_does_not_fight_the_users(
 
 
 def test_a_bar_set_later_by_another_plugin_is_left_alone(nvim_factory: Callable[..., Nvim]) -> None:
-    """lualine and dropbar write 'winbar' when they like; hiding and showing the chat does not take it back."""
+    """lualine and dropbar may write 'winbar' at any time; hiding and showing the chat does not override it."""
     chat = opened(nvim_factory, (120, 30), before=USERS_LINE)
     chat.push(METER)
     chat.nvim.wait_screen(r"gpt-4o · 28 %")
@@ -448,8 +448,8 @@ def test_a_bar_set_later_by_another_plugin_is_left_alone(nvim_factory: Callable[
 
 
 @pytest.mark.parametrize("size", [(40, 24), (80, 24), (200, 60)])
-def test_the_inspector_uses_the_room_there_is(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
-    """Its columns stand below their titles, its hints are whole, its figures are the meter's."""
+def test_the_inspector_uses_the_available_room(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
+    """Its columns are aligned with their titles, its hints complete, its figures those of the meter."""
     chat = make_chat(nvim_factory, size=size)
     rows = [
         {"id": f"m{n}", "role": "user", "tag": "compact_summary_of", "tokens": 3_580, "state": "live", "age": n}
@@ -480,7 +480,7 @@ def test_the_inspector_uses_the_room_there_is(nvim_factory: Callable[..., Nvim],
 
 
 def test_reports_and_floats_open_in_normal_mode(nvim_factory: Callable[..., Nvim]) -> None:
-    """Sent from insert mode, with `start_in_insert_mode`."""
+    """Also when sent from insert mode, with `start_in_insert_mode`."""
     chat = make_chat(
         nvim_factory,
         options={"display": {"chat": {"start_in_insert_mode": True, "window": {"layout": "buffer"}}}},
@@ -498,8 +498,8 @@ def test_reports_and_floats_open_in_normal_mode(nvim_factory: Callable[..., Nvim
         chat.nvim.feed("i")
 
 
-def test_the_line_of_an_edit_takes_as_many_lines_as_it_needs(nvim_factory: Callable[..., Nvim]) -> None:
-    """Virtual lines do not wrap; how to undo it stands at the end."""
+def test_the_line_of_an_edit_wraps(nvim_factory: Callable[..., Nvim]) -> None:
+    """Virtual lines do not wrap on their own; the undo hint is at the end."""
     chat = make_chat(nvim_factory, size=(80, 24))
     chat.accept("look")
     chat.reply("Looked.", end=False)

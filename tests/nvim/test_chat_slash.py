@@ -46,7 +46,7 @@ def choose(chat: ChatDriver, index: int) -> None:
         "x /help",
     ],
 )
-def test_what_is_no_command_is_sent_as_text(chat: ChatDriver, text: str) -> None:
+def test_text_that_is_not_a_command_is_sent(chat: ChatDriver, text: str) -> None:
     """A path must be sendable, and so must a sentence that begins like a command."""
     send(chat, text)
     assert [request["text"] for request in chat.sent("submit")] == [text]
@@ -72,8 +72,8 @@ def test_what_is_no_command_is_sent_as_text(chat: ChatDriver, text: str) -> None
         ("/trace x", '"x" is not the number of a turn; /trace alone shows the newest.'),
     ],
 )
-def test_a_command_that_is_refused_stays_in_the_input(chat: ChatDriver, text: str, said: str) -> None:
-    """A mistyped command is never sent, and nothing that was typed is lost."""
+def test_a_refused_command_stays_in_the_input(chat: ChatDriver, text: str, said: str) -> None:
+    """A mistyped command is never sent, and typed text is never lost."""
     chat.answer("list_sessions", [])
     (chat.nvim.root / "work" / "plain.txt").write_text("no image")
     send(chat, text)
@@ -100,8 +100,8 @@ def test_a_command_that_is_refused_stays_in_the_input(chat: ChatDriver, text: st
         ("/continue", "go_on"),
     ],
 )
-def test_what_the_host_refuses_stays_in_the_input(chat: ChatDriver, text: str, verb: str) -> None:
-    """Its sentence is said, and the command is there to be corrected."""
+def test_a_command_refused_by_the_host_stays_in_the_input(chat: ChatDriver, text: str, verb: str) -> None:
+    """The host's sentence is shown, and the command can be corrected."""
     chat.nvim.lua(
         """local host, verb = require('codecompanion.host'), ...
            local request = host.request
@@ -118,8 +118,8 @@ def test_what_the_host_refuses_stays_in_the_input(chat: ChatDriver, text: str, v
     assert "! There is none of it." in chat.text()
 
 
-def test_a_command_that_the_host_refuses_comes_back(chat: ChatDriver) -> None:
-    """The answer comes later; what was typed meanwhile is not overwritten."""
+def test_a_command_the_host_refuses_late_returns(chat: ChatDriver) -> None:
+    """The answer arrives later; text typed in the meantime is not overwritten."""
     chat.nvim.lua(
         """local host = require('codecompanion.host')
            local request = host.request
@@ -135,8 +135,8 @@ def test_a_command_that_the_host_refuses_comes_back(chat: ChatDriver) -> None:
     assert "! there is no policy nonsense" in chat.text()
 
 
-def test_compact_says_what_will_happen_and_takes_one_key(chat: ChatDriver) -> None:
-    """R-533: the figures come from the host; instructions may take several lines; no means no."""
+def test_compact_shows_a_forecast_and_takes_one_key(chat: ChatDriver) -> None:
+    """R-533: the figures are the host's; instructions may take several lines; no means no."""
     chat.answer("forecast_compaction", {"before": 8200, "after": 2040, "pins": 2, "rules": 1, "why": ""})
     send(chat, "/compact")
     chat.nvim.wait_screen(
@@ -154,8 +154,8 @@ def test_compact_says_what_will_happen_and_takes_one_key(chat: ChatDriver) -> No
 
 
 @pytest.mark.parametrize("key", ["n", "<Esc>"])
-def test_no_to_a_compaction_keeps_the_words(chat: ChatDriver, key: str) -> None:
-    """R-533: they were the user's work; nothing is sent."""
+def test_declining_a_compaction_keeps_the_instructions(chat: ChatDriver, key: str) -> None:
+    """R-533: they are the user's work; nothing is sent."""
     send(chat, "/compact keep the API\nand the names")
     chat.nvim.wait_screen(r"Compact now\?")
     assert chat.input() == ""
@@ -166,7 +166,7 @@ def test_no_to_a_compaction_keeps_the_words(chat: ChatDriver, key: str) -> None:
 
 
 def test_compact_is_asked_and_answered_from_insert_mode(chat: ChatDriver) -> None:
-    """One key there, too; other keys do nothing, and insert mode is back afterwards."""
+    """One key there, too; other keys do nothing, and insert mode resumes afterwards."""
     chat.nvim.feed("i/compact<C-s>")
     chat.nvim.wait_screen(r"Compact now\?")
     chat.nvim.feed("xZc")
@@ -181,7 +181,7 @@ NOTHING = {"before": 10, "after": 0, "pins": 0, "rules": 0, "why": "nothing is o
 
 @pytest.mark.parametrize("state", ["idle", "streaming"])
 def test_compact_with_nothing_to_do_asks_nothing(chat: ChatDriver, state: str) -> None:
-    """R-533, R-545: the host says it in one sentence and ends a pause, or queues it: by then there may be something."""
+    """R-533, R-545: the host reports it in one sentence and ends a pause, or queues it: there may be work by then."""
     chat.accept("go")
     chat.push(events.State(state=state, label=""))
     chat.answer("forecast_compaction", NOTHING)
@@ -192,8 +192,8 @@ def test_compact_with_nothing_to_do_asks_nothing(chat: ChatDriver, state: str) -
     assert chat.input() == ""
 
 
-def test_words_for_a_compaction_with_nothing_to_do_stay(chat: ChatDriver) -> None:
-    """They were the user's work."""
+def test_instructions_for_a_compaction_with_nothing_to_do_stay(chat: ChatDriver) -> None:
+    """They are the user's work."""
     chat.answer("forecast_compaction", NOTHING)
     send(chat, "/compact keep the API")
     chat.nvim.wait_for(lambda: chat.input() == "/compact keep the API", "the words")
@@ -217,8 +217,8 @@ def test_the_compact_command_with_a_bang_does_not_ask(chat: ChatDriver) -> None:
     assert chat.sent("compact") == [{"chat": chat.id, "instructions": "short", "go_on": False}]
 
 
-def test_clear_and_help(chat: ChatDriver) -> None:
-    """One asks the host, the other shows keys and commands."""
+def test_clear_asks_the_host_and_help_shows_keys_and_commands(chat: ChatDriver) -> None:
+    """Help needs no host."""
     send(chat, "/clear")
     assert len(chat.sent("clear")) == 1
     chat.nvim.request("nvim_ui_try_resize", 100, 60)
@@ -242,7 +242,7 @@ def test_file_takes_a_path_or_lets_the_user_choose(chat: ChatDriver) -> None:
 
 
 def test_file_takes_several_paths_patterns_and_spaces(chat: ChatDriver) -> None:
-    """`/file a b c`; nothing is attached when one of them is missing."""
+    """`/file a b c`; nothing is attached if one of them is missing."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     for name in ("a.lua", "b.lua", "with space.txt", "c.txt"):
         (work / name).write_text("x\n")
@@ -259,7 +259,7 @@ def test_file_takes_several_paths_patterns_and_spaces(chat: ChatDriver) -> None:
 
 
 def test_buffer_attaches_unsaved_text(chat: ChatDriver) -> None:
-    """What the buffer holds, not what the disk holds."""
+    """The buffer's text, not the file's."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     (work / "a.lua").write_text("saved\n")
     chat.nvim.lua("local b = vim.fn.bufadd('a.lua'); vim.fn.bufload(b); vim.bo[b].buflisted = true")
@@ -273,8 +273,8 @@ def test_buffer_attaches_unsaved_text(chat: ChatDriver) -> None:
     assert chat.input() == "/buffer nothing"
 
 
-def test_buffer_is_named_as_it_is_completed(chat: ChatDriver) -> None:
-    """By the end of its path or a part of it; where several are meant nothing is attached, and they are named."""
+def test_buffer_accepts_the_completed_names(chat: ChatDriver) -> None:
+    """By the end of its path or a part of it; an ambiguous name attaches nothing and lists the matches."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     for name in ("src/fact.py", "src/deep/list.py", "test/list.py"):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
@@ -292,7 +292,7 @@ def test_buffer_is_named_as_it_is_completed(chat: ChatDriver) -> None:
 
 
 def test_rules_are_chosen_from_the_hosts_list(chat: ChatDriver) -> None:
-    """R-549: pick a group, it is added."""
+    """R-549: the chosen group is added."""
     chat.answer("list_rules", [{"name": "default", "description": "Common files", "files": ["AGENTS.md"]}])
     choose(chat, 1)
     send(chat, "/rules")
@@ -301,7 +301,7 @@ def test_rules_are_chosen_from_the_hosts_list(chat: ChatDriver) -> None:
     assert chat.nvim.lua("return _G.shown") == ["default · Common files · 1 file"]
 
 
-def test_changing_the_model(chat: ChatDriver) -> None:
+def test_a_model_is_chosen_from_the_list(chat: ChatDriver) -> None:
     """`ga` lists all adapters and their models; the header shows the new one."""
     models: list[dict[str, Any]] = [
         {"adapter": "openai", "models": [{"name": "gpt-4o", "window": 128000}]},
@@ -319,7 +319,7 @@ def test_changing_the_model(chat: ChatDriver) -> None:
 
 
 def test_yolo_mode_is_visible(chat: ChatDriver) -> None:
-    """Switching approvals off must not go unnoticed."""
+    """Disabled approvals must not go unnoticed."""
     chat.nvim.feed("gty")
     chat.nvim.wait_screen(r"## Me +YOLO")
     chat.nvim.feed("gty")
@@ -328,7 +328,7 @@ def test_yolo_mode_is_visible(chat: ChatDriver) -> None:
 
 
 def test_completion_offers_commands_and_paths(chat: ChatDriver) -> None:
-    """Native completion, at the start of the input only."""
+    """Native completion, only at the start of the input."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     (work / "only_this.lua").write_text("")
     chat.nvim.feed("i/comp<C-x><C-o>")
@@ -343,7 +343,7 @@ def test_completion_offers_commands_and_paths(chat: ChatDriver) -> None:
     assert chat.input() == "first\n/co"
 
 
-def test_keys_can_be_changed_and_switched_off(chat: ChatDriver) -> None:
+def test_keys_can_be_changed_and_disabled(chat: ChatDriver) -> None:
     """Every mapping has a description and can be disabled."""
     chat.setup(
         {
@@ -363,8 +363,8 @@ def test_keys_can_be_changed_and_switched_off(chat: ChatDriver) -> None:
     chat.nvim.wait_screen(r"<C-y> send · g\? help")
 
 
-def test_headers_are_jumped_to_by_mark_not_by_text(chat: ChatDriver) -> None:
-    """`]]` and `[[` pass over headings inside messages."""
+def test_header_motions_use_marks_instead_of_text(chat: ChatDriver) -> None:
+    """`]]` and `[[` skip headings inside messages."""
     chat.accept("## Me\nfake")
     chat.reply("## CodeCompanion\nfake")
     chat.nvim.feed("gg")
@@ -380,8 +380,8 @@ def test_headers_are_jumped_to_by_mark_not_by_text(chat: ChatDriver) -> None:
 
 
 @pytest.mark.parametrize("module", ["blink", "cmp"])
-def test_the_sources_of_completion_plugins_offer_the_same(chat: ChatDriver, module: str) -> None:
-    """Their documented interfaces, called as they call them."""
+def test_completion_plugin_sources_offer_the_same_items(chat: ChatDriver, module: str) -> None:
+    """Called through their documented interfaces."""
     chat.nvim.feed("i/ru<Esc>")
     chat.nvim.settle()
     labels = chat.nvim.lua(
@@ -402,8 +402,8 @@ def test_the_sources_of_completion_plugins_offer_the_same(chat: ChatDriver, modu
 
 
 @pytest.mark.parametrize("command", ["/continue", "/compact", "/clear"])
-def test_a_chat_of_another_neovim_takes_no_command(chat: ChatDriver, command: str) -> None:
-    """The chat is asked for again; as long as the other one has it, it says so, once."""
+def test_a_chat_open_in_another_neovim_accepts_no_command(chat: ChatDriver, command: str) -> None:
+    """The chat is requested again; while the other one has it, that is reported once."""
     choose(chat, 1)
     chat.opened(read_only=True, resumed=True)
     chat.push(events.Restored(entries=(), first=True, last=True))
@@ -428,7 +428,7 @@ def test_a_chat_of_another_neovim_takes_no_command(chat: ChatDriver, command: st
     ],
 )
 def test_every_capability_has_a_slash_command(chat: ChatDriver, text: str, verb: str, payload: dict[str, Any]) -> None:
-    """What commands and keys can do can be typed."""
+    """Every function of commands and keys can be typed."""
     stored = {"id": "s1", "title": "one", "updated": 1700000000, "messages": 7, "cwd": "/", "owned": False}
     chat.answer("list_sessions", [stored])
     send(chat, text)
@@ -439,8 +439,8 @@ def test_every_capability_has_a_slash_command(chat: ChatDriver, text: str, verb:
     assert chat.sent("submit") == []
 
 
-def test_new_takes_this_window_and_the_old_chat_stays(chat: ChatDriver) -> None:
-    """No second split; the key for the next chat leads back."""
+def test_new_uses_this_window_and_the_old_chat_stays(chat: ChatDriver) -> None:
+    """No second split; the next-chat key leads back."""
     chat.accept("the old one")
     send(chat, "/new")
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
@@ -457,7 +457,7 @@ MODELS = [
 
 
 def test_model_and_adapter_are_named_completed_and_refused(chat: ChatDriver) -> None:
-    """Of this adapter first, then of any; a near miss is asked about, a free name is taken as it is."""
+    """This adapter's models first, then any; a near miss asks for confirmation, a free-form name is accepted."""
     chat.answer("list_models", MODELS)
     send(chat, "/model gpt-4.1")
     chat.nvim.wait_for(lambda: len(chat.sent("set_model")) == 1, "set_model")
@@ -475,7 +475,7 @@ def test_model_and_adapter_are_named_completed_and_refused(chat: ChatDriver) -> 
 
 
 def test_several_files_are_marked_in_the_list(chat: ChatDriver) -> None:
-    """Without a picker of the user's: a list that stops nothing, opened in normal mode, also from insert mode."""
+    """Without a picker plugin: a list that does not block, opened in normal mode, also from insert mode."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     for name in ("a.lua", "b.lua", "c.lua"):
         (work / name).write_text("return 1\n")
@@ -489,8 +489,8 @@ def test_several_files_are_marked_in_the_list(chat: ChatDriver) -> None:
 
 
 @pytest.mark.parametrize("key", ["<C-c>", "q", "<Esc>"])
-def test_a_list_is_left_without_a_traceback(chat: ChatDriver, key: str) -> None:
-    """Nothing is chosen and nothing is said."""
+def test_a_list_can_be_left_without_a_traceback(chat: ChatDriver, key: str) -> None:
+    """Nothing is chosen and no message appears."""
     chat.answer("list_policies", [{"name": "cowork", "description": "x", "current": False}])
     send(chat, "/policy")
     chat.nvim.wait_screen("cowork · x")
@@ -500,8 +500,8 @@ def test_a_list_is_left_without_a_traceback(chat: ChatDriver, key: str) -> None:
     assert chat.nvim.messages() == ""
 
 
-def test_an_interrupted_picker_of_the_users_is_no_traceback(chat: ChatDriver) -> None:
-    """`<C-c>` is an error to a `vim.ui.select` that asks with `inputlist()`; other errors are said."""
+def test_interrupting_the_users_picker_causes_no_traceback(chat: ChatDriver) -> None:
+    """`<C-c>` is an error in a `vim.ui.select` based on `inputlist()`; other errors are reported."""
     chat.answer("list_policies", [{"name": "cowork", "description": "x", "current": False}])
     chat.nvim.lua("vim.ui.select = function() error('Keyboard interrupt') end")
     send(chat, "/policy")

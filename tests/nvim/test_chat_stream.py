@@ -1,4 +1,4 @@
-"""Streaming: text goes in above the input, nothing moves where the user looks (lessons 31, 46, 50)."""
+"""Streaming: text is inserted above the input, and the visible text does not move (lessons 31, 46, 50)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def highlight(chat: ChatDriver, text: str) -> dict[str, object]:
     return chat.nvim.highlight_at(row, chat.nvim.screen().split("\n")[row].index(text))
 
 
-def test_pieces_form_the_text_they_came_from(chat_everywhere: ChatDriver) -> None:
-    """Cut anywhere: between lines, within a line, within a fence."""
+def test_chunks_form_the_original_text(chat_everywhere: ChatDriver) -> None:
+    """Split anywhere: between lines, within a line, within a fence."""
     chat = chat_everywhere
     text = "First line\n\n```lua\nlocal x = 1\n```\n\n- one\n- two ✓ 😀\n\nlast"
     start(chat)
@@ -35,7 +35,7 @@ def test_pieces_form_the_text_they_came_from(chat_everywhere: ChatDriver) -> Non
 
 
 def test_blank_lines_around_a_reply_are_not_shown(chat: ChatDriver) -> None:
-    """Models like to begin and end with newlines."""
+    """Models often begin and end with newlines."""
     start(chat)
     chat.push(
         events.Text(text="\n\n"), events.Text(text="body\n\n\n"), events.ReplyFinished(message_id="r", stop="stop")
@@ -43,8 +43,8 @@ def test_blank_lines_around_a_reply_are_not_shown(chat: ChatDriver) -> None:
     assert chat.text() == "## Me\ngo\n\n## CodeCompanion (openai · gpt-4o)\nbody\n\n## Me\n"
 
 
-def test_what_happens_is_said_above_the_input_and_in_the_status_line(chat: ChatDriver) -> None:
-    """The state in words, with the key that stops it."""
+def test_the_state_is_shown_above_the_input_and_in_the_status_line(chat: ChatDriver) -> None:
+    """In words, with the key that stops it."""
     start(chat)
     screen = chat.nvim.wait_screen("⋯ streaming · q to stop")
     assert screen.split("\n")[-2].startswith(" streaming · gpt-4o")
@@ -53,7 +53,7 @@ def test_what_happens_is_said_above_the_input_and_in_the_status_line(chat: ChatD
 
 
 def test_a_heading_in_a_reply_does_not_look_like_a_header(chat_everywhere: ChatDriver) -> None:
-    """A model that writes `## Me` speaks for nobody: headers are lines with a background of their own."""
+    """A model that writes `## Me` does not speak for the user: headers are lines with their own background."""
     chat = chat_everywhere
     start(chat)
     chat.push(events.Text(text="## Me\n\nI am not you.\n"), events.ReplyFinished(message_id="r", stop="stop"))
@@ -68,8 +68,8 @@ def test_a_heading_in_a_reply_does_not_look_like_a_header(chat_everywhere: ChatD
     assert grounds == [grounds[0], grounds[0], None, grounds[0]]
 
 
-def test_a_paragraph_taller_than_the_window_stays_in_sight(chat_everywhere: ChatDriver) -> None:
-    """Models write paragraphs without a break: their end stands above the input while they grow, and after `G`."""
+def test_a_paragraph_taller_than_the_window_stays_visible(chat_everywhere: ChatDriver) -> None:
+    """Models write paragraphs without a break: their end is above the input while they grow, and after `G`."""
     chat = chat_everywhere
     start(chat)
     for number in range(400):
@@ -97,8 +97,8 @@ def test_a_window_at_the_input_follows_the_reply(chat_everywhere: ChatDriver) ->
     assert rows[-4].startswith("## Me")
 
 
-def test_a_window_that_reads_above_stands_still(chat_everywhere: ChatDriver) -> None:
-    """Nothing moves under the cursor: not by text, not by tools, not by the context block."""
+def test_a_window_scrolled_up_does_not_move(chat_everywhere: ChatDriver) -> None:
+    """Nothing moves under the cursor: neither text nor tools nor the context block."""
     chat = chat_everywhere
     start(chat)
     chat.push(events.Text(text="".join(f"line {number}\n" for number in range(200))))
@@ -117,7 +117,7 @@ def test_a_window_that_reads_above_stands_still(chat_everywhere: ChatDriver) -> 
 
 
 def test_an_endless_line_is_shown_in_parts(chat: ChatDriver) -> None:
-    """A single line that never ends must not cost more with every chunk."""
+    """A line that never ends must not cost more with every chunk."""
     start(chat)
     text = "0123456789" * 3000
     for number in range(0, len(text), 1000):
@@ -128,8 +128,8 @@ def test_an_endless_line_is_shown_in_parts(chat: ChatDriver) -> None:
     assert max(map(len, lines)) <= 4100
 
 
-def test_a_long_burst_arrives_whole_and_in_order(chat: ChatDriver) -> None:
-    """Thousands of chunks and a tool in between keep their order."""
+def test_a_long_burst_arrives_complete_and_in_order(chat: ChatDriver) -> None:
+    """Thousands of chunks with a tool in between keep their order."""
     start(chat)
     first = [events.Text(text=f"a{number}\n") for number in range(3000)]
     second = [events.Text(text=f"b{number}\n") for number in range(3000)]
@@ -138,8 +138,8 @@ def test_a_long_burst_arrives_whole_and_in_order(chat: ChatDriver) -> None:
     assert lines == [f"a{n}" for n in range(3000)] + ["▸ the tool"] + [f"b{n}" for n in range(3000)]
 
 
-def test_finished_markdown_has_the_colours_of_treesitter(chat_everywhere: ChatDriver) -> None:
-    """Bold, code of an injected language and headings are painted piece by piece."""
+def test_finished_markdown_has_treesitter_colours(chat_everywhere: ChatDriver) -> None:
+    """Bold, code of an injected language and headings are painted one by one."""
     chat = chat_everywhere
     start(chat)
     chat.push(
@@ -153,7 +153,7 @@ def test_finished_markdown_has_the_colours_of_treesitter(chat_everywhere: ChatDr
     assert not highlight(chat, "end").get("bold")
 
 
-def test_text_has_colours_while_it_streams(chat: ChatDriver) -> None:
+def test_streaming_text_has_colours(chat: ChatDriver) -> None:
     """Headings and code do not wait for the end of the reply."""
     start(chat)
     chat.push(events.Text(text="# Heading\nuse `code` now"))
@@ -161,8 +161,8 @@ def test_text_has_colours_while_it_streams(chat: ChatDriver) -> None:
     assert highlight(chat, "`code`") != highlight(chat, "now")
 
 
-def test_no_highlighter_on_the_whole_of_a_long_chat(nvim_factory: object, chat: ChatDriver) -> None:
-    """Lesson 46: a treesitter highlighter the user's autocmds started is taken off a long chat."""
+def test_a_long_chat_has_no_highlighter_on_the_whole_buffer(nvim_factory: object, chat: ChatDriver) -> None:
+    """Lesson 46: a treesitter highlighter started by the user's autocmds is detached from a long chat."""
     chat.nvim.lua("vim.treesitter.start(0, 'markdown')")
     start(chat)
     chat.push(events.Text(text="x\n" * 2500), events.ReplyFinished(message_id="r", stop="stop"))
@@ -171,7 +171,7 @@ def test_no_highlighter_on_the_whole_of_a_long_chat(nvim_factory: object, chat: 
 
 
 def test_reasoning_is_folded_while_it_grows(chat_everywhere: ChatDriver) -> None:
-    """The fold says how long it is; opening it shows the text."""
+    """The fold shows its length; opening it shows the text."""
     chat = chat_everywhere
     start(chat)
     chat.push(events.Reasoning(text="first thought\n"))
@@ -187,8 +187,8 @@ def test_reasoning_is_folded_while_it_grows(chat_everywhere: ChatDriver) -> None
     chat.nvim.wait_screen("thought 3")
 
 
-def test_an_incomplete_reply_says_so(chat: ChatDriver) -> None:
-    """Lesson 39: a cut reply never passes as a complete one."""
+def test_an_incomplete_reply_is_marked(chat: ChatDriver) -> None:
+    """Lesson 39: a truncated reply never looks complete."""
     start(chat)
     chat.push(events.Text(text="half an ans"), events.ReplyFinished(message_id="r", stop="cut"))
     chat.push(events.TurnFinished(reason="failed", error="openai: the connection was lost."))
@@ -196,8 +196,8 @@ def test_an_incomplete_reply_says_so(chat: ChatDriver) -> None:
     assert "the connection was lost. · gr asks again" in chat.nvim.screen()
 
 
-def test_a_header_shows_the_name_the_user_gave_an_adapter(chat: ChatDriver) -> None:
-    """`formatted_name`, in a table or in what a function returns."""
+def test_a_header_shows_the_configured_name_of_an_adapter(chat: ChatDriver) -> None:
+    """`formatted_name`, in a table or in the result of a function."""
     for entry in ("{ formatted_name = 'Loop' }", "function() return { formatted_name = 'Loop' } end"):
         chat.nvim.lua(f"require('codecompanion.config').options.adapters.http.openai = {entry}")
         start(chat)
@@ -205,8 +205,8 @@ def test_a_header_shows_the_name_the_user_gave_an_adapter(chat: ChatDriver) -> N
         assert chat.text().rsplit("## CodeCompanion", 1)[1].startswith(" (Loop · gpt-4o)\n")
 
 
-def test_the_mark_of_a_cut_reply_finds_room_in_a_full_row(chat_everywhere: ChatDriver) -> None:
-    """What follows a line is lost at the edge of the window; the mark goes on in the next row."""
+def test_the_mark_of_a_truncated_reply_fits_after_a_full_row(chat_everywhere: ChatDriver) -> None:
+    """Text after a line is cut at the window's edge; the mark continues in the next row."""
     chat = chat_everywhere
     for text in ("y" * 100, "y" * 95, "word " * 19 + "ended", "x" * 200):
         start(chat)
@@ -218,7 +218,7 @@ def test_the_mark_of_a_cut_reply_finds_room_in_a_full_row(chat_everywhere: ChatD
         assert "✗cutoff" in "".join(shown.split()), shown
 
 
-def test_who_stops_a_reply_is_not_told_that_it_is_incomplete(chat: ChatDriver) -> None:
+def test_a_stopped_reply_is_not_called_incomplete(chat: ChatDriver) -> None:
     """One sentence is enough."""
     start(chat)
     chat.push(events.Text(text="half"), events.ReplyFinished(message_id="r", stop="cut"))
@@ -226,8 +226,8 @@ def test_who_stops_a_reply_is_not_told_that_it_is_incomplete(chat: ChatDriver) -
     assert "half\n\n· Stopped.\n\n## Me" in chat.text()
 
 
-def test_a_server_that_starts_is_waited_for_visibly(chat: ChatDriver) -> None:
-    """The seconds go on from look to look; with none for two seconds the server has taken the request."""
+def test_the_wait_for_a_starting_server_is_shown(chat: ChatDriver) -> None:
+    """The seconds continue from poll to poll; after two seconds without one the server has taken the request."""
     start(chat)
     look = {"reason": "x", "attempt": 1, "wait_ms": 1000}
     waiting = {"brief": "loading the model", "waiting": "llama.cpp is loading the model"}
@@ -240,7 +240,7 @@ def test_a_server_that_starts_is_waited_for_visibly(chat: ChatDriver) -> None:
 
 
 def test_a_retry_is_visible_and_counts_down(chat: ChatDriver) -> None:
-    """Lesson 38: the retry and its wait are shown, once, without a message that blocks."""
+    """Lesson 38: the retry and its wait are shown once, without a blocking message."""
     start(chat)
     chat.push(events.Retrying(reason="rate limited: " + "words " * 30, brief="rate limited", attempt=1, wait_ms=3000))
     chat.nvim.wait_screen(r"⋯ rate limited · trying again in 3 s · q to stop")
@@ -266,7 +266,7 @@ def test_a_failure_is_one_sentence_in_the_buffer(chat: ChatDriver) -> None:
 
 
 def test_the_stop_key_cancels_only_when_something_runs(chat: ChatDriver) -> None:
-    """`q` at rest is harmless."""
+    """`q` is harmless when idle."""
     chat.nvim.feed("q")
     chat.nvim.settle()
     assert chat.sent("cancel") == []
@@ -281,7 +281,7 @@ CONTROL = "a\x00b\x1b[31mc\x07"
 
 
 def test_control_bytes_are_drawn_and_break_nothing(chat: ChatDriver) -> None:
-    """From a model in any place, and from the user: no E976, no `0z…`; what is sent is unchanged."""
+    """From a model in any place, and from the user: no E976, no `0z…`; the request is unchanged."""
     fields = {"call_id": "c1", "name": f"t{CONTROL}", "title": f"tool {CONTROL}"}
     sent = chat.submit(f"mine {CONTROL}")
     assert chat.sent("submit")[-1]["text"] == f"mine {CONTROL}"
@@ -312,21 +312,21 @@ def test_control_bytes_are_drawn_and_break_nothing(chat: ChatDriver) -> None:
 
 
 def seconds(chat: ChatDriver, what: str) -> int:
-    """Return how long the screen says that it waits for that, 0 = it does not."""
+    """Return the seconds shown for that wait, 0 if it is not shown."""
     found = re.search(rf"⋯ {what}(?: ·)? (\d+) s · q to (cancel|stop)", chat.nvim.screen())
     return int(found[1]) if found else 0
 
 
 def counts_on(chat: ChatDriver, what: str) -> int:
-    """Wait until the seconds are shown and go on; which ones a slow machine draws is left open."""
+    """Wait until the seconds appear and increase; a slow machine may skip some."""
     chat.nvim.wait_for(lambda: seconds(chat, what) > 0, f"the seconds of {what!r}")
     first = seconds(chat, what)
     chat.nvim.wait_for(lambda: seconds(chat, what) > first, "the next second")
     return seconds(chat, what)
 
 
-def test_waiting_for_the_model_counts_the_seconds(chat: ChatDriver) -> None:
-    """Lesson 38: a long prompt or silent reasoning may take minutes; the key that stops it is named."""
+def test_waiting_for_the_model_shows_the_seconds(chat: ChatDriver) -> None:
+    """Lesson 38: a long prompt or silent reasoning may take minutes; the stop key is named."""
     start(chat)
     chat.push(events.State(state="streaming", label="waiting for the model"))
     chat.nvim.wait_screen(r"⋯ waiting for the model · q to stop")
@@ -337,8 +337,8 @@ def test_waiting_for_the_model_counts_the_seconds(chat: ChatDriver) -> None:
     assert chat.nvim.lua("return vim.b.codecompanion_chat.label") == "streaming"
 
 
-def test_a_reply_that_stops_in_the_middle_says_since_when(chat: ChatDriver) -> None:
-    """A stream that stalls looks like one that flows; as soon as something comes, the seconds are gone."""
+def test_a_stalled_reply_shows_for_how_long(chat: ChatDriver) -> None:
+    """A stalled stream looks like a running one; the seconds disappear with the next text."""
     start(chat)
     chat.push(events.State(state="streaming", label="streaming"), events.Text(text="eight words"))
     chat.nvim.wait_screen(r"⋯ streaming · q to stop")
@@ -352,8 +352,8 @@ def test_a_reply_that_stops_in_the_middle_says_since_when(chat: ChatDriver) -> N
 
 @pytest.mark.slow("watches a clock of the chat for seconds")
 @pytest.mark.parametrize("state", ["compacting", "preparing"])
-def test_waiting_for_a_summary_counts_the_seconds_too(chat: ChatDriver, state: str) -> None:
-    """Lesson 18, lesson 41: a summary may take a minute; the key that stops it is named."""
+def test_waiting_for_a_summary_shows_the_seconds_too(chat: ChatDriver, state: str) -> None:
+    """Lessons 18, 41: a summary may take a minute; the stop key is named."""
     chat.accept("go")
     what = "compacting the chat" if state == "compacting" else "preparing"
     chat.push(events.State(state=state, label="compacting the chat" if state == "compacting" else ""))
@@ -366,8 +366,8 @@ def test_waiting_for_a_summary_counts_the_seconds_too(chat: ChatDriver, state: s
     assert chat.nvim.lua("return require('codecompanion.chat').current().wait") is None
 
 
-def test_what_was_tried_again_is_over_when_a_compaction_has_failed(chat: ChatDriver) -> None:
-    """Lesson 38: `trying again` stood in the header of an idle chat."""
+def test_a_retry_is_no_longer_shown_after_a_failed_compaction(chat: ChatDriver) -> None:
+    """Lesson 38: `trying again` used to stay in the header of an idle chat."""
     chat.push(
         events.State(state="compacting", label="compacting the chat"),
         events.CompactionStarted(compaction_id="k", trigger="manual", summariser="x", label="compacting the chat"),

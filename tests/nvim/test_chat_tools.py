@@ -33,7 +33,7 @@ def run_tool(
 
 
 def test_a_tool_is_one_line_and_its_output_is_folded(chat_everywhere: ChatDriver) -> None:
-    """The line says what, how much and how it went; the output is there, closed."""
+    """The line shows the call, the size and the result; the output is in a closed fold."""
     chat = chat_everywhere
     chat.accept("go")
     chat.push(events.ToolStarted(call_id="c1", name="read_file", title="read_file lua/foo.lua 1-120"))
@@ -47,7 +47,7 @@ def test_a_tool_is_one_line_and_its_output_is_folded(chat_everywhere: ChatDriver
     assert "▾ ✓ read_file" in screen
 
 
-def test_parallel_calls_stand_below_each_other_and_finish_in_any_order(chat: ChatDriver) -> None:
+def test_parallel_calls_are_listed_in_order_and_finish_in_any_order(chat: ChatDriver) -> None:
     """Folds keep to their own lines."""
     chat.accept("go")
     for name in "abc":
@@ -121,10 +121,10 @@ WHY = "not now, the test server is busy with something else"
         ("error", "demo", "failed", "a\x1b[31mb\x00c", {80: "▸ ✗ demo · failed: a^[[31mb^@c"}),
     ],
 )
-def test_a_call_that_failed_or_was_rejected_says_why_in_one_line(
+def test_a_failed_or_rejected_call_shows_the_reason_in_one_line(
     chat: ChatDriver, status: str, title: str, summary: str, preview: str, lines: dict[int, str]
 ) -> None:
-    """`· failed` alone sends the reader into the fold; a reason is cut at a word and whole under K."""
+    """`· failed` alone sends the reader into the fold; a reason is cut at a word and complete under K."""
     chat.accept("go")
     chat.push(
         events.ToolFinished(
@@ -143,15 +143,15 @@ def test_a_call_that_failed_or_was_rejected_says_why_in_one_line(
         assert shown == [wanted], width
 
 
-def test_a_cancelled_call_says_so_in_words(chat: ChatDriver) -> None:
-    """No colour carries meaning alone."""
+def test_a_cancelled_call_is_marked_in_words(chat: ChatDriver) -> None:
+    """Colour is never the only sign."""
     chat.accept("go")
     run_tool(chat, status="cancelled", preview="")
     chat.nvim.wait_screen(r"▸ ⊘ read_file lua/foo.lua 1-120 · cancelled · 120 lines")
 
 
 def test_a_huge_result_shows_head_and_tail(chat: ChatDriver) -> None:
-    """Lesson 47: whatever arrives, the buffer never gets megabytes."""
+    """Lesson 47: the buffer never gets megabytes, whatever arrives."""
     chat.accept("go")
     run_tool(chat, preview="".join(f"row {number}\n" for number in range(200_000)))
     text = chat.text()
@@ -168,8 +168,8 @@ def test_output_cannot_close_its_fence(chat: ChatDriver) -> None:
     assert "`````\n```\n````\n## Me\n`````\n" in chat.text()
 
 
-def test_a_cleared_result_says_so_and_its_text_stays(chat: ChatDriver) -> None:
-    """R-516: virtual text only, the buffer's text is untouched, `K` asks for the original."""
+def test_a_cleared_result_is_marked_and_its_text_stays(chat: ChatDriver) -> None:
+    """R-516: only virtual text, the buffer's text is unchanged, `K` requests the original."""
     chat.accept("go")
     run_tool(chat)
     chat.push(events.TurnFinished(reason="done"))
@@ -189,15 +189,15 @@ def test_a_cleared_result_says_so_and_its_text_stays(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: "the original" not in chat.nvim.screen(), "the float to close")
 
 
-def test_an_edit_that_clears_no_result_says_what_it_did(chat: ChatDriver) -> None:
-    """Some policies shorten what edit calls brought along."""
+def test_an_edit_that_clears_no_result_describes_its_effect(chat: ChatDriver) -> None:
+    """Some policies shorten the arguments of edit calls."""
     chat.accept("go")
     chat.push(events.ContextEdited(cleared=0, tokens_before=48200, tokens_after=21700, call_ids=()))
     chat.nvim.wait_screen(r"✂ texts of old edits shortened · 48\.2k → 21\.7k tokens")
 
 
-def test_folds_keep_their_state_over_toggling_and_a_change_of_layout(chat_everywhere: ChatDriver) -> None:
-    """Folds belong to the chat, windows only follow."""
+def test_folds_keep_their_state_over_toggling_and_layout_changes(chat_everywhere: ChatDriver) -> None:
+    """Folds belong to the chat; windows only follow."""
     chat = chat_everywhere
     chat.accept("go")
     run_tool(chat, "c1", preview="first output")
@@ -215,8 +215,8 @@ def test_folds_keep_their_state_over_toggling_and_a_change_of_layout(chat_everyw
         assert "▸ ✓ read_file" in screen
 
 
-def test_the_result_of_an_approved_call_goes_to_its_line(chat: ChatDriver) -> None:
-    """After the block has gone the next tool joins the list."""
+def test_the_result_of_an_approved_call_appears_on_its_line(chat: ChatDriver) -> None:
+    """After the block is gone the next tool joins the list."""
     chat.accept("go")
     ask(chat, "c1")
     chat.push(events.ApprovalClosed(call_id="c1", decision="once"))

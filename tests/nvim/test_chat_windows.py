@@ -14,7 +14,7 @@ SPLIT = {"display": {"chat": {"window": {"layout": "vertical"}}}}
 
 
 def calm(chat: ChatDriver) -> None:
-    """Nothing waits for a key, and nothing was said by Neovim itself."""
+    """Assert that no prompt waits for a key and Neovim itself printed nothing."""
     chat.nvim.settle()
     assert not chat.nvim.blocked()
     assert "E5108" not in chat.nvim.messages()
@@ -22,7 +22,7 @@ def calm(chat: ChatDriver) -> None:
 
 
 @pytest.mark.parametrize("why", ["set nohidden | call setline(1, 'unsaved')", "set winfixbuf"])
-def test_gf_splits_where_no_window_can_take_the_file(nvim_factory: Callable[..., Nvim], why: str) -> None:
+def test_gf_splits_if_no_window_can_take_the_file(nvim_factory: Callable[..., Nvim], why: str) -> None:
     """E37 and E1513 before."""
     chat = make_chat(nvim_factory, options=SPLIT)
     (chat.nvim.root / "work" / "found.txt").write_text("found it\n")
@@ -39,7 +39,7 @@ def test_gf_splits_where_no_window_can_take_the_file(nvim_factory: Callable[...,
     assert chat.nvim.lua("return { #vim.api.nvim_list_wins(), vim.fn.expand('%:t') }") == [3, "found.txt"]
 
 
-def test_a_fixed_window_of_a_chat_takes_other_chats(nvim_factory: Callable[..., Nvim]) -> None:
+def test_a_fixed_window_of_a_chat_accepts_other_chats(nvim_factory: Callable[..., Nvim]) -> None:
     """'winfixbuf' keeps files out of a sidebar; `/new`, `]b` and `/fork` work in it."""
     chat = make_chat(nvim_factory, options=SPLIT)
     chat.accept("the first chat")
@@ -70,8 +70,8 @@ def test_a_fixed_window_of_a_chat_takes_other_chats(nvim_factory: Callable[..., 
         "require('codecompanion').attach({ 'a.txt' })",
     ],
 )
-def test_the_command_line_window_takes_no_chat(chat: ChatDriver, how: str) -> None:
-    """E11 before; by command, and by a key of the user's that calls Lua."""
+def test_the_command_line_window_rejects_a_chat(chat: ChatDriver, how: str) -> None:
+    """E11 before; by command, and by a user's key that calls Lua."""
     asked = len(requests(chat))
     chat.nvim.feed(":<C-f>")
     chat.nvim.wait_lua("return vim.fn.getcmdwintype() == ':'")
@@ -91,7 +91,7 @@ def requests(chat: ChatDriver) -> list[dict[str, str]]:
     ("item", "indent"),
     [("- ", 2), ("10. ", 4), ("  * ", 4), ("3) ", 3), ("- [x] ", 6), ("no item: ", 0), ("    indented ", 4)],
 )
-def test_a_list_item_goes_on_below_its_text(nvim_factory: Callable[..., Nvim], item: str, indent: int) -> None:
+def test_a_list_item_is_continued_below_its_text(nvim_factory: Callable[..., Nvim], item: str, indent: int) -> None:
     chat = make_chat(nvim_factory, size=(40, 20))
     chat.reply(item + "words of an item that is too long for the width of this window, indeed")
     rows = chat.nvim.wait_screen("indeed").split("\n")

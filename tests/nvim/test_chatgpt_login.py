@@ -31,14 +31,14 @@ NO_SSH = {"SSH_CONNECTION": "", "SSH_TTY": ""}
 
 @pytest.fixture
 def openai() -> Iterator[ChatGPTServer]:
-    """Return an OpenAI with a user who has a plan."""
+    """Return an OpenAI with one user who has a plan."""
     with ChatGPTServerThread() as server:
         yield server
 
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path, openai: ChatGPTServer) -> Start:
-    """Return a starter of Neovims whose chats use a plan there; pages are not opened, but kept."""
+    """Return a starter of Neovims whose chats use a plan there; pages are recorded instead of opened."""
 
     def start(
         *, opened: bool = False, env: dict[str, str] | None = None, more: dict[str, Any] | None = None, **other: Any
@@ -59,7 +59,7 @@ def start(nvim_factory: Callable[..., Nvim], tmp_path: Path, openai: ChatGPTServ
 
 
 def begin(chat: RealChat, command: str = "CodeCompanion login chatgpt") -> str:
-    """Ask for a login and return the page that was opened."""
+    """Start a login and return the opened page."""
     seen = len(chat.nvim.lua("return _G.pages"))
     chat.nvim.command(command)
     chat.nvim.wait_screen("Continue with ChatGPT")
@@ -68,21 +68,21 @@ def begin(chat: RealChat, command: str = "CodeCompanion login chatgpt") -> str:
 
 
 def log_in(chat: RealChat, command: str = "CodeCompanion login chatgpt") -> None:
-    """Log in, in the browser that the page is opened in."""
+    """Log in through the browser of the page."""
     status, _ = come_back(begin(chat, command))
     assert status == 200
     chat.nvim.wait_for(lambda: "Logged in to chatgpt" in chat.nvim.messages())
 
 
 def got_it(chat: RealChat) -> None:
-    """Read what the first login has to say."""
+    """Read and dismiss the message after the first login."""
     chat.nvim.wait_screen("You're using your ChatGPT plan")
     chat.nvim.feed("<CR>")
     chat.nvim.wait_for(lambda: "You're using your ChatGPT plan" not in chat.nvim.screen())
 
 
 def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
-    """The page opens, comes back by itself, the plan is named once; the login is kept for its owner only."""
+    """The page opens and redirects back, the plan is shown once; only the owner can read the stored login."""
     chat = start(opened=True)
     chat.say("hello")
     said = " ".join(chat.text().split())
@@ -108,7 +108,7 @@ def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, openai: ChatGPTServ
 
 
 def test_the_login_and_its_tokens_are_nowhere_else(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
-    """Neither in the log at its most talkative, nor in the database, nor in anything Neovim holds."""
+    """Neither in the log at its most verbose level, nor in the database, nor in Neovim's memory."""
     chat = start(opened=True)
     log_in(chat)
     got_it(chat)
@@ -130,8 +130,8 @@ def test_the_login_and_its_tokens_are_nowhere_else(start: Start, openai: ChatGPT
 
 
 @pytest.mark.parametrize("key", ["q", "<Esc>", ":close<CR>"])
-def test_a_login_that_is_stopped_changes_nothing(start: Start, openai: ChatGPTServer, tmp_path: Path, key: str) -> None:
-    """However its window is closed; nobody listens any more, and another login can begin."""
+def test_a_stopped_login_changes_nothing(start: Start, openai: ChatGPTServer, tmp_path: Path, key: str) -> None:
+    """However its window is closed; the port is closed, and another login can start."""
     chat = start()
     page = begin(chat)
     chat.nvim.feed(key)
@@ -142,8 +142,8 @@ def test_a_login_that_is_stopped_changes_nothing(start: Start, openai: ChatGPTSe
     log_in(chat)
 
 
-def test_who_declines_is_told_so(start: Start, openai: ChatGPTServer) -> None:
-    """One sentence; the window goes."""
+def test_a_declined_login_is_reported(start: Start, openai: ChatGPTServer) -> None:
+    """One sentence; the window closes."""
     openai.sign_in.consent = "deny"
     chat = start()
     come_back(begin(chat))
@@ -152,8 +152,8 @@ def test_who_declines_is_told_so(start: Start, openai: ChatGPTServer) -> None:
     assert not chat.nvim.blocked()
 
 
-def test_a_login_without_the_plan_is_told_at_once(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
-    """With what to do; the next one asks for the permission again."""
+def test_a_login_without_the_plan_is_reported_at_once(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
+    """With a remedy; the next one asks for permission again."""
     openai.sign_in.consent = "identity"
     chat = start()
     come_back(begin(chat))
@@ -163,8 +163,8 @@ def test_a_login_without_the_plan_is_told_at_once(start: Start, openai: ChatGPTS
     assert "prompt=consent" in begin(chat)
 
 
-def test_from_another_machine_the_address_is_pasted(start: Start, openai: ChatGPTServer) -> None:
-    """No browser is opened; a wrong address is said and changes nothing; the input is in no history."""
+def test_on_another_machine_the_address_is_pasted(start: Start, openai: ChatGPTServer) -> None:
+    """No browser opens; a wrong address is reported and changes nothing; the input is in no history."""
     chat = start(env={"SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"})
     chat.nvim.command("CodeCompanion login chatgpt")
     chat.nvim.wait_screen("Your browser is on another machine")
@@ -179,8 +179,8 @@ def test_from_another_machine_the_address_is_pasted(start: Start, openai: ChatGP
     assert "ac_" not in chat.nvim.lua("return vim.fn.histget('@', -1) .. vim.fn.histget('@', -2)")
 
 
-def test_another_account_is_a_key_away(start: Start, openai: ChatGPTServer) -> None:
-    """And back: those that were logged in here are in a list."""
+def test_another_account_is_one_key_away(start: Start, openai: ChatGPTServer) -> None:
+    """And back: the accounts that have logged in are in a list."""
     chat = start()
     log_in(chat)
     got_it(chat)
@@ -207,7 +207,7 @@ def test_another_account_is_a_key_away(start: Start, openai: ChatGPTServer) -> N
 
 
 def test_a_login_is_forgotten_on_request(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
-    """Revoked, too; the chat in use says so with its next message."""
+    """It is also revoked; the chat in use reports that with its next message."""
     chat = start(opened=True)
     log_in(chat)
     got_it(chat)
@@ -221,7 +221,7 @@ def test_a_login_is_forgotten_on_request(start: Start, openai: ChatGPTServer, tm
     chat.nvim.wait_for(lambda: "There was no login" in chat.nvim.messages())
 
 
-def test_without_a_name_there_is_a_choice(start: Start) -> None:
+def test_without_a_name_the_user_chooses(start: Start) -> None:
     """Of the adapters that have a login."""
     chat = start()
     chat.nvim.command("CodeCompanion login")
@@ -231,7 +231,7 @@ def test_without_a_name_there_is_a_choice(start: Start) -> None:
 
 
 def test_two_neovims_use_one_login(start: Start, openai: ChatGPTServer) -> None:
-    """Both ask at the moment the token ends: it is renewed once, and both get their answer."""
+    """Both need it when the token expires: it is refreshed once, and both get their answer."""
     first = start(opened=True)
     log_in(first)
     got_it(first)
@@ -251,7 +251,7 @@ def test_two_neovims_use_one_login(start: Start, openai: ChatGPTServer) -> None:
 
 
 def test_tools_run_on_a_plan(start: Start, openai: ChatGPTServer) -> None:
-    """A call, its result, the answer; all of it as a plan takes it."""
+    """A call, its result, the answer; all of it as required by a plan."""
     chat = start(opened=True, files=[("notes.txt", "the planted words")])
     log_in(chat)
     got_it(chat)
@@ -264,7 +264,7 @@ def test_tools_run_on_a_plan(start: Start, openai: ChatGPTServer) -> None:
 
 
 def test_a_summary_is_written_by_the_plan(start: Start, openai: ChatGPTServer) -> None:
-    """A cap of its length, which other endpoints get, is left out."""
+    """The length cap that other endpoints get is omitted."""
     chat = start(opened=True)
     log_in(chat)
     got_it(chat)
@@ -285,7 +285,7 @@ def test_a_summary_is_written_by_the_plan(start: Start, openai: ChatGPTServer) -
 
 
 def test_a_plan_costs_no_money(start: Start, openai: ChatGPTServer) -> None:
-    """`/cost` says so, in words; a budget in dollars is for what costs dollars."""
+    """`/cost` says so, in words; a budget in dollars covers only dollar costs."""
     chat = start(opened=True, more={"opts": {"budget": 0.000001}})
     log_in(chat)
     got_it(chat)
@@ -298,8 +298,8 @@ def test_a_plan_costs_no_money(start: Start, openai: ChatGPTServer) -> None:
     assert [event.payload for event in chat.log() if isinstance(event.payload, UsageReported)][-1].included
 
 
-def test_a_plan_that_is_used_up_is_one_sentence(start: Start, openai: ChatGPTServer) -> None:
-    """With the page where its use is managed; it is asked once."""
+def test_an_exhausted_plan_is_one_sentence(start: Start, openai: ChatGPTServer) -> None:
+    """With the page for managing its usage; it is asked once."""
     chat = start(opened=True)
     log_in(chat)
     got_it(chat)
@@ -312,8 +312,8 @@ def test_a_plan_that_is_used_up_is_one_sentence(start: Start, openai: ChatGPTSer
     assert len(openai.requests) == asked + 1
 
 
-def test_the_health_check_tells_of_the_login(start: Start, tmp_path: Path) -> None:
-    """Whether there is one, and how to get one; never what it is."""
+def test_the_health_check_reports_the_login(start: Start, tmp_path: Path) -> None:
+    """Whether there is one, and how to get one; never the token."""
     chat = start()
     assert "no login; :CodeCompanion login chatgpt makes one" in chat.health()
     log_in(chat)
@@ -323,8 +323,8 @@ def test_the_health_check_tells_of_the_login(start: Start, tmp_path: Path) -> No
     assert json.loads((tmp_path / OWN).read_text())["refresh_token"] not in text
 
 
-def test_in_a_narrow_window_the_whole_address_can_be_seen(start: Start) -> None:
-    """40 columns: it is wrapped, below what there is to do; the keys are there."""
+def test_in_a_narrow_window_the_whole_address_is_visible(start: Start) -> None:
+    """40 columns: it wraps below the instructions; the keys are visible."""
     chat = start(size=(40, 24))
     page = begin(chat)
     screen = chat.nvim.screen()

@@ -1,4 +1,4 @@
-"""The list of adapters with what each needs, in a real Neovim: what it finds, and what choosing does."""
+"""The list of adapters with their requirements, in a real Neovim: detection and choice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_KEYS = {f"{name}_API_KEY": "" for name in KEYS}
 
 
 def unused_port() -> int:
-    """Return a port on which nobody listens."""
+    """Return a port on which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -42,7 +42,7 @@ def ollama() -> Iterator[ChatServer]:
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Start:
-    """Return a starter of Neovims without any key, where the usual ports of servers are free."""
+    """Return a starter of Neovims without any key, where the usual server ports are free."""
 
     def start(setup: str = "{}", *, ollama: str = "", env: dict[str, str] | None = None, **options: Any) -> Nvim:
         elsewhere = "".join(
@@ -63,7 +63,7 @@ def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Start:
 
 
 def list_lines(nvim: Nvim) -> list[str]:
-    """Return the lines of the list, which has the focus."""
+    """Return the lines of the focused list."""
     return [line.rstrip() for line in nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")]
 
 
@@ -105,8 +105,8 @@ def test_a_newcomer_finds_ollama_and_gets_an_answer(start: Start, ollama: ChatSe
     assert "## CodeCompanion (ollama · qwen3:14b)" in chat.text(), "who answers is named"
 
 
-def test_the_first_chat_says_that_no_model_answers_yet(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
-    """Below the empty input, with the command that helps; gone with an adapter that can answer."""
+def test_the_first_chat_reports_that_no_model_is_configured(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
+    """Below the empty input, with the command that helps; gone once an adapter can answer."""
     elsewhere = f"ollama = {{ env = {{ url = 'http://127.0.0.1:{ollama.port}' }} }}"
     http = f"opts = {{ order = {{}} }}, extend = {{ {elsewhere} }}"
     nvim = start(f"{{ adapters = {{ http = {{ {http} }} }} }}")
@@ -138,8 +138,8 @@ def test_the_first_chat_says_that_no_model_answers_yet(start: Start, ollama: Cha
     assert "No model is set up" not in keyed.screen()
 
 
-def test_each_adapter_says_what_it_needs(start: Start) -> None:
-    """The variable, where one gets a key, what does not run, what needs a login; the useless template is not there."""
+def test_each_adapter_lists_its_requirements(start: Start) -> None:
+    """The variable, where to get a key, a server that is not running, a login; the useless template is not listed."""
     nvim = start(env={"GROQ_API_KEY": "gsk_planted_0123456789", "AZURE_OPENAI_API_KEY": "planted_0123456789"})
     lines = open_list(nvim)
     usable, other = (nvim.highlight_at(nvim.row(f"  {name} "), 8).get("foreground") for name in ("groq", "openai"))
@@ -161,8 +161,8 @@ def test_each_adapter_says_what_it_needs(start: Start) -> None:
     assert "planted" not in "\n".join(lines)
 
 
-def test_clouds_say_whether_there_are_credentials(start: Start, tmp_path: Path) -> None:
-    """By files and variables, without reading them; choosing one says what its Python needs."""
+def test_clouds_report_whether_there_are_credentials(start: Start, tmp_path: Path) -> None:
+    """By files and variables, without reading them; choosing one names the packages its Python needs."""
     home = tmp_path / "home"
     (home / ".aws").mkdir(parents=True)
     (home / ".aws" / "config").write_text("[default]")
@@ -178,8 +178,8 @@ def test_clouds_say_whether_there_are_credentials(start: Start, tmp_path: Path) 
     nvim.wait_screen("vertex: needs Google credentials")
 
 
-def test_a_choice_that_needs_something_says_what(start: Start) -> None:
-    """The list stays, nothing is opened, nothing waits for a key; what is to be done is seen at any width."""
+def test_a_choice_with_missing_requirements_names_them(start: Start) -> None:
+    """The list stays, nothing opens, nothing waits for a key; the remedy is visible at any width."""
     for columns, said in (
         (130, "Set OPENAI_API_KEY in your shell, then start Neovim again; one gets a key at https://platform.openai"),
         (80, "Set OPENAI_API_KEY, then start Neovim again; o gets a key"),
@@ -194,8 +194,8 @@ def test_a_choice_that_needs_something_says_what(start: Start) -> None:
         assert line_of(list_lines(nvim), "openai")
 
 
-def test_a_server_that_was_started_meanwhile_is_chosen_in_the_list(start: Start) -> None:
-    """It is asked again: who starts it in another terminal need not open the list again."""
+def test_a_server_started_in_the_meantime_can_be_chosen(start: Start) -> None:
+    """It is probed again: starting it in another terminal does not require reopening the list."""
     port = unused_port()
     nvim = start(ollama=f"127.0.0.1:{port}")
     open_list(nvim)
@@ -209,7 +209,7 @@ def test_a_server_that_was_started_meanwhile_is_chosen_in_the_list(start: Start)
 
 
 def test_the_line_for_the_configuration_can_be_copied(start: Start) -> None:
-    """The exact line, which then makes the choice last."""
+    """The exact line, which makes the choice permanent."""
     nvim = start()
     open_list(nvim)
     nvim.feed("gg/^  gemini <CR>y")
@@ -219,7 +219,7 @@ def test_the_line_for_the_configuration_can_be_copied(start: Start) -> None:
 
 
 def test_the_page_for_a_key_is_opened(start: Start) -> None:
-    """In the browser; where there is none it is said."""
+    """In the browser; without one, that is reported."""
     nvim = start()
     nvim.lua("_G.opened = {}; vim.ui.open = function(url) table.insert(_G.opened, url) end")
     open_list(nvim)
@@ -230,8 +230,8 @@ def test_the_page_for_a_key_is_opened(start: Start) -> None:
     nvim.wait_for(lambda: "https://console.mistral.ai/api-keys" in nvim.messages())
 
 
-def test_a_chat_that_has_the_focus_gets_the_choice(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
-    """Its words stay; no second chat is opened. `/adapter` opens the same list."""
+def test_a_focused_chat_gets_the_choice(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
+    """Its text stays; no second chat opens. `/adapter` opens the same list."""
     setup = "{ interactions = { chat = { adapter = 'offline' } } }"
     nvim = start(setup, ollama=f"127.0.0.1:{ollama.port}")
     chat = RealChat(nvim, tmp_path)
@@ -250,7 +250,7 @@ def test_a_chat_that_has_the_focus_gets_the_choice(start: Start, ollama: ChatSer
     assert "You said: and now" in chat.text()
 
 
-def test_own_adapters_are_in_the_list(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
+def test_configured_adapters_are_in_the_list(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
     """A gateway whose key is in a file, a server elsewhere, an entry with a mistake."""
     key = tmp_path / "key"
     key.write_text("planted_0123456789")
@@ -272,8 +272,8 @@ def test_own_adapters_are_in_the_list(start: Start, ollama: ChatServer, tmp_path
     assert "planted" not in "\n".join(lines)
 
 
-def test_a_server_that_says_nothing_does_not_hold_the_editor(start: Start) -> None:
-    """It is given up after 0.3 s, and meanwhile keys are carried out."""
+def test_a_silent_server_does_not_block_the_editor(start: Start) -> None:
+    """It is given up after 0.3 s, and keys work in the meantime."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -296,8 +296,8 @@ def test_a_server_that_says_nothing_does_not_hold_the_editor(start: Start) -> No
         b'HTTP/1.0 200 OK\r\n\r\n{"data": [{"id": 3}, null, "x"]}',
     ],
 )
-def test_a_strange_server_is_no_error(start: Start, answer: bytes) -> None:
-    """Something else listens there."""
+def test_an_unknown_server_is_not_an_error(start: Start, answer: bytes) -> None:
+    """A different program listens there."""
     with socket.socket() as strange:
         strange.bind(("127.0.0.1", 0))
         strange.listen()
@@ -367,8 +367,8 @@ def test_the_list_does_not_open_over_something_else(start: Start) -> None:
         assert nvim.lua("return vim.api.nvim_get_current_line()") == "I go on writing"
 
 
-def test_a_narrow_window_shows_it_too(start: Start, ollama: ChatServer) -> None:
-    """40 columns: no address that would be cut in two; the names stand in one column again where there is room."""
+def test_a_narrow_window_shows_the_list_too(start: Start, ollama: ChatServer) -> None:
+    """40 columns: no address is cut in two; the names are aligned again if there is room."""
     nvim = start(ollama=f"127.0.0.1:{ollama.port}", size=(40, 24))
     lines = open_list(nvim)
     assert line_of(lines, "ollama")
@@ -379,8 +379,8 @@ def test_a_narrow_window_shows_it_too(start: Start, ollama: ChatServer) -> None:
     nvim.wait_for(lambda: "https://console.groq.com/keys" in line_of(list_lines(nvim), "groq"))
 
 
-def test_copilot_is_logged_in_to_from_the_list(start: Start, tmp_path: Path) -> None:
-    """Choosing it begins the login; after it the chat uses it."""
+def test_copilot_login_starts_from_the_list(start: Start, tmp_path: Path) -> None:
+    """Choosing it starts the login; afterwards the chat uses it."""
     with GitHubServerThread() as github:
         github.pending, github.approved = 0, False
         nvim = start(
@@ -398,8 +398,8 @@ def test_copilot_is_logged_in_to_from_the_list(start: Start, tmp_path: Path) -> 
         assert line_of(open_list(nvim), "copilot") == "copilot login found"
 
 
-def test_a_chatgpt_plan_is_logged_in_to_from_the_list(start: Start, tmp_path: Path) -> None:
-    """Choosing it opens the page; after it came back, and the plan was named, the chat uses it."""
+def test_a_chatgpt_login_starts_from_the_list(start: Start, tmp_path: Path) -> None:
+    """Choosing it opens the page; after the redirect the plan is shown, and the chat uses it."""
     with ChatGPTServerThread() as openai:
         entry = f"env = {{ url = '{openai.url}' }}, opts = {{ issuer = '{openai.base}' }}"
         nvim = start(

@@ -1,4 +1,4 @@
-"""`host = "python3"`: the remote plugin in the host that all Python plugins share, after `:UpdateRemotePlugins`."""
+"""`host = "python3"`: the remote plugin in the host shared by all Python plugins, after `:UpdateRemotePlugins`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ end
 
 @pytest.fixture
 def python3(tmp_path: Path) -> Path:
-    """Return a Python for `g:python3_host_prog` in which the bridge gets the stub runtime."""
+    """Return a Python for `g:python3_host_prog` whose bridge gets the stub runtime."""
     site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(
@@ -73,7 +73,7 @@ def register(start: Callable[..., Nvim]) -> None:
 
 
 def hellos(tmp_path: Path) -> int:
-    """Return how many runtimes were greeted so far."""
+    """Return the number of runtimes greeted so far."""
     return len((tmp_path / "trace").read_text().splitlines())
 
 
@@ -89,7 +89,7 @@ def test_the_shared_host_serves_the_chat(start: Callable[..., Nvim], tmp_path: P
     assert hellos(tmp_path) == 1
 
 
-def test_a_registered_plugin_and_the_private_host_make_one_runtime(start: Callable[..., Nvim], tmp_path: Path) -> None:
+def test_a_registered_plugin_and_the_private_host_start_one_runtime(start: Callable[..., Nvim], tmp_path: Path) -> None:
     """Issue: both installed at once must not register twice or start two hosts."""
     register(start)
     nvim = start("private")
@@ -103,8 +103,8 @@ def test_a_registered_plugin_and_the_private_host_make_one_runtime(start: Callab
     assert not nvim.blocked()
 
 
-def test_a_plugin_that_is_not_registered_is_told_what_to_do(start: Callable[..., Nvim]) -> None:
-    """Without the manifest the shared host would not know the verbs: a hit-enter prompt otherwise."""
+def test_an_unregistered_plugin_is_reported_with_a_remedy(start: Callable[..., Nvim]) -> None:
+    """Without the manifest the shared host would not know the verbs, and a hit-enter prompt would follow."""
     nvim = start("python3")
     nvim.lua("ask('one')")
     nvim.wait_lua("return #_G.replies == 1")
@@ -113,7 +113,7 @@ def test_a_plugin_that_is_not_registered_is_told_what_to_do(start: Callable[...,
     assert not nvim.blocked()
 
 
-def test_without_the_rplugin_runtime_plugin_the_classic_way_is_explained(start: Callable[..., Nvim]) -> None:
+def test_without_the_rplugin_plugin_the_classic_setup_is_explained(start: Callable[..., Nvim]) -> None:
     """The `rplugin` runtime plugin is disabled: no manifest is read."""
     register(start)
     nvim = start("python3", "vim.g.loaded_remote_plugins = 1")
@@ -122,8 +122,8 @@ def test_without_the_rplugin_runtime_plugin_the_classic_way_is_explained(start: 
     assert ":UpdateRemotePlugins" in nvim.lua("return _G.replies[1]")
 
 
-def test_a_shared_host_that_dies_is_noticed(start: Callable[..., Nvim]) -> None:
-    """It has no exit event: the next request finds out."""
+def test_the_death_of_the_shared_host_is_detected(start: Callable[..., Nvim]) -> None:
+    """It has no exit event: the next request detects it."""
     register(start)
     nvim = start("python3")
     nvim.lua("ask('one')")
@@ -135,8 +135,8 @@ def test_a_shared_host_that_dies_is_noticed(start: Callable[..., Nvim]) -> None:
     assert len(nvim.lua("return _G.exits")) == 1
 
 
-def test_the_shared_host_can_not_be_restarted_by_us(start: Callable[..., Nvim]) -> None:
-    """Other plugins live in it."""
+def test_we_cannot_restart_the_shared_host(start: Callable[..., Nvim]) -> None:
+    """Other plugins run in it."""
     register(start)
     nvim = start("python3")
     nvim.lua("ask('one')")
@@ -147,8 +147,8 @@ def test_the_shared_host_can_not_be_restarted_by_us(start: Callable[..., Nvim]) 
     nvim.wait_lua("return _G.replies[2] == 'two'")
 
 
-def test_a_shared_python_that_lacks_our_packages_says_so(start: Callable[..., Nvim], python3: Path) -> None:
-    """The provider's Python is the user's; the sentence names the way out."""
+def test_a_shared_python_without_our_packages_is_reported(start: Callable[..., Nvim], python3: Path) -> None:
+    """The provider's Python belongs to the user; the sentence names the alternative."""
     register(start)
     python3.write_text(python3.read_text().replace("exec", f'PYTHONPATH="$PYTHONPATH:{python3.parent}" exec', 1))
     site = python3.parent / "site" / "sitecustomize.py"

@@ -20,7 +20,7 @@ AWS = {
 
 
 def options(url: str) -> dict[str, object]:
-    """Return the adapter `bedrock` at a server of ours, for new chats."""
+    """Return the adapter `bedrock` at the test server, for new chats."""
     entry = {
         "url": url,
         "schema": {"model": {"default": bedrock.MODEL}},
@@ -43,8 +43,8 @@ def test_a_message_to_bedrock_is_signed_and_answered(nvim_factory: Callable[...,
     assert bedrock.SECRET not in "".join(path.read_text(errors="replace") for path in tmp_path.rglob("*.log"))
 
 
-def test_a_message_without_credentials_is_back_in_the_input(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """One sentence says what to do; nothing was sent."""
+def test_a_message_without_credentials_returns_to_the_input(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    """One sentence names the remedy; nothing was sent."""
     with LoopbackThread(BedrockServer, "anthropic.messages") as server:
         env = {"AWS_EC2_METADATA_DISABLED": "true", "HOME": str(tmp_path / "home")}
         nvim = nvim_factory(init=init_lua("http://127.0.0.1:9", options(server.url)) + COUNT_TURNS, env=env)

@@ -1,4 +1,4 @@
-"""`:CodeCompanionCmd`: a command line from words, typed for the user to read, never run by itself."""
+"""`:CodeCompanionCmd`: a command line generated from words, typed for the user to read, never run automatically."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def requests_of(server):
 
 
 def test_words_become_a_command_line_that_the_user_runs(nvim_factory, tmp_path):
-    """The request has the file's facts and no tools; the answer stands in the command line until <CR> is pressed."""
+    """The request has the file's facts and no tools; the answer stays in the command line until <CR> is pressed."""
     with ChatServerThread([reply("```vim\n:1,2sort | nohlsearch\n```")], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit a.txt")
@@ -61,7 +61,7 @@ def test_words_become_a_command_line_that_the_user_runs(nvim_factory, tmp_path):
         ("I think `sort` does it", "wrote no command line: I think"),
     ],
 )
-def test_an_answer_that_could_do_more_than_be_read_is_refused(nvim_factory, tmp_path, answer, said):
+def test_an_unreadable_or_multi_line_answer_is_refused(nvim_factory, tmp_path, answer, said):
     """Keys, hidden characters and further lines never reach the command line."""
     with ChatServerThread([reply(answer.replace("{ran}", f"{EVIL_RUN} = 1"))], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server, size=(160, 30))
@@ -83,15 +83,15 @@ def test_an_answer_that_could_do_more_than_be_read_is_refused(nvim_factory, tmp_
         ("42", "42"),
     ],
 )
-def test_a_command_that_looks_like_words_is_shown(nvim_factory, tmp_path, answer, shown):
+def test_a_command_that_looks_like_prose_is_shown(nvim_factory, tmp_path, answer, shown):
     with ChatServerThread([reply(answer)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("CodeCompanionCmd x")
         nvim.wait_lua(f"return vim.fn.getcmdline() == {lua_string(shown)}")
 
 
-def test_special_keys_written_as_text_are_text(nvim_factory, tmp_path):
-    """`<CR>`, `<C-r>`, bytes that are keys inside of letters, mappings and abbreviations: all of it stays text."""
+def test_special_keys_in_the_answer_are_text(nvim_factory, tmp_path):
+    """`<CR>`, `<C-r>`, bytes that are keys inside characters, mappings and abbreviations: all of it stays text."""
     text = "echo '<CR><C-r>=1+1 | €…ÀƐ Q' | normal jk"
     with ChatServerThread([reply(text)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
@@ -103,8 +103,8 @@ def test_special_keys_written_as_text_are_text(nvim_factory, tmp_path):
         nvim.wait_lua(f"return vim.fn.getcmdline() == {lua_string(text)}")
 
 
-def test_it_waits_for_normal_mode_and_for_fingers_at_rest(nvim_factory, tmp_path):
-    """A <CR> that was meant for a buffer runs nothing: while somebody types in insert mode nothing opens."""
+def test_the_answer_waits_for_normal_mode_and_idle_keys(nvim_factory, tmp_path):
+    """A <CR> meant for a buffer runs nothing: during typing in insert mode nothing opens."""
     with ChatServerThread([reply(f"lua {EVIL_RUN} = 1")], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit a.txt")
@@ -117,8 +117,8 @@ def test_it_waits_for_normal_mode_and_for_fingers_at_rest(nvim_factory, tmp_path
         assert nvim.lines()[1:3] == ["first", "second"]
 
 
-def test_it_can_be_cancelled_and_has_a_time_limit(nvim_factory, tmp_path):
-    """What still arrives afterwards is not taken."""
+def test_a_request_can_be_cancelled_and_has_a_time_limit(nvim_factory, tmp_path):
+    """Text that arrives later is discarded."""
     with ChatServerThread([silence(), silence()], key=KEY) as server:
         options = {"interactions": {"cmd": {"timeout": 1000}}}
         nvim = start(nvim_factory, tmp_path, server, options=options)
@@ -132,7 +132,7 @@ def test_it_can_be_cancelled_and_has_a_time_limit(nvim_factory, tmp_path):
 
 
 def test_an_error_of_the_provider_is_one_sentence(nvim_factory, tmp_path):
-    """The provider's words are said, and nothing opens."""
+    """The provider's message is shown, and nothing opens."""
     with ChatServerThread([failure(401, "no such key")], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("CodeCompanionCmd x")
@@ -140,8 +140,8 @@ def test_an_error_of_the_provider_is_one_sentence(nvim_factory, tmp_path):
         assert nvim.lua("return vim.api.nvim_get_mode().mode") == "n"
 
 
-def test_it_is_logged_and_counted_but_not_listed(nvim_factory, tmp_path):
-    """The log of the request stays, with its cost; `/resume` does not show it until the user names it."""
+def test_the_request_is_logged_and_counted_but_not_listed(nvim_factory, tmp_path):
+    """Its log is kept, with the cost; `/resume` does not list it until the user names it."""
     usage = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105}
     with ChatServerThread([reply("echo 1", usage=usage)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)

@@ -1,4 +1,4 @@
-"""`:CodeCompanion commit`: from what is staged into the commit buffer, above the comments, as one undo step."""
+"""`:CodeCompanion commit`: from the staged changes into the commit buffer, above the comments, as one undo step."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def asked(server, index=-1):
     return request["messages"][-1]["content"]
 
 
-def test_the_message_stands_above_the_comments_and_one_undo_takes_it_out(nvim_factory, tmp_path):
-    """The request has the staged diff and the style; the buffer is as git left it after one `u`."""
+def test_the_message_is_above_the_comments_and_one_undo_removes_it(nvim_factory, tmp_path):
+    """The request has the staged diff and the style; after one `u` the buffer is as git left it."""
     with ChatServerThread([reply(f"```\n{MESSAGE}\n```")], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit .git/COMMIT_EDITMSG")
@@ -68,8 +68,8 @@ def test_the_message_stands_above_the_comments_and_one_undo_takes_it_out(nvim_fa
         assert git(tmp_path / "work", "log", "-1", "--format=%B").strip() == MESSAGE
 
 
-def test_what_the_user_typed_stays_also_what_is_typed_meanwhile(nvim_factory, tmp_path):
-    """The model is shown what stands there; its message comes below it; typing goes on in insert mode."""
+def test_typed_text_stays_also_text_typed_in_the_meantime(nvim_factory, tmp_path):
+    """The model sees the existing text; its message is inserted below; typing continues in insert mode."""
     with ChatServerThread([reply("Because of the order.")], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit .git/COMMIT_EDITMSG")
@@ -84,8 +84,8 @@ def test_what_the_user_typed_stays_also_what_is_typed_meanwhile(nvim_factory, tm
         assert nvim.lines()[:2] == ["My own subject, and more", "# Please enter the commit message for your changes."]
 
 
-def test_the_text_of_a_file_of_keys_is_not_sent(nvim_factory, tmp_path):
-    """It is said, the model is told its name; also under the name it had before (R-266)."""
+def test_the_text_of_a_key_file_is_not_sent(nvim_factory, tmp_path):
+    """That is reported, and the model gets only its name; also under its former name (R-266)."""
     with ChatServerThread([reply(MESSAGE)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         (tmp_path / "work" / ".env").write_text("KEY=planted\n")
@@ -100,8 +100,8 @@ def test_the_text_of_a_file_of_keys_is_not_sent(nvim_factory, tmp_path):
         assert ".env is staged: a file of keys or passwords" in nvim.messages()
 
 
-def test_without_a_commit_buffer_it_is_shown(nvim_factory, tmp_path):
-    """A window of its own, which writes nothing anywhere."""
+def test_without_a_commit_buffer_the_message_is_shown(nvim_factory, tmp_path):
+    """In its own window, which writes no file."""
     with ChatServerThread([reply(MESSAGE)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit a.txt")
@@ -112,8 +112,8 @@ def test_without_a_commit_buffer_it_is_shown(nvim_factory, tmp_path):
         assert git(tmp_path / "work", "log", "--format=%s").strip() == "fix(list): no crash on an empty one"
 
 
-def test_a_commit_buffer_that_is_gone_loses_nothing(nvim_factory, tmp_path):
-    """Whoever leaves the buffer before the answer comes sees it in a window."""
+def test_a_closed_commit_buffer_loses_nothing(nvim_factory, tmp_path):
+    """If the buffer is left before the answer, a window shows the message."""
     with ChatServerThread([reply(MESSAGE)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit .git/COMMIT_EDITMSG")
@@ -139,7 +139,7 @@ def test_a_failure_leaves_the_buffer_as_it_was(nvim_factory, tmp_path, answer):
         assert not nvim.lua("return vim.bo.modified")
 
 
-def test_nothing_staged_and_no_repository_are_said(nvim_factory, tmp_path):
+def test_nothing_staged_and_no_repository_are_reported(nvim_factory, tmp_path):
     """No request is made."""
     with ChatServerThread([], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server, staged=False)
@@ -151,7 +151,7 @@ def test_nothing_staged_and_no_repository_are_said(nvim_factory, tmp_path):
         assert server.requests == []
 
 
-def test_a_large_diff_is_cut_with_a_word_and_small_files_stay_whole(nvim_factory, tmp_path):
+def test_a_large_diff_is_truncated_with_a_note_and_small_files_stay_whole(nvim_factory, tmp_path):
     """A model of 4,000 tokens gets a request that fits it."""
     with ChatServerThread([reply("chore: much")], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server, opts={"context_window": 4000})
@@ -169,8 +169,8 @@ def test_a_large_diff_is_cut_with_a_word_and_small_files_stay_whole(nvim_factory
         assert "1 of 2 files were cut for the model" in nvim.messages()
 
 
-def test_a_cut_diff_keeps_the_beginning_of_every_file(nvim_factory, tmp_path):
-    """Whatever the sizes: close to the room, and every file is named."""
+def test_a_truncated_diff_keeps_the_beginning_of_every_file(nvim_factory, tmp_path):
+    """For any sizes: the budget is nearly used up, and every file is named."""
     with ChatServerThread([], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         for sizes in ([], [1], [3, 4000], [2000, 2000, 2000], [1] * 300, [5, 9000, 40, 700], [30_000]):
@@ -188,8 +188,8 @@ def test_a_cut_diff_keeps_the_beginning_of_every_file(nvim_factory, tmp_path):
             assert cut > 0 or text == diff
 
 
-def test_a_host_that_dies_is_said_and_changes_nothing(nvim_factory, tmp_path):
-    """Killed while the model writes: one sentence, and the buffer is as it was."""
+def test_a_dying_host_is_reported_and_changes_nothing(nvim_factory, tmp_path):
+    """Killed during the request: one sentence, and the buffer is unchanged."""
     with ChatServerThread([silence()], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit .git/COMMIT_EDITMSG")
@@ -201,7 +201,7 @@ def test_a_host_that_dies_is_said_and_changes_nothing(nvim_factory, tmp_path):
         assert nvim.lines() == before
 
 
-def test_an_adapter_that_does_not_exist_is_said(nvim_factory, tmp_path):
+def test_an_unknown_adapter_is_reported(nvim_factory, tmp_path):
     """Before anything is sent."""
     with ChatServerThread([], key=KEY) as server:
         options = {"interactions": {"commit": {"adapter": "nowhere"}}}
@@ -213,7 +213,7 @@ def test_an_adapter_that_does_not_exist_is_said(nvim_factory, tmp_path):
 
 
 def test_two_messages_at_once_do_not_mix(nvim_factory, tmp_path):
-    """A chat that streams meanwhile goes on; the message lands in the buffer it was asked for."""
+    """A streaming chat continues; the message is inserted into the buffer of its request."""
 
     def answer(received):
         is_commit = received.json["messages"][0]["content"].startswith("You write the message of a git commit")
@@ -227,8 +227,8 @@ def test_two_messages_at_once_do_not_mix(nvim_factory, tmp_path):
         nvim.wait_lua("return vim.tbl_contains(vim.api.nvim_buf_get_lines(0, 0, -1, false), 'fix: one')", timeout=30)
 
 
-def test_review_brings_the_changes_that_were_named(nvim_factory, tmp_path):
-    """`/review` asks which; what is staged and what is not are kept apart."""
+def test_review_attaches_the_chosen_changes(nvim_factory, tmp_path):
+    """`/review` asks which ones; staged and unstaged changes are distinguished."""
     with ChatServerThread(key=KEY, default=lambda received: reply("All is well.")) as server:
         nvim = start(nvim_factory, tmp_path, server)
         (tmp_path / "work" / "a.txt").write_text("one\ntwo\nthree\n")

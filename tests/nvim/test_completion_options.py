@@ -1,4 +1,4 @@
-"""The options `completion = {…}`: mistakes, and what the host is told (R-261)."""
+"""The options `completion = {…}`: mistakes, and the settings sent to the host (R-261)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_the_defaults_are_those_of_the_document(config: Config) -> None:
     assert config.eval("vim.tbl_isempty(config.options.completion.keymaps)")
 
 
-def test_what_is_set_reaches_the_host(config: Config) -> None:
-    """And the place of the key is looked for in the environment, so that the host's process does not get it."""
+def test_the_options_reach_the_host(config: Config) -> None:
+    """The key's location is resolved in the environment, so that the host's process does not inherit the key."""
     config.setup(
         "{ completion = { enabled = true, endpoint = 'mistral', api_key = 'CODESTRAL_API_KEY', timeout = 2500,"
         " model = 'codestral-latest', multi_line = false, family = 'starcoder', url = 'https://example.org' } }"
@@ -58,16 +58,16 @@ def test_what_is_set_reaches_the_host(config: Config) -> None:
         ("enable = true", "did you mean `completion.enabled`?"),
     ],
 )
-def test_mistakes_are_named_with_their_key(config: Config, option: str, wanted: str) -> None:
-    """Each with the key path and what is expected; the default counts; a key is never repeated."""
+def test_mistakes_are_reported_with_their_key(config: Config, option: str, wanted: str) -> None:
+    """Each with its key path and the expected value; the default applies; a key is never repeated."""
     config.setup(f"{{ completion = {{ {option} }} }}")
     assert wanted in "\n".join(config.eval("config.findings().problems"))
     assert SECRET not in str(config.eval("config.findings().problems"))
     assert settings.load(config.for_host()) == settings.load({})
 
 
-def test_filetypes_are_laid_over_the_defaults(config: Config) -> None:
-    """One more filetype does not switch gitcommit on."""
+def test_filetypes_are_merged_with_the_defaults(config: Config) -> None:
+    """Adding a filetype does not enable gitcommit."""
     config.setup("{ completion = { filetypes = { markdown = false, help = true } } }")
     filetypes = config.eval("config.options.completion.filetypes")
     assert (filetypes["*"], filetypes["markdown"], filetypes["help"], filetypes["gitcommit"]) == (

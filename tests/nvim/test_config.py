@@ -1,4 +1,4 @@
-"""The configuration in a real Neovim: defaults, mistakes and what is said about them, what the host is told."""
+"""The configuration in a real Neovim: defaults, mistakes and their messages, and the settings sent to the host."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _G.config = require("codecompanion.config")
 
 
 class Config:
-    """A fresh configuration in a running Neovim; `said` holds the notifications as (level, text)."""
+    """A fresh configuration in a running Neovim; `said` has the notifications as (level, text)."""
 
     def __init__(self, nvim: Nvim) -> None:
         self.nvim = nvim
@@ -51,26 +51,26 @@ class Config:
 
     @property
     def said(self) -> list[tuple[int, str]]:
-        """What was said so far."""
+        """The messages so far."""
         self.nvim.settle()
         return [(level, text) for level, text in self.nvim.lua("return said")]
 
     @property
     def findings(self) -> dict[str, list[Any]]:
-        """What was found: `problems`, `old_names`, `foreign`, `moves`."""
+        """The findings: `problems`, `old_names`, `foreign`, `moves`."""
         found: dict[str, Any] = self.nvim.lua("return config.findings()")
         return {name: list(value) for name, value in found.items()}
 
     @property
     def errors(self) -> str:
-        """The mistakes, a line each, after a check that no more than one error was said."""
+        """The mistakes, one per line, after checking that at most one error was reported."""
         texts = [text for level, text in self.said if level == ERROR]
         problems = self.findings["problems"]
         assert len(texts) == min(1, len(problems)), texts
         return "\n".join(problems)
 
     def for_host(self) -> dict[str, Any]:
-        """Return what the host would be told, by way of JSON as on the wire."""
+        """Return the settings for the host, converted through JSON as on the wire."""
         text = self.nvim.lua("return vim.json.encode(config.for_host())")
         decoded: dict[str, Any] = json.loads(text)
         return decoded
@@ -85,18 +85,18 @@ def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nvim]:
 
 @pytest.fixture
 def config(child: Nvim) -> Config:
-    """Return a configuration of its own."""
+    """Return a new configuration."""
     return Config(child)
 
 
 def at(path: str, value: str) -> str:
-    """Return a Lua table that holds `value` at the key path."""
+    """Return a Lua table with `value` at the key path."""
     for part in reversed(path.split(".")):
         value = f"{{ [{part!r}] = {value} }}"
     return value
 
 
-def test_without_setup_the_defaults_are_in_force(config: Config) -> None:
+def test_without_setup_the_defaults_apply(config: Config) -> None:
     config.nvim.lua(_FRESH)
     assert config.get("interactions.chat.adapter") is None, "one is chosen when the first chat opens"
     assert config.get(f"{CM}.editing.trigger") == 0.65
@@ -188,7 +188,7 @@ def test_options_are_merged_and_lists_replaced(config: Config) -> None:
         (at("host", "'python2'"), 'host: got "python2"; expected "private" or "python3"; did you mean "python3"?'),
     ],
 )
-def test_a_mistake_names_its_key_path_and_what_would_be_right(config: Config, options: str, expected: str) -> None:
+def test_a_mistake_names_its_key_path_and_the_expected_value(config: Config, options: str, expected: str) -> None:
     assert expected in config.setup(options).errors
 
 
@@ -210,7 +210,7 @@ def test_a_mistake_names_its_key_path_and_what_would_be_right(config: Config, op
         "rules.mine.is_preset",
     ],
 )
-def test_a_key_of_codecompanion_nvim_is_no_mistake_and_listed(config: Config, path: str) -> None:
+def test_a_key_of_codecompanion_nvim_is_listed_and_not_a_mistake(config: Config, path: str) -> None:
     config.setup(at(path, "{ 1 }"))
     assert [entry.partition(":")[0] for entry in config.findings["foreign"]] == [path]
     assert config.errors == ""
@@ -218,7 +218,7 @@ def test_a_key_of_codecompanion_nvim_is_no_mistake_and_listed(config: Config, pa
     assert config.said == [(INFO, f"codecompanion: {text}")]
 
 
-def test_a_mistake_is_said_in_one_line_and_the_rest_is_taken_over(config: Config) -> None:
+def test_mistakes_are_reported_in_one_line_and_the_rest_applies(config: Config) -> None:
     config.setup(
         """{ strategies = { chat = { opts = 5 } }, interactions = { chat = { roles = { user = "You", llm = 7 } } },
              display = { diff = {}, chat = { window = { layout = "float", widht = 3 } } } }"""
@@ -236,7 +236,7 @@ def test_a_mistake_is_said_in_one_line_and_the_rest_is_taken_over(config: Config
     assert config.get("display.chat.window.width") == 0.5
 
 
-def test_one_mistake_is_said_itself(config: Config) -> None:
+def test_a_single_mistake_is_reported_directly(config: Config) -> None:
     config.setup("{ displya = {} }")
     assert config.said == [(ERROR, "codecompanion: displya: unknown key; did you mean `display`?")]
 
@@ -254,8 +254,8 @@ def test_one_mistake_is_said_itself(config: Config) -> None:
         ("1", 1),
     ],
 )
-def test_a_trigger_reaches_the_host_as_it_was_written(config: Config, given: str, expected: Any) -> None:
-    """R-502: what it means, and whether it is one, is known there."""
+def test_a_trigger_reaches_the_host_as_written(config: Config, given: str, expected: Any) -> None:
+    """R-502: the host interprets and validates it."""
     config.setup(at(f"{CM}.compaction.trigger", given))
     assert config.errors == ""
     assert config.for_host()["chat"]["context_management"] == {"compaction": {"trigger": pytest.approx(expected)}}
@@ -270,7 +270,7 @@ def test_a_trigger_reaches_the_host_as_it_was_written(config: Config, given: str
     ],
 )
 def test_a_trigger_that_cannot_be_sent_is_refused_with_the_reason(config: Config, given: str, reason: str) -> None:
-    """R-502: nothing is clamped (lesson 13); the default stays in force."""
+    """R-502: nothing is clamped (lesson 13); the default still applies."""
     config.setup(at(f"{CM}.editing.trigger", given))
     assert f"{CM}.editing.trigger: " in config.errors
     assert reason in config.errors
@@ -278,7 +278,7 @@ def test_a_trigger_that_cannot_be_sent_is_refused_with_the_reason(config: Config
     assert config.for_host()["chat"]["context_management"] == {}
 
 
-def test_the_old_name_of_the_compaction_trigger_counts_and_is_warned_about_once(config: Config) -> None:
+def test_the_old_name_of_the_compaction_trigger_works_with_one_warning(config: Config) -> None:
     """R-503."""
     config.setup(at(f"{CM}.trigger", "0.7"))
     assert config.get(f"{CM}.compaction.trigger") == 0.7
@@ -299,8 +299,8 @@ def test_the_old_name_with_a_bad_value_is_an_error_at_the_new_one(config: Config
     assert f"{CM}.compaction.trigger: got " in config.setup(at(f"{CM}.trigger", "{}")).errors
 
 
-def test_the_thresholds_have_the_names_of_kodacodes_document_too(config: Config) -> None:
-    """R-305: they reach the host as they are; what they mean, and whether they agree, is the policy's business."""
+def test_the_thresholds_also_accept_the_names_of_kodacodes_document(config: Config) -> None:
+    """R-305: they reach the host unchanged; the policy interprets them and checks their order."""
     config.setup(at(CM, "{ compaction_threshold = '70%', compaction_target_threshold = 0.5 }"))
     assert config.errors == ""
     assert config.for_host()["chat"]["context_management"] == {
@@ -313,15 +313,15 @@ def test_the_thresholds_have_the_names_of_kodacodes_document_too(config: Config)
 
 
 def test_a_threshold_beside_a_trigger_function_is_a_mistake(config: Config) -> None:
-    """Only the editor knows of functions."""
+    """Only the editor knows about functions."""
     config.setup(at(CM, "{ compaction_threshold = 0.7, compaction = { trigger = function() return 0.8 end } }"))
     ask = 'config.evaluate_overrides({ adapter = "offline", model = "", window = 1000 })'
     assert config.eval(ask) == {"compaction": {"trigger": 0.8}}
     assert f"{CM}.compaction_threshold: `{CM}.compaction.trigger` is a function, which is used" in config.errors
 
 
-def test_only_what_the_user_set_reaches_the_policy(config: Config) -> None:
-    """Policies bring defaults of their own; functions are evaluated per chat."""
+def test_only_options_set_by_the_user_reach_the_policy(config: Config) -> None:
+    """Policies have their own defaults; functions are evaluated per chat."""
     config.setup(
         at(
             CM,
@@ -336,7 +336,7 @@ def test_only_what_the_user_set_reaches_the_policy(config: Config) -> None:
     }
 
 
-def test_functions_of_context_management_are_evaluated_for_a_chat(config: Config) -> None:
+def test_context_management_functions_are_evaluated_per_chat(config: Config) -> None:
     """R-502, R-503."""
     config.setup(
         at(
@@ -372,20 +372,20 @@ def test_functions_of_context_management_are_evaluated_for_a_chat(config: Config
         ("function() end", "editing.trigger: the function returned nil"),
     ],
 )
-def test_a_trigger_function_that_fails_leaves_the_policys_own_value(config: Config, function: str, said: str) -> None:
+def test_a_failing_trigger_function_leaves_the_policys_value(config: Config, function: str, said: str) -> None:
     config.setup(at(f"{CM}.editing.trigger", function))
     assert config.eval('config.evaluate_overrides({ adapter = "offline", model = "", window = 1000 })') in ({}, [])
     assert said in config.errors
 
 
-def test_an_adapter_that_does_not_exist_is_an_error_at_setup(config: Config) -> None:
+def test_an_unknown_adapter_is_an_error_at_setup(config: Config) -> None:
     """R-504."""
     config.setup(at("interactions.chat.adapter", "'opnai'"))
     assert 'interactions.chat.adapter: there is no adapter "opnai"; did you mean "openai"?' in config.errors
     assert config.for_host()["chat"]["adapter"] == "offline"
 
 
-def test_a_summary_adapter_that_does_not_exist_is_an_error_at_setup(config: Config) -> None:
+def test_an_unknown_summary_adapter_is_an_error_at_setup(config: Config) -> None:
     """R-504."""
     config.setup(at(f"{CM}.compaction.adapter", "{ name = 'haiku', model = 'x' }"))
     assert f'{CM}.compaction.adapter: there is no adapter "haiku"' in config.errors
@@ -400,7 +400,7 @@ def test_a_summary_adapter_is_passed_on_with_its_model(config: Config) -> None:
     }
 
 
-def test_an_adapter_of_codecompanion_nvim_that_is_not_here_is_named_with_those_that_are(config: Config) -> None:
+def test_an_unsupported_adapter_of_codecompanion_nvim_is_named_with_the_supported_ones(config: Config) -> None:
     errors = config.setup(at("interactions.chat.adapter", "'gemini_cli'")).errors
     assert 'interactions.chat.adapter: there is no adapter "gemini_cli"; there are anthropic, ' in errors
     assert config.setup(at("interactions.chat.adapter", "'deepseek'")).errors == ""
@@ -411,7 +411,7 @@ def test_chat_adapter_and_model_may_be_given_together(config: Config) -> None:
     assert (chat["adapter"], chat["model"]) == ("openai", "gpt-5")
 
 
-def test_keys_can_be_changed_added_and_switched_off(config: Config) -> None:
+def test_keys_can_be_changed_added_and_disabled(config: Config) -> None:
     config.setup(
         at(
             "interactions.chat.keymaps",
@@ -426,7 +426,7 @@ def test_keys_can_be_changed_added_and_switched_off(config: Config) -> None:
     assert config.get("interactions.chat.keymaps.mine.description") == "Mine"
 
 
-def test_tools_and_rule_groups_can_be_switched_off(config: Config) -> None:
+def test_tools_and_rule_groups_can_be_disabled(config: Config) -> None:
     told = config.setup(
         "{ interactions = { chat = { tools = { run_command = false, memory = { enabled = false } } } },"
         " rules = { default = false } }"
@@ -453,7 +453,7 @@ def test_allowed_prefixes_and_guarded_files_reach_the_host(config: Config) -> No
     assert loaded.entries["read_file"].allowed_prefixes == ()
 
 
-def test_codecompanions_name_of_the_edit_tool_is_understood(config: Config) -> None:
+def test_codecompanions_name_of_the_edit_tool_is_accepted(config: Config) -> None:
     told = config.setup(at("interactions.chat.tools.insert_edit_into_file", "false")).for_host()
     assert config.errors == ""
     assert told["tools"]["entries"]["insert_edit"] == {"enabled": False}
@@ -462,7 +462,7 @@ def test_codecompanions_name_of_the_edit_tool_is_understood(config: Config) -> N
     assert config.get("interactions.chat.tools.insert_edit.enabled") is True
 
 
-def test_rule_groups_are_sent_with_their_parsers_and_without_those_not_enabled(config: Config) -> None:
+def test_rule_groups_are_sent_with_their_parsers_except_disabled_ones(config: Config) -> None:
     """R-549."""
     told = config.setup(
         """{ rules = {
@@ -482,7 +482,7 @@ def test_rule_groups_are_sent_with_their_parsers_and_without_those_not_enabled(c
     assert "boom" in config.errors
 
 
-def test_the_system_prompt_function_may_build_on_the_built_in_one(config: Config) -> None:
+def test_the_system_prompt_function_can_extend_the_built_in_one(config: Config) -> None:
     told = config.setup(
         at(
             "interactions.chat.opts.system_prompt",
@@ -493,7 +493,7 @@ def test_the_system_prompt_function_may_build_on_the_built_in_one(config: Config
     assert prompt.startswith("You help. Folder: /")
 
 
-def test_another_language_is_asked_for_after_the_built_in_prompt(config: Config) -> None:
+def test_another_language_is_requested_after_the_built_in_prompt(config: Config) -> None:
     chat = settings.load(config.setup(at("opts.language", "'German'")).for_host()).chat
     assert chat.full_system_prompt("You help.") == "You help.\n\nWrite everything that is not code in German."
 
@@ -517,20 +517,20 @@ def test_the_language_is_the_configured_one_or_the_locale(
     assert config.nvim.lua("return config.language()") == told
 
 
-def test_a_system_prompt_function_that_fails_leaves_the_built_in_one(config: Config) -> None:
+def test_a_failing_system_prompt_function_leaves_the_built_in_one(config: Config) -> None:
     told = config.setup(at("interactions.chat.opts.system_prompt", "function() return nil .. '' end")).for_host()
     assert told["chat"]["system_prompt"] is None
     assert "interactions.chat.opts.system_prompt: the function failed" in config.errors
 
 
 def test_the_python_defaults_are_those_of_the_schema(config: Config) -> None:
-    """A drift here is mended with `make doc`."""
+    """A difference here is fixed with `make doc`."""
     config.nvim.lua(_FRESH)
     assert {**config.for_host(), "adapters": settings.defaults()["adapters"]} == settings.defaults()
 
 
 def test_the_schema_and_the_default_policy_agree(config: Config) -> None:
-    """R-503: the Lua defaults are only documentation of what the policy does."""
+    """R-503: the Lua defaults only document the policy's behaviour."""
     policy = tomllib.loads((REPO / "python/codecompanion/context/policies/codecompanion.toml").read_text())
     stages = {stage["id"]: stage for stage in policy["stage"]}
     tiers = [tier for stage in policy["stage"] for tier in stage.get("tier", [stage])]
@@ -579,13 +579,13 @@ def test_every_option_has_a_description_and_a_known_type(config: Config) -> None
 
 
 def test_every_default_passes_the_check(config: Config) -> None:
-    """What the help file prints as a default can be given back."""
+    """A default printed in the help file can be passed back."""
     config.nvim.lua(_FRESH)
     config.eval("config.setup(vim.deepcopy(config.options)) or config.options and 1")
     assert config.errors == ""
 
 
-def test_mistakes_are_told_after_startup_although_nothing_was_used(nvim_factory: Callable[..., Nvim]) -> None:
+def test_mistakes_are_reported_after_startup_even_if_nothing_was_used(nvim_factory: Callable[..., Nvim]) -> None:
     nvim = nvim_factory(
         init="""_G.said = {}
         vim.notify = function(text, level) table.insert(_G.said, (text:gsub("\\n", " "))) end
@@ -598,7 +598,7 @@ def test_mistakes_are_told_after_startup_although_nothing_was_used(nvim_factory:
     assert nvim.lua("return #said") == 1
 
 
-def test_setup_after_startup_replaces_what_was_given_before(config: Config) -> None:
+def test_setup_after_startup_replaces_the_earlier_options(config: Config) -> None:
     config.setup("{ host = 'python3', models = { m = { context_window = 5 } } }")
     config.eval("config.setup({ host = 'private' }) or config.options and 1")
     assert config.get("host") == "private"
@@ -612,7 +612,7 @@ def test_problems_are_listed_for_checkhealth(config: Config) -> None:
     assert "old name" in found["old_names"][0]
 
 
-def test_nothing_is_said_about_a_configuration_of_codecompanion_nvim_that_fits(config: Config) -> None:
+def test_a_compatible_codecompanion_nvim_configuration_causes_no_message(config: Config) -> None:
     config.setup(
         """{
           adapters = { http = {
@@ -660,8 +660,8 @@ def test_paths_in_the_workspace_option_are_expanded(config: Config, tmp_path: Pa
 
 
 @pytest.mark.slow("every kind of value at every key")
-def test_no_value_at_any_key_breaks_the_check_or_what_the_host_is_told(config: Config) -> None:
-    """Every key path gets kinds of values (all of them in `make fuzz`): each is taken over or told about.
+def test_no_value_at_any_key_breaks_the_check_or_the_host_settings(config: Config) -> None:
+    """Every key path gets kinds of values (all of them in `make fuzz`): each is accepted or reported.
 
     The settings stay loadable.
     """
@@ -732,15 +732,15 @@ def test_one_window_for_every_model_is_a_number_or_thousands(config: Config, giv
 
 
 @pytest.mark.parametrize("given", ['""', '"banana"', '"1.5k"', "0", "-1"])
-def test_a_window_that_is_none_is_refused(config: Config, given: str) -> None:
-    """R-102 as built here (lesson 13): it is said, and the models keep their own windows."""
+def test_an_invalid_window_is_refused(config: Config, given: str) -> None:
+    """R-102 as built here (lesson 13): it is reported, and the models keep their own windows."""
     config.setup(at(WINDOW, given))
     assert f"{WINDOW}: got {given}; expected a number of tokens, such as 16000" in config.errors
     assert config.for_host()["chat"]["context_window"] == 0
 
 
-def test_without_a_window_every_model_has_its_own(config: Config) -> None:
-    """R-103: the default is none, not 16k."""
+def test_by_default_every_model_has_its_own_window(config: Config) -> None:
+    """R-103: there is no default window, so not 16k."""
     config.setup("{}")
     assert config.get(WINDOW) is None
     assert config.for_host()["chat"]["context_window"] == 0

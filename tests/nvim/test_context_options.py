@@ -1,4 +1,4 @@
-"""How requests are shaped, as the user sets it: options, mistakes, `:checkhealth`, the meter (R-303, R-347, R-350)."""
+"""User options for shaping requests: values, mistakes, `:checkhealth`, the meter (R-303, R-347, R-350)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def for_host(config: Config) -> dict[str, Any]:
     return chat
 
 
-def test_by_default_the_policy_decides_and_no_facts_go_along(config: Config) -> None:
+def test_by_default_the_policy_decides_and_no_facts_are_sent(config: Config) -> None:
     """R-347, R-350."""
     config.setup("{}")
     chat = for_host(config)
@@ -31,7 +31,7 @@ def test_by_default_the_policy_decides_and_no_facts_go_along(config: Config) -> 
     assert list(chat["context_packet"]["enabled_sections"]) == []
 
 
-def test_what_is_set_reaches_the_host(config: Config) -> None:
+def test_the_options_reach_the_host(config: Config) -> None:
     """R-347, R-350."""
     config.setup(
         "{ %s }" % (OPTS % "response_style = 'default', context_packet = { enabled_sections = { 'repo', 'git' } }")
@@ -59,14 +59,14 @@ def test_what_is_set_reaches_the_host(config: Config) -> None:
         ),
     ],
 )
-def test_a_mistake_is_named_with_its_key(config: Config, option: str, key: str, value: str) -> None:
-    """R-347, R-350: at startup, with what was expected."""
+def test_a_mistake_is_reported_with_its_key(config: Config, option: str, key: str, value: str) -> None:
+    """R-347, R-350: at startup, with the expected value."""
     config.setup("{ %s }" % (OPTS % option))
     assert key in config.errors
     assert value in config.errors
 
 
-def test_checkhealth_shows_what_is_in_force(nvim_factory: Callable[..., Nvim]) -> None:
+def test_checkhealth_shows_the_active_values(nvim_factory: Callable[..., Nvim]) -> None:
     """R-347, R-350."""
     nvim = nvim_factory()
     nvim.lua(
@@ -92,7 +92,7 @@ def test_checkhealth_shows_what_is_in_force(nvim_factory: Callable[..., Nvim]) -
     ],
 )
 def test_the_gauge_has_ten_cells(config: Config, ratio: float, expected: str) -> None:
-    """R-303: a full cell for every 10 %, half a cell from 5 % on."""
+    """R-303: a full cell per 10 %, half a cell from 5 % on."""
     assert config.nvim.lua("return require('codecompanion.chat.state.chat_status').gauge(...)", ratio) == expected
 
 
@@ -110,8 +110,8 @@ def test_the_meter_changes_its_colour(config: Config, ratio: float, group: str) 
     assert {chunk[1] for chunk in chunks} == {group}
 
 
-def test_the_header_says_that_compaction_is_paused(config: Config) -> None:
-    """R-545: in the place of the marks that do not count now; before the bar and in few cells, too."""
+def test_the_header_shows_that_compaction_is_paused(config: Config) -> None:
+    """R-545: in place of the inactive marks; before the bar, and in a few cells, too."""
     meter = {
         "tokens": 1,
         "window": 1000,
@@ -140,14 +140,14 @@ def test_the_header_says_that_compaction_is_paused(config: Config) -> None:
 
 
 @pytest.mark.parametrize(("assumed", "text"), [(True, "ctx~ 2.1k/32.0k? 6%"), (False, "ctx~ 2.1k/32.0k 6%")])
-def test_the_header_marks_a_window_that_is_assumed(config: Config, assumed: bool, text: str) -> None:
-    """R-506: from the beginning, not only in a notice above."""
+def test_the_header_marks_an_assumed_window(config: Config, assumed: bool, text: str) -> None:
+    """R-506: from the beginning, not only in a notice above it."""
     meter = {"tokens": 2_082, "window": 32_000, "ratio": 2_082 / 32_000, "exact": False, "assumed": assumed}
     assert config.nvim.lua("return require('codecompanion.chat.state.chat_status').meter_text(...)", meter) == text
 
 
-def test_the_inspector_says_what_is_assumed_of_a_window_and_where_to_set_it(config: Config) -> None:
-    """R-506: what was said once can be read again; nothing is said of a window that is known."""
+def test_the_inspector_shows_an_assumed_window_and_the_setting(config: Config) -> None:
+    """R-506: a notice shown once can be read again; a known window has no note."""
     code = "return require('codecompanion.chat.lists.inspector').lines(..., true, 60)"
     guess = "The context window of m1 is unknown: 32,000 tokens are assumed. Set it in setup(): models = …"
     result = {"rows": [], "total": 2_000, "window": 32_000, "guess": guess}
@@ -213,16 +213,16 @@ HALF_FULL = {"ratio": 0.62, "exact": True}
         ({"model": "accounts/fireworks/models/" + "long-" * 9, "title": ""}, {24: "accounts/firewo… · ~27 %"}),
     ],
 )
-def test_the_bar_of_a_chat_says_little(config: Config, more: dict[str, Any], at: dict[int, str]) -> None:
-    """Title, model, percentage; the state in place of the title; the thresholds from 50 % on."""
+def test_the_bar_of_a_chat_is_short(config: Config, more: dict[str, Any], at: dict[int, str]) -> None:
+    """Title, model, percentage; the state replaces the title; the thresholds from 50 % on."""
     lines = bars(config, **more)
     assert {width: lines[width - 4] for width in at} == at
 
 
 @pytest.mark.parametrize("more", [{}, {"meter": HALF_FULL}, {"meter": {"paused": True}}, {"yolo": True}])
 @pytest.mark.parametrize("state", [{}, {"state": "streaming", "label": "waiting for the model"}])
-def test_the_bar_gives_way_in_order(config: Config, more: dict[str, Any], state: dict[str, Any]) -> None:
-    """The title is shortened, then the thresholds and the model go; the percentage stays; nothing is there twice."""
+def test_the_bar_drops_its_parts_in_order(config: Config, more: dict[str, Any], state: dict[str, Any]) -> None:
+    """The title is shortened, then the thresholds and the model go; the percentage stays; nothing is repeated."""
     lines = bars(config, **more, **state)
     for width, line in enumerate(lines, 4):
         assert len(line) <= width, (width, line)
@@ -236,7 +236,7 @@ def test_the_bar_gives_way_in_order(config: Config, more: dict[str, Any], state:
 
 
 @pytest.mark.parametrize("more", [{}, {"state": "streaming", "label": "running grep_search"}])
-def test_that_compaction_is_paused_is_said_at_every_width(config: Config, more: dict[str, Any]) -> None:
+def test_a_pause_of_compaction_is_shown_at_every_width(config: Config, more: dict[str, Any]) -> None:
     """R-545: from 40 columns on, also while something runs."""
     for width, line in enumerate(bars(config, meter={"paused": True}, **more), 4):
         if width >= 36:
@@ -253,6 +253,6 @@ def test_that_compaction_is_paused_is_said_at_every_width(config: Config, more: 
         ({"tokens": 1_200, "window": 4_000, "ratio": 0.3, "exact": True}, "ctx 1.2k/4.0k 30%"),
     ],
 )
-def test_the_label_of_the_meter(config: Config, meter: dict[str, Any], expected: str) -> None:
-    """R-303: `ctx~` for an estimate; the share is rounded down."""
+def test_the_meter_has_a_label(config: Config, meter: dict[str, Any], expected: str) -> None:
+    """R-303: `ctx~` for an estimate; the percentage is rounded down."""
     assert config.nvim.lua("return require('codecompanion.chat.state.chat_status').meter_text(...)", meter) == expected

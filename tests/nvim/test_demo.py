@@ -1,4 +1,4 @@
-"""`codecompanion demo`: a recording played through the plugin in a real headless Neovim."""
+"""`codecompanion demo`: a recording replayed through the plugin in a real headless Neovim."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def nvim_or_skip():
 
 
 def recording(turns):
-    """A chat with rules, a file, an image and tools of another agent."""
+    """A chat with rules, a file, an image and another agent's tools."""
     messages = [
         {"role": "user", "content": "Be brief.", "meta": {"tag": "rules", "path": "AGENTS.md"}},
         {"role": "user", "content": "file content " * 200, "meta": {"tag": "file", "path": "src/a.py"}},
@@ -53,7 +53,7 @@ def play(tmp_path, messages, *arguments):
 
 
 def test_a_recording_is_edited_compacted_and_shown(tmp_path):
-    """Issue 2, How it is shown, 1: requests, tokens before and after, what was kept, placeholders, the screen."""
+    """Issue 2, How it is shown, 1: requests, tokens before and after, kept messages, placeholders, the screen."""
     status, out, err = play(tmp_path, recording(14), "--window", "7600")
     assert (status, err) == (0, "")
     assert "1 tool result cleared" in out
@@ -69,8 +69,8 @@ def test_a_recording_is_edited_compacted_and_shown(tmp_path):
 
 @pytest.mark.slow("every policy through a recorded session")
 @pytest.mark.parametrize("policy", [name for name in policy_names() if name != "codecompanion"])
-def test_every_policy_carries_a_recording_to_its_end(tmp_path, policy):
-    """Issue 4: all of them in the real thing; whatever was removed, every turn was answered and the rules stayed."""
+def test_every_policy_completes_a_recording(tmp_path, policy):
+    """Issue 4: all of them in the real plugin; every turn was answered and the rules stayed, whatever was removed."""
     status, out, err = play(tmp_path, recording(14), "--window", "7600", "--policy", policy)
     assert (status, err) == (0, "")
     assert "28 requests, 14 tool calls" in out

@@ -19,7 +19,7 @@ AFTER = "import os\nimport sys\n\n\ndef one():\n    return 1\n\n\ndef two():\n  
 
 
 def propose(chat: ChatDriver, name: str = "insert_edit", call_id: str = "c1", **more: str) -> None:
-    """Let a file tool ask."""
+    """Let a file tool ask for approval."""
     given = {"path": "/project/src/stack.py", "before": BEFORE, "after": AFTER} | more
     chat.push(
         events.ToolStarted(call_id=call_id, name=name, title=f"{name} src/stack.py"),
@@ -46,14 +46,14 @@ def in_chat(chat: ChatDriver) -> bool:
 
 
 def accepted(chat: ChatDriver) -> str | None:
-    """Accept and return the text that was sent along."""
+    """Accept and return the text that was sent."""
     chat.nvim.feed("g2")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     text: str | None = chat.sent("approve")[-1].get("text")
     return text
 
 
-def test_a_tab_page_shows_the_proposal_with_what_it_removes(chat_everywhere: ChatDriver) -> None:
+def test_a_tab_page_shows_the_proposal_with_its_removed_lines(chat_everywhere: ChatDriver) -> None:
     """Added and removed lines, coloured by filetype; the cursor is on the first hunk. Vim's diff mode is not used."""
     chat = chat_everywhere
     open_view(chat)
@@ -67,7 +67,7 @@ def test_a_tab_page_shows_the_proposal_with_what_it_removes(chat_everywhere: Cha
     assert "chat" not in chat.nvim.lua("return vim.wo.winhighlight .. vim.wo.statusline .. vim.wo.foldtext").lower()
 
 
-def test_accepted_as_it_came_no_text_goes_along(chat: ChatDriver) -> None:
+def test_accepting_an_unedited_proposal_sends_no_text(chat: ChatDriver) -> None:
     """The tool writes its own proposal; the user is back in the chat."""
     open_view(chat)
     assert accepted(chat) is None
@@ -76,8 +76,8 @@ def test_accepted_as_it_came_no_text_goes_along(chat: ChatDriver) -> None:
     assert in_chat(chat)
 
 
-def test_a_hunk_is_skipped_and_taken_in_again_by_u(chat_everywhere: ChatDriver) -> None:
-    """What is sent is the text that is shown."""
+def test_a_hunk_is_skipped_and_restored_with_u(chat_everywhere: ChatDriver) -> None:
+    """The text sent is the text shown."""
     chat = chat_everywhere
     open_view(chat)
     chat.nvim.feed("g5")
@@ -88,8 +88,8 @@ def test_a_hunk_is_skipped_and_taken_in_again_by_u(chat_everywhere: ChatDriver) 
     assert accepted(chat) == AFTER.replace("return 22", "return 2")
 
 
-def test_the_keys_of_vims_diff_mode_write_nothing_into_a_proposal(chat: ChatDriver) -> None:
-    """`]a K do g1` wrote half a hunk: 'linematch' had split it."""
+def test_vims_diff_keys_do_not_change_a_proposal(chat: ChatDriver) -> None:
+    """`]a K do g1` used to write half a hunk, because 'linematch' had split it."""
     chat.nvim.command("set diffopt+=linematch:60")
     open_view(
         chat,
@@ -112,7 +112,7 @@ def test_selected_hunks_are_skipped_together(chat: ChatDriver) -> None:
 
 
 def test_in_visual_mode_only_the_selected_hunks_are_accepted(chat: ChatDriver) -> None:
-    """Also by the command with a range; a selection without a hunk accepts nothing."""
+    """Also by the command with a range; a selection without hunks accepts nothing."""
     open_view(chat)
     chat.nvim.feed("4GVjg2")
     chat.nvim.wait_screen("No hunk in the selection")
@@ -123,8 +123,8 @@ def test_in_visual_mode_only_the_selected_hunks_are_accepted(chat: ChatDriver) -
 
 
 @pytest.mark.parametrize("keys", [":e!<CR>", ":edit!<CR>"])
-def test_reading_the_view_again_is_the_proposal_as_it_came(chat: ChatDriver, keys: str) -> None:
-    """It emptied the text, and accepting it the file."""
+def test_rereading_the_view_restores_the_original_proposal(chat: ChatDriver, keys: str) -> None:
+    """It used to empty the text, and accepting that the file."""
     open_view(chat)
     chat.nvim.feed("ccmine<Esc>g5" + keys)
     chat.nvim.wait_for(lambda: chat.nvim.lines() == AFTER.rstrip("\n").split("\n"), "the proposal")
@@ -132,8 +132,8 @@ def test_reading_the_view_again_is_the_proposal_as_it_came(chat: ChatDriver, key
 
 
 @pytest.mark.parametrize("keys", [":bd!<CR>", ":bunload!<CR>", ":bw!<CR>"])
-def test_a_view_whose_buffer_is_unloaded_keeps_what_was_edited(chat: ChatDriver, keys: str) -> None:
-    """The block says so, and what is accepted is what it says."""
+def test_a_view_with_an_unloaded_buffer_keeps_its_edits(chat: ChatDriver, keys: str) -> None:
+    """The block says so, and accepting uses that text."""
     open_view(chat)
     chat.nvim.feed("g5" + keys)
     chat.nvim.wait_for(lambda: tabs(chat) == 1 and in_chat(chat), "the chat")
@@ -152,7 +152,7 @@ def test_the_end_of_the_text_is_known_without_undo(chat: ChatDriver, levels: int
     assert accepted(chat) == "b\nc"
 
 
-def test_skipping_the_only_hunk_is_said_on_the_block(chat: ChatDriver) -> None:
+def test_skipping_the_only_hunk_is_shown_on_the_block(chat: ChatDriver) -> None:
     text = "".join(f"line {number}\n" for number in range(60))
     open_view(chat, before=text, after=text.replace("line 33", "LINE 33"))
     chat.nvim.feed("g5")
@@ -173,8 +173,8 @@ def test_skipping_the_only_hunk_is_said_on_the_block(chat: ChatDriver) -> None:
         ("", "new\n", ""),
     ],
 )
-def test_the_newline_at_the_end_belongs_to_its_hunk(chat: ChatDriver, before: str, after: str, skipped: str) -> None:
-    """Skipped it is as before, taken in again as proposed, whatever was edited elsewhere."""
+def test_the_final_newline_belongs_to_its_hunk(chat: ChatDriver, before: str, after: str, skipped: str) -> None:
+    """Skipped it is as before, restored it is as proposed, whatever was edited elsewhere."""
     open_view(chat, before=before, after=after)
     chat.nvim.feed("Gg5u<C-r>")
     assert accepted(chat) == skipped
@@ -189,23 +189,23 @@ def test_the_newline_at_the_end_belongs_to_its_hunk(chat: ChatDriver, before: st
         ("ccimport json<Esc>u", None),
     ],
 )
-def test_the_proposal_is_edited_before_it_is_accepted(chat: ChatDriver, keys: str, text: str | None) -> None:
-    """Whatever was typed; undone again it is the model's own."""
+def test_the_proposal_can_be_edited_before_it_is_accepted(chat: ChatDriver, keys: str, text: str | None) -> None:
+    """Any edit; undone, it is the model's own text again."""
     open_view(chat)
     chat.nvim.feed(keys)
     assert accepted(chat) == text
 
 
-def test_a_last_line_without_a_newline_stays_without(chat: ChatDriver) -> None:
-    """The end of the file is the file's."""
+def test_a_last_line_without_a_newline_stays_without_one(chat: ChatDriver) -> None:
+    """The file's own ending is kept."""
     open_view(chat, after="one\ntwo", before="one")
     chat.nvim.feed("ggIx<Esc>")
     assert accepted(chat) == "xone\ntwo"
 
 
 @pytest.mark.parametrize("keys", ["q", ":tabclose<CR>", ":q<CR>", ":wq<CR>", "ZZ"])
-def test_closing_keeps_the_question_open_and_what_was_edited(chat_everywhere: ChatDriver, keys: str) -> None:
-    """Every usual way out; the block says that accepting means the edited text; opening it again shows that."""
+def test_closing_keeps_the_question_and_the_edits(chat_everywhere: ChatDriver, keys: str) -> None:
+    """Every usual way to close; the block says that accepting uses the edited text; reopening shows it."""
     chat = chat_everywhere
     open_view(chat)
     chat.nvim.feed("ccimport json<Esc>" + keys)
@@ -219,8 +219,8 @@ def test_closing_keeps_the_question_open_and_what_was_edited(chat_everywhere: Ch
     assert accepted(chat) == AFTER.replace("import sys", "import json")
 
 
-def test_rejecting_there_takes_a_reason_and_can_be_called_off(chat: ChatDriver) -> None:
-    """<C-c> leaves the diff as it is."""
+def test_rejecting_in_the_view_takes_a_reason_and_can_be_cancelled(chat: ChatDriver) -> None:
+    """<C-c> leaves the diff unchanged."""
     open_view(chat)
     chat.nvim.feed("g3")
     chat.nvim.wait_screen("Reason for rejecting it")
@@ -237,8 +237,8 @@ def test_rejecting_there_takes_a_reason_and_can_be_called_off(chat: ChatDriver) 
     assert tabs(chat) == 1
 
 
-def test_a_new_file_and_a_deletion(chat: ChatDriver) -> None:
-    """One side is empty; of a deletion nothing can be edited."""
+def test_a_new_file_and_a_deletion_are_shown(chat: ChatDriver) -> None:
+    """One side is empty; a deletion cannot be edited."""
     open_view(chat, name="create_file", before="")
     chat.nvim.wait_screen(r"src/stack.py  \+10 · g2 accept")
     assert accepted(chat) is None
@@ -253,8 +253,8 @@ def test_a_new_file_and_a_deletion(chat: ChatDriver) -> None:
     assert chat.sent("approve")[1].get("text") is None
 
 
-def test_answered_in_the_chat_meanwhile_the_tab_page_goes(chat: ChatDriver) -> None:
-    """The user went back by `gt` and answered there."""
+def test_an_answer_in_the_chat_closes_the_tab_page(chat: ChatDriver) -> None:
+    """The user went back with `gt` and answered there."""
     open_view(chat)
     chat.nvim.feed("gt]ag2")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
@@ -272,8 +272,8 @@ def buffers_left(chat: ChatDriver) -> list[str]:
 
 
 @pytest.mark.parametrize("how", ["stopped", "host"])
-def test_a_turn_that_ends_meanwhile_says_so_and_takes_nothing_away(chat: ChatDriver, how: str) -> None:
-    """Who is typing in the proposal goes on typing; keys that answer say that it is over; `q` goes back."""
+def test_a_turn_that_ends_shows_that_and_keeps_the_view(chat: ChatDriver, how: str) -> None:
+    """Typing in the proposal continues; answer keys report that it is over; `q` goes back."""
     open_view(chat)
     chat.nvim.feed("O# half a")
     if how == "stopped":
@@ -293,8 +293,8 @@ def test_a_turn_that_ends_meanwhile_says_so_and_takes_nothing_away(chat: ChatDri
     assert buffers_left(chat) == []
 
 
-def test_the_windows_of_the_user_are_as_before(nvim_factory) -> None:
-    """Options of the window the user came from, a diff of the user's own in another tab page, leaving Neovim."""
+def test_the_users_windows_are_unchanged_afterwards(nvim_factory) -> None:
+    """Options of the previous window, a user's own diff in another tab page, leaving Neovim."""
     chat = make_chat(nvim_factory, options={})
     chat.nvim.command("set number foldcolumn=2")
     chat.accept("go")
@@ -313,7 +313,7 @@ def test_the_windows_of_the_user_are_as_before(nvim_factory) -> None:
     chat.nvim.wait_for(lambda: chat.nvim._ended, "Neovim to leave without a question")
 
 
-def test_from_a_float_and_back(nvim_factory) -> None:
+def test_the_view_opens_from_a_float_and_returns_to_it(nvim_factory) -> None:
     """A chat in a floating window."""
     chat = make_chat(nvim_factory, options={"display": {"chat": {"window": {"layout": "float"}}}})
     open_view(chat)
@@ -323,8 +323,8 @@ def test_from_a_float_and_back(nvim_factory) -> None:
     assert tabs(chat) == 1
 
 
-def test_a_file_too_large_to_be_compared_shows_its_diff_as_text(chat: ChatDriver) -> None:
-    """The host sends no texts then."""
+def test_a_file_too_large_to_compare_shows_its_diff_as_text(chat: ChatDriver) -> None:
+    """The host then sends no texts."""
     chat.accept("go")
     propose(chat, before="", after="")
     chat.nvim.feed("]aK")
@@ -332,8 +332,8 @@ def test_a_file_too_large_to_be_compared_shows_its_diff_as_text(chat: ChatDriver
     assert tabs(chat) == 1
 
 
-def test_a_real_edit_is_changed_in_the_diff_and_written_so(nvim_factory, tmp_path: Path) -> None:
-    """The whole way: model, host, keys, disk, and what the model reads of it."""
+def test_a_real_edit_is_changed_in_the_view_and_written(nvim_factory, tmp_path: Path) -> None:
+    """The whole path: model, host, keys, disk, and the result read by the model."""
     with ChatServerThread([edit("one", "ONE\nuno", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         before = chat.finished()
@@ -348,8 +348,8 @@ def test_a_real_edit_is_changed_in_the_diff_and_written_so(nvim_factory, tmp_pat
         assert "+mine" in told
 
 
-def test_a_rejected_edit_is_proposed_again_by_u_on_its_line(nvim_factory, tmp_path: Path) -> None:
-    """In its file, with what was typed there since; the palette lists it as well."""
+def test_a_rejected_edit_is_proposed_again_with_u_on_its_line(nvim_factory, tmp_path: Path) -> None:
+    """In its file, with text typed there since; the palette lists it as well."""
     with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         before = chat.finished()
@@ -375,8 +375,8 @@ def test_a_rejected_edit_is_proposed_again_by_u_on_its_line(nvim_factory, tmp_pa
         assert "Reopen a rejected change" in str(chat.nvim.wait_lua("return _G.names"))
 
 
-def test_a_rejected_edit_is_proposed_in_a_file_that_is_open_by_a_link(nvim_factory, tmp_path: Path) -> None:
-    """The name of the buffer is another one than that of the file."""
+def test_a_rejected_edit_is_proposed_in_a_file_opened_through_a_link(nvim_factory, tmp_path: Path) -> None:
+    """The buffer's name differs from the file's."""
     with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         (tmp_path / "work" / "link.py").symlink_to(tmp_path / "work" / "a.py")
@@ -395,8 +395,8 @@ def test_a_rejected_edit_is_proposed_in_a_file_that_is_open_by_a_link(nvim_facto
         assert chat.nvim.lines() == ["one", "TWO"]
 
 
-def test_a_rejection_in_an_empty_buffer_leaves_it_empty(nvim_factory, tmp_path: Path) -> None:
-    """Its one line is none: `:w` wrote a newline."""
+def test_rejecting_in_an_empty_buffer_leaves_it_empty(nvim_factory, tmp_path: Path) -> None:
+    """Its one line does not exist in the file: `:w` used to write a newline."""
     with ChatServerThread([reply("placement: replace\n```python\nprint(1)\n\nprint(2)\n```\n")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("empty.py", "")], opened=False)
         chat.nvim.command(f"edit {tmp_path}/work/empty.py")
@@ -413,7 +413,7 @@ def test_a_rejection_in_an_empty_buffer_leaves_it_empty(nvim_factory, tmp_path: 
         assert chat.nvim.lines() == ["print(1)", "", "print(2)"]
 
 
-def test_the_block_shows_what_the_user_made_of_the_proposal(chat: ChatDriver) -> None:
+def test_the_block_shows_the_edited_proposal(chat: ChatDriver) -> None:
     """Its lines and its size are those that would be written."""
     open_view(chat)
     chat.nvim.wait_screen("2 hunks")
@@ -435,8 +435,8 @@ def test_k_opens_the_only_approval_from_the_input(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: tabs(chat) == 2, "the tab page of the diff")
 
 
-def test_a_chat_that_is_closed_meanwhile_takes_its_questions_along(chat: ChatDriver) -> None:
-    """The tab page says that it is over; nothing is sent for a chat that is gone."""
+def test_closing_the_chat_closes_its_questions(chat: ChatDriver) -> None:
+    """The tab page shows that it is over; nothing is sent for a closed chat."""
     open_view(chat)
     chat.nvim.lua("local c = require('codecompanion.chat'); c.close(c.last_chat())")
     chat.nvim.wait_screen("This approval is over, nothing was written · q back")
@@ -449,8 +449,8 @@ def test_a_chat_that_is_closed_meanwhile_takes_its_questions_along(chat: ChatDri
 
 
 @pytest.mark.parametrize("in_diff", [True, False])
-def test_a_chat_that_is_drawn_again_keeps_what_was_edited(chat: ChatDriver, in_diff: bool) -> None:
-    """The question comes back from the host, the edited proposal was never gone."""
+def test_a_redrawn_chat_keeps_the_edits(chat: ChatDriver, in_diff: bool) -> None:
+    """The host sends the question again; the edited proposal was kept all along."""
     open_view(chat)
     chat.nvim.feed("ccimport json<Esc>" + ("" if in_diff else "q"))
     chat.nvim.lua(
@@ -467,10 +467,8 @@ def test_a_chat_that_is_drawn_again_keeps_what_was_edited(chat: ChatDriver, in_d
     assert accepted(chat) == AFTER.replace("import sys", "import json")
 
 
-def test_a_buffer_that_changed_while_the_diff_was_open_is_shown_and_asked_about_again(
-    nvim_factory, tmp_path: Path
-) -> None:
-    """Unsaved text of the user's own is what the proposal is compared with, also the second time; nothing is lost."""
+def test_a_buffer_changed_while_the_diff_was_open_is_shown_and_asked_about_again(nvim_factory, tmp_path: Path) -> None:
+    """The proposal is compared with the user's unsaved text, also the second time; nothing is lost."""
     with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         chat.nvim.command("tabedit a.py")
@@ -492,8 +490,8 @@ def test_a_buffer_that_changed_while_the_diff_was_open_is_shown_and_asked_about_
         assert (tmp_path / "work" / "a.py").read_text() == "one\ntwo\n"
 
 
-def test_an_edited_proposal_survives_that_the_chat_is_read_again(nvim_factory, tmp_path: Path) -> None:
-    """`:e` in the chat, with a real host: the question comes back, and what was edited with it."""
+def test_an_edited_proposal_survives_a_reload_of_the_chat(nvim_factory, tmp_path: Path) -> None:
+    """`:e` in the chat, with a real host: the question is drawn again with its edits."""
     with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         before = chat.finished()

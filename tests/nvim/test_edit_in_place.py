@@ -1,4 +1,4 @@
-"""Edits in place with the real host: shown in the buffer, accepted as one step, never in the way of what is typed."""
+"""Edits in place with the real host: shown in the buffer, accepted as one step, never disturbing typed text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def code(lines: list[str], placement: str = "replace") -> str:
 
 
 def listed(nvim) -> list[str]:
-    """Return the titles of the chats that can be resumed."""
+    """Return the titles of the resumable chats."""
     nvim.lua("require('codecompanion.host').request('list_sessions', {}, function(_, found) sessions = found end)")
     found = nvim.wait_lua("return sessions ~= nil and { sessions }")[0]
     nvim.lua("sessions = nil")
@@ -77,7 +77,7 @@ class Desk:
 
 @pytest.fixture
 def desk(nvim_factory, tmp_path):
-    """Return a maker of desks: scripted answers, then options."""
+    """Return a factory of desks: scripted answers, then options."""
     stack = contextlib.ExitStack()
 
     def make(*answers, size=(80, 24), **more) -> Desk:
@@ -91,8 +91,8 @@ def desk(nvim_factory, tmp_path):
         yield make
 
 
-def test_a_selection_is_changed_as_said_in_one_step(desk):
-    """The whole way: diff in the buffer, nothing touched, `g2`, `u`."""
+def test_a_selection_is_changed_as_instructed_in_one_step(desk):
+    """The whole path: diff in the buffer, text unchanged, `g2`, `u`."""
     here = desk(reply(code(NEW)))
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()
@@ -109,7 +109,7 @@ def test_a_selection_is_changed_as_said_in_one_step(desk):
     here.nvim.wait_for(lambda: here.lines() == EDITED, "the new text")
 
 
-def test_what_is_rejected_leaves_text_and_keys_as_they_were(desk):
+def test_a_rejected_edit_leaves_text_and_keys_unchanged(desk):
     here = desk(reply(code(NEW)))
     here.nvim.command("edit fact.py")
     here.nvim.lua("vim.keymap.set('n', ']c', 'iMine<Esc>', { buffer = 0 })")
@@ -125,8 +125,8 @@ def test_what_is_rejected_leaves_text_and_keys_as_they_were(desk):
     assert here.lines()[0] == "Mineimport sys"
 
 
-def test_a_rejected_proposal_comes_back_by_undo_in_its_order(desk):
-    """What was typed since is undone first; the file counts as unchanged all the time."""
+def test_undo_restores_a_rejected_proposal_in_order(desk):
+    """Later typing is undone first; the file counts as unmodified throughout."""
     here = desk(reply(code(TWO)))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -150,8 +150,8 @@ def test_a_rejected_proposal_comes_back_by_undo_in_its_order(desk):
     assert here.lines() == [*OLD[:3], *TWO, *OLD[7:]]
 
 
-def test_a_rejected_proposal_is_reopened_and_keeps_what_was_typed_meanwhile(desk):
-    """By the command, which the palette runs: above, below and within its lines."""
+def test_a_rejected_proposal_is_reopened_and_keeps_later_typing(desk):
+    """By the command, also from the palette: typing above, below and within its lines."""
     here = desk(reply(code(TWO)))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -168,8 +168,8 @@ def test_a_rejected_proposal_is_reopened_and_keeps_what_was_typed_meanwhile(desk
     assert "Nothing was rejected" in here.nvim.wait_screen("Nothing was rejected")
 
 
-def test_a_key_that_a_mapping_of_the_user_begins_with_gives_way(desk):
-    """It is shown at the hunk; the command works in any case."""
+def test_a_key_that_a_users_mapping_begins_with_is_replaced(desk):
+    """The hunk shows the replacement; the command always works."""
     here = desk(reply(code(TWO)))
     here.nvim.lua("vim.keymap.set('n', 'g2x', 'iMine<Esc>')")
     here.edit("4,7CodeCompanion call it number")
@@ -190,7 +190,7 @@ def test_a_key_that_a_mapping_of_the_user_begins_with_gives_way(desk):
     assert here.lines() == [*OLD[:6], TWO[3], *OLD[7:]]
 
 
-def test_always_asks_for_the_scope_and_an_undo_ends_it(desk):
+def test_always_asks_for_the_scope_and_undo_reverts_it(desk):
     here = desk(reply(code(TWO)), reply(code(["def fact(m):"])), reply(code(["def fact(o):"])))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -211,7 +211,7 @@ def test_always_asks_for_the_scope_and_an_undo_ends_it(desk):
     assert here.lines()[3] == TWO[0]
 
 
-def test_an_undo_of_what_always_was_pressed_on_asks_again(desk):
+def test_undoing_the_edit_of_an_always_asks_again(desk):
     here = desk(reply(code(TWO)), reply(code(["def fact(m):"])))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -229,7 +229,7 @@ def test_an_undo_of_what_always_was_pressed_on_asks_again(desk):
 
 
 def test_a_selection_without_a_hunk_decides_nothing(desk):
-    """Although there is only one hunk, which keys outside of a selection are about."""
+    """Even with a single hunk, to which keys without a selection apply."""
     here = desk(reply(code([*OLD[3:6], TWO[3]])))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(1)
@@ -243,8 +243,8 @@ def test_a_selection_without_a_hunk_decides_nothing(desk):
     assert here.lines() == OLD
 
 
-def test_the_view_of_another_proposal_decides_nothing(desk):
-    """Asked again meanwhile, or typed into: what is decided is what is shown."""
+def test_the_view_of_a_different_proposal_decides_nothing(desk):
+    """After a new request or typing: the decision applies to the displayed proposal."""
     here = desk(reply(code(TWO)), reply(code(NEW)))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -265,7 +265,7 @@ def test_the_view_of_another_proposal_decides_nothing(desk):
     assert here.nvim.lua("return vim.fn.tabpagenr('$')") == 1
 
 
-def test_line_ends_that_were_changed_since_count_as_a_change(desk):
+def test_changed_line_ends_count_as_a_change(desk):
     here = desk(reply(code(TWO)))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -276,7 +276,7 @@ def test_line_ends_that_were_changed_since_count_as_a_change(desk):
     assert here.nvim.lua("return vim.bo.modified")
 
 
-def test_keys_of_edits_in_place_can_be_others_than_those_of_approvals(desk):
+def test_edit_keys_can_differ_from_approval_keys(desk):
     """As in a configuration of an older codecompanion.nvim."""
     keymaps = {"accept_change": {"modes": {"n": "ga"}}, "reject_change": {"modes": {"n": "gr"}}}
     here = desk(reply(code(TWO)), options={"interactions": {"inline": {"keymaps": keymaps}}})
@@ -302,7 +302,7 @@ def test_changes_are_decided_one_by_one(desk):
     assert here.lines() == [*OLD[:6], TWO[3], *OLD[7:]]
 
 
-def test_an_undo_brings_the_proposal_of_an_accepted_change_back(desk):
+def test_undo_restores_the_proposal_of_an_accepted_change(desk):
     here = desk(reply(code(TWO)))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -317,7 +317,7 @@ def test_an_undo_brings_the_proposal_of_an_accepted_change_back(desk):
 
 
 def drawn(here) -> list[int]:
-    """Return the lines, from 1, that are marked as going."""
+    """Return the lines, from 1, that are marked as removed."""
     return here.nvim.lua(
         """local ns = vim.api.nvim_get_namespaces()['codecompanion.changes']
            local found = {}
@@ -331,8 +331,8 @@ def drawn(here) -> list[int]:
 @pytest.mark.parametrize(
     ("keys", "undos"), [("g2", 1), ("4GVg2]cVg2", 2), ("7GVg24GVg2", 2), ("4GVg2Goend<Esc>4Gg2", 3)]
 )
-def test_an_undo_after_the_last_change_brings_the_proposal_back(desk, keys, undos):
-    """Whole, with its keys, where it stood; a redo decides it again, as often as wanted."""
+def test_undo_after_the_last_change_restores_the_proposal(desk, keys, undos):
+    """Complete, with its keys, in its place; a redo decides it again, any number of times."""
     here = desk(reply(code(TWO)))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -363,8 +363,8 @@ def test_an_undo_after_the_last_change_brings_the_proposal_back(desk, keys, undo
     assert here.lines() == OLD
 
 
-def test_another_way_after_the_undo_is_not_taken_for_the_accepted_one(desk):
-    """The change that was accepted stands in another branch of the undo tree then."""
+def test_a_different_edit_after_the_undo_does_not_count_as_accepted(desk):
+    """The accepted change is then in another branch of the undo tree."""
     here = desk(reply(code(TWO)))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -378,7 +378,7 @@ def test_another_way_after_the_undo_is_not_taken_for_the_accepted_one(desk):
     assert here.lines() == ["top", *OLD[:3], *TWO, *OLD[7:]]
 
 
-def test_the_last_line_of_a_buffer_comes_back_too(desk):
+def test_the_last_line_of_a_buffer_is_restored_too(desk):
     here = desk(reply(code(["fact(3)", "fact(4)"])))
     here.edit("9CodeCompanion call it twice")
     here.wait_proposed(1)
@@ -392,7 +392,7 @@ def test_the_last_line_of_a_buffer_comes_back_too(desk):
     assert here.lines() == [*OLD, "fact(4)"]
 
 
-def test_a_proposal_that_came_back_can_be_followed_up(desk):
+def test_a_restored_proposal_can_be_followed_up(desk):
     here = desk(reply(code(TWO)), reply(code(NEW)))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -410,8 +410,8 @@ def test_a_proposal_that_came_back_can_be_followed_up(desk):
     assert here.lines() == EDITED
 
 
-def test_lines_of_one_buffer_are_edited_side_by_side(desk):
-    """The keys are about the edit of the cursor's line; the same lines are refused, with what to do."""
+def test_lines_of_one_buffer_are_edited_in_parallel(desk):
+    """The keys apply to the edit at the cursor's line; overlapping lines are refused with a remedy."""
     gate = asyncio.Event()
     here = desk(reply(code(NEW), gate=gate, gate_after=10), reply(code(["import os, sys"])))
     here.edit("4,7CodeCompanion make it iterative")
@@ -436,8 +436,8 @@ def test_lines_of_one_buffer_are_edited_side_by_side(desk):
     assert here.lines() == ["import os, sys", *EDITED[1:]]
 
 
-def test_what_is_typed_while_the_model_answers_stays(desk):
-    """Above, in and below the lines; a change that meets one of the user's is theirs to decide."""
+def test_text_typed_during_the_reply_is_kept(desk):
+    """Above, in and below the lines; the user decides a change that overlaps their own."""
     gate = asyncio.Event()
     here = desk(reply(code(TWO), gate=gate, gate_after=10))
     here.edit("4,7CodeCompanion call it number")
@@ -459,7 +459,7 @@ def test_what_is_typed_while_the_model_answers_stays(desk):
 
 
 @pytest.mark.parametrize("key", ["<C-c>", "g3"])
-def test_a_key_stops_the_reply_and_nothing_is_changed(desk, key):
+def test_a_key_stops_the_reply_and_nothing_changes(desk, key):
     gate = asyncio.Event()
     here = desk(reply(code(NEW), gate=gate, gate_after=24))
     here.edit("4,7CodeCompanion make it iterative")
@@ -470,8 +470,8 @@ def test_a_key_stops_the_reply_and_nothing_is_changed(desk, key):
     here.nvim.wait_screen("Stopped; the buffer was not changed")
 
 
-def test_the_command_that_stops_takes_the_edit_of_the_cursor_then_all_of_the_buffer_then_others(desk):
-    """And says what it has stopped; nothing of it is left in the buffers, and their requests are closed."""
+def test_the_stop_command_takes_the_edit_at_the_cursor_then_the_buffers_then_others(desk):
+    """And reports the stopped edits; nothing of them is left in the buffers, and their requests are closed."""
     gate = asyncio.Event()
     held = [reply(code(NEW), gate=gate, gate_after=24) for _ in range(5)]
     here = desk(*held)
@@ -505,8 +505,8 @@ def test_the_command_that_stops_takes_the_edit_of_the_cursor_then_all_of_the_buf
     here.server.release(gate)
 
 
-def test_the_command_that_stops_leaves_what_is_proposed(desk):
-    """A stopped follow-up brings back the proposal that it was about; a complete one is not stopped."""
+def test_the_stop_command_keeps_proposals(desk):
+    """A stopped follow-up restores the proposal that it was about; a complete one cannot be stopped."""
     gate = asyncio.Event()
     here = desk(reply(code(NEW)), reply(code(TWO), gate=gate, gate_after=24))
     here.edit("4,7CodeCompanion make it iterative")
@@ -524,7 +524,7 @@ def test_the_command_that_stops_leaves_what_is_proposed(desk):
     assert here.lines() == EDITED
 
 
-def test_a_dead_host_leaves_the_buffer_as_it_was_and_the_next_edit_works(desk):
+def test_a_dead_host_leaves_the_buffer_unchanged_and_the_next_edit_works(desk):
     gate = asyncio.Event()
     here = desk(reply(code(NEW), gate=gate, gate_after=24), reply(code(NEW)))
     here.edit("4,7CodeCompanion make it iterative")
@@ -547,8 +547,8 @@ def test_a_failure_is_one_sentence(desk):
     assert not here.nvim.blocked()
 
 
-def test_it_goes_on_in_a_chat(desk):
-    """The conversation is an ordinary chat of the history, counted, with tools from there on."""
+def test_an_edit_continues_in_a_chat(desk):
+    """The conversation is an ordinary stored chat, counted, with tools from then on."""
     here = desk(reply(code(NEW)), reply("Because loops are fast."))
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()
@@ -580,7 +580,7 @@ def test_a_follow_up_is_about_the_proposal(desk):
     assert here.lines() == [*OLD[:3], *NEW[:4], "    return int(result)", *OLD[7:]]
 
 
-def test_a_failed_follow_up_leaves_the_proposal_standing(desk):
+def test_a_failed_follow_up_keeps_the_proposal(desk):
     here = desk(reply(code(NEW)), failure(401, "invalid key"))
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()
@@ -592,7 +592,7 @@ def test_a_failed_follow_up_leaves_the_proposal_standing(desk):
     assert here.lines() == EDITED
 
 
-def test_an_answer_in_words_opens_as_a_chat(desk):
+def test_a_prose_answer_opens_as_a_chat(desk):
     here = desk(reply("placement: chat\nIt calls itself."))
     here.edit("4,7CodeCompanion why is it slow?")
     here.nvim.wait_screen("It calls itself.")
@@ -601,7 +601,7 @@ def test_an_answer_in_words_opens_as_a_chat(desk):
     assert here.lines() == OLD
 
 
-def test_code_without_any_form_is_placed_and_several_blocks_are_explained(desk):
+def test_unformatted_code_is_placed_and_several_blocks_are_explained(desk):
     here = desk(reply("\n".join(NEW)), reply("One:\n```\na = 1\n```\nTwo:\n```\nb = 2\n```"))
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()
@@ -613,7 +613,7 @@ def test_code_without_any_form_is_placed_and_several_blocks_are_explained(desk):
     here.nvim.wait_screen("b = 2")
 
 
-def test_a_new_buffer_gets_what_belongs_into_one(desk):
+def test_a_new_buffer_gets_the_generated_code(desk):
     here = desk(reply(code(["def test_fact():", "    assert fact(3) == 6"], "new")))
     here.edit("4,7CodeCompanion write a test")
     here.nvim.wait_for(lambda: here.lines()[0] == "def test_fact():", "a new buffer")
@@ -621,7 +621,7 @@ def test_a_new_buffer_gets_what_belongs_into_one(desk):
 
 
 @pytest.mark.parametrize(("placement", "at"), [("after", 7), ("before", 3)])
-def test_lines_are_added_beside_those_that_stay(desk, placement, at):
+def test_lines_are_added_beside_kept_ones(desk, placement, at):
     here = desk(reply(code(["x = 1"], placement)))
     here.edit("4,7CodeCompanion add x")
     here.wait_proposed(1)
@@ -630,14 +630,14 @@ def test_lines_are_added_beside_those_that_stay(desk, placement, at):
     assert here.lines() == [*OLD[:at], "x = 1", *OLD[at:]]
 
 
-def test_lines_above_the_first_one_are_seen(desk):
+def test_lines_above_the_first_one_are_visible(desk):
     here = desk(reply(code(["x = 1", "y = 2"], "before")))
     here.edit("1CodeCompanion add x")
     here.wait_proposed(1)
     here.nvim.wait_screen(r"x = 1  \+\ny = 2  \+\n")
 
 
-def test_without_a_selection_it_is_about_what_is_around_the_cursor(desk):
+def test_without_a_selection_the_code_around_the_cursor_is_used(desk):
     here = desk(reply(code(NEW)))
     here.nvim.command("edit fact.py")
     here.nvim.feed("6G")
@@ -660,7 +660,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("what", STRANGE)
-def test_strange_texts_are_edited_and_come_back(desk, what):
+def test_strange_texts_are_edited_and_restored(desk, what):
     old, range_, new = STRANGE[what]
     here = desk(reply(code(new)))
     here.nvim.command("enew")
@@ -676,7 +676,7 @@ def test_strange_texts_are_edited_and_come_back(desk, what):
     here.nvim.wait_for(lambda: here.lines() == old, "the old text")
 
 
-def test_line_ends_and_a_missing_one_stay(desk, tmp_path):
+def test_line_ends_and_a_missing_final_one_stay(desk, tmp_path):
     here = desk(reply(code(["x = 2"])))
     path = tmp_path / "work" / "dos.py"
     path.write_bytes(b"x = 1\r\ny = 1")
@@ -688,7 +688,7 @@ def test_line_ends_and_a_missing_one_stay(desk, tmp_path):
     assert path.read_bytes() == b"x = 2\r\ny = 1"
 
 
-def test_what_cannot_be_edited_says_so(desk):
+def test_an_uneditable_buffer_is_reported(desk):
     here = desk()
     here.edit("help", lines=None)
     for setting, words in (("nomodifiable", "cannot be changed"), ("modifiable filetype=codecompanion", "is a chat")):
@@ -742,7 +742,7 @@ def test_a_proposal_is_readable_in_40_columns_and_nothing_moves(desk):
     assert here.nvim.lua("return vim.fn.winline()") == row or here.nvim.lua("return vim.fn.line('w0')") == 1
 
 
-def test_a_large_change_is_cut_to_the_window_and_shown_whole_as_a_diff(desk):
+def test_a_large_change_is_cut_to_the_window_and_complete_as_a_diff(desk):
     here = desk(reply(code([f"row {number}" for number in range(200)]), chunk_chars=200))
     here.edit("4,7CodeCompanion write rows")
     here.wait_proposed()
@@ -773,7 +773,7 @@ def test_new_lines_below_the_last_line_of_the_window_are_scrolled_to(desk):
     here.nvim.wait_screen(r"new 2  \+\ng2 accept")
 
 
-def test_what_is_folded_away_is_opened_to_be_seen(desk):
+def test_a_fold_over_the_change_is_opened(desk):
     here = desk(reply(code(NEW)))
     here.nvim.command("edit fact.py | setlocal foldmethod=manual | 3,8fold")
     here.ask("4,7CodeCompanion make it iterative")
@@ -781,7 +781,7 @@ def test_what_is_folded_away_is_opened_to_be_seen(desk):
     assert here.nvim.lua("return vim.fn.foldclosed(5)") == -1
 
 
-def test_a_huge_buffer_is_edited_where_asked_and_not_sent_as_a_whole(desk):
+def test_a_huge_buffer_is_edited_in_place_and_not_sent_whole(desk):
     here = desk(reply(code(["changed"])))
     here.nvim.command("enew")
     here.nvim.lua("for i = 1, 50000 do vim.fn.append(i - 1, 'a line of a huge file, number ' .. i) end")
@@ -800,7 +800,7 @@ def test_a_huge_buffer_is_edited_where_asked_and_not_sent_as_a_whole(desk):
     ]
 
 
-def test_a_buffer_that_is_loaded_again_or_wiped_ends_its_edit(desk):
+def test_reloading_or_wiping_a_buffer_ends_its_edit(desk):
     here = desk(reply(code(NEW)), reply(code(NEW)), reply(code(NEW)))
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()
@@ -825,8 +825,8 @@ TWO_SPACES = ["local M = {}", "", "function M.f(a)", "  if a then", "    return 
 
 
 @pytest.mark.parametrize("spelled", ["as it is", "with tabs", "dedented"])
-def test_only_the_intended_lines_of_a_file_change_whatever_the_options_of_its_buffer_say(desk, tmp_path, spelled):
-    """Two spaces in a buffer with `noexpandtab`: they were tabs afterwards, in every line."""
+def test_only_the_intended_lines_change_for_any_buffer_options(desk, tmp_path, spelled):
+    """Two spaces in a buffer with `noexpandtab` used to become tabs, in every line."""
     asked = ["  if a then", "    return a + 1", "  end"]
     said = {
         "as it is": asked,
@@ -847,8 +847,8 @@ def test_only_the_intended_lines_of_a_file_change_whatever_the_options_of_its_bu
 
 
 @pytest.mark.parametrize("spelled", ["with tabs", "dedented"])
-def test_a_reply_is_drawn_as_it_arrives_with_the_indentation_of_the_file(desk, tmp_path, spelled):
-    """Only the line that changes is marked, not every line until the reply is complete."""
+def test_a_streaming_reply_is_drawn_with_the_files_indentation(desk, tmp_path, spelled):
+    """Only the changed line is marked, not every line until the reply is complete."""
     lead = {"with tabs": "\t", "dedented": ""}[spelled]
     old = [f"  value_{number} = {number}" for number in range(20)]
     new = [line.replace("= 3", "= 33") for line in old]
@@ -866,8 +866,8 @@ def test_a_reply_is_drawn_as_it_arrives_with_the_indentation_of_the_file(desk, t
     assert drawn(here) == [5]
 
 
-def test_an_edit_in_place_is_in_the_list_of_chats_once_it_was_opened_as_one(desk):
-    """A follow-up reopens the headless chat, which is no reason to list it."""
+def test_an_edit_in_place_is_listed_once_it_was_opened_as_a_chat(desk):
+    """A follow-up reopens the headless chat, which does not list it."""
     here = desk(reply(code(NEW)), reply(code(TWO)), reply("Because."))
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()
@@ -882,7 +882,7 @@ def test_an_edit_in_place_is_in_the_list_of_chats_once_it_was_opened_as_one(desk
     here.nvim.wait_for(lambda: listed(here.nvim) == ["call it number"], "the chat that was opened")
 
 
-def test_the_command_line_and_commit_messages_are_not_in_the_list_of_chats(desk):
+def test_command_lines_and_commit_messages_are_not_listed(desk):
     here = desk(reply("set number"))
     here.nvim.command("edit fact.py")
     here.ask("CodeCompanionCmd show line numbers")

@@ -1,4 +1,4 @@
-"""What stands on the screen is what the buffer has, whatever an edit in place draws between its lines."""
+"""The screen shows the buffer's lines, whatever an edit in place draws between them."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def numbered(screen: str) -> dict[int, str]:
     return dict(found)
 
 
-def test_the_screen_has_the_lines_of_the_buffer_after_undo_and_redo(desk):
-    """Neovim moves the virtual lines with the undone text, and does not draw them again by itself."""
+def test_the_screen_shows_the_buffers_lines_after_undo_and_redo(desk):
+    """Neovim moves virtual lines with the undone text, and does not redraw them on its own."""
     here = desk(reply(code(CHANGED)))
     here.nvim.command("set number")
     here.edit("4,9CodeCompanion let it begin anywhere", lines=SHOP, name="shop.py")

@@ -1,4 +1,4 @@
-"""Edits in place when processes are killed, and in buffers that are not like others: no half of an edit stays."""
+"""Edits in place with killed processes and unusual buffers: no partial edit is left."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PARTLY = ["def fact(number):", *OLD[4:7]]
 
 
 @pytest.mark.parametrize("moment", ["streaming", "proposed", "partly accepted", "accepted"])
-def test_a_killed_neovim_leaves_whole_texts_and_a_chat_that_can_be_opened(desk, nvim_factory, tmp_path, moment):
-    """On disk what was written, in the swap file what the buffer had; nothing of a proposal is in either."""
+def test_a_killed_neovim_leaves_complete_texts_and_a_usable_chat(desk, nvim_factory, tmp_path, moment):
+    """The disk has the written text, the swap file the buffer's; neither has any part of a proposal."""
     gate = asyncio.Event()
     held = {"gate": gate, "gate_after": 24} if moment == "streaming" else {}
     here = desk(reply(code(TWO), **held))
@@ -55,8 +55,8 @@ def test_a_killed_neovim_leaves_whole_texts_and_a_chat_that_can_be_opened(desk, 
 
 
 @pytest.mark.parametrize("moment", ["streaming", "follow-up", "accepted"])
-def test_a_killed_host_takes_nothing_of_what_was_decided(desk, moment):
-    """The proposal of before stands again, undo and redo go through what was accepted, the chat opens."""
+def test_a_killed_host_loses_no_decision(desk, moment):
+    """The previous proposal is shown again, undo and redo cover the accepted changes, the chat opens."""
     gate = asyncio.Event()
     held = reply(code(NEW), gate=gate, gate_after=24)
     first = held if moment == "streaming" else reply(code(TWO))
@@ -110,7 +110,7 @@ STRANGE_BUFFERS = {
 @pytest.mark.slow("every kind of buffer")
 @pytest.mark.parametrize("size", [(80, 24), (40, 16)])
 @pytest.mark.parametrize("how", STRANGE_BUFFERS)
-def test_accept_undo_redo_and_retry_in_every_buffer(desk, how, size):
+def test_accept_undo_redo_and_retry_work_in_every_buffer(desk, how, size):
     here = desk(reply(code(TWO)), reply(code(NEW)), size=size)
     here.nvim.command("edit fact.py")
     here.nvim.command(STRANGE_BUFFERS[how])
@@ -144,12 +144,12 @@ def test_accept_undo_redo_and_retry_in_every_buffer(desk, how, size):
         here.nvim.wait_for(lambda: "read-only" in here.nvim.messages(), "a word about it")
 
 
-def test_what_is_typed_far_from_an_edit_draws_nothing_again(desk):
-    """In a large file every key would; near it, and after an undo, what is drawn stays true."""
+def test_typing_far_from_an_edit_redraws_nothing(desk):
+    """In a large file every key would; near it, and after an undo, the drawing stays correct."""
     here = desk(reply(code(TWO)))
     here.edit("4,7CodeCompanion call it number", lines=[*OLD, *["pass"] * 200])
     here.wait_proposed(2)
-    here.nvim.lua("vim.wait(200)")  # what was due while the reply arrived
+    here.nvim.lua("vim.wait(200)")  # pending work from the reply
     here.nvim.lua(
         """local draw = require("codecompanion.changes.draw_hunks")
            local really = draw.draw

@@ -1,4 +1,4 @@
-"""What a message mentions of the editor, the whole way: a real Neovim, the real host, the bytes on the wire."""
+"""Editor context in a message, end to end: a real Neovim, the real host, the bytes on the wire."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def sent(server, index=-1):
 
 
 def before_last(server):
-    """Return what went along with the newest message."""
+    """Return the context sent with the newest message."""
     texts = sent(server)
     after_answer = max((at for at, text in enumerate(texts) if text == "Ok."), default=-1)
     return texts[after_answer + 1 : -1]
 
 
 def start(nvim_factory, tmp_path, server, files=FILES, *, tells=False, options=None, opened="src/stack.lua", **more):
-    """Start a chat beside an open file; the line on what is looked at is off unless it `tells`."""
+    """Start a chat next to an open file; the line about the visible text is off unless `tells`."""
     options = {"rules": {"enabled": False}, **VERTICAL, **(options or {})}
     chat = options.setdefault("interactions", {}).setdefault("chat", {})
     chat.setdefault("opts", {}).setdefault("tell_open_file", tells)
@@ -67,8 +67,8 @@ def in_file(chat, lua):
     )
 
 
-def test_the_buffer_goes_along_as_it_is_seen(nvim_factory, tmp_path, server):
-    """Unsaved changes included; one folded line below the question; K shows what was sent."""
+def test_the_buffer_is_sent_as_the_user_sees_it(nvim_factory, tmp_path, server):
+    """Including unsaved changes; one folded line below the question; K shows the sent text."""
     chat = start(nvim_factory, tmp_path, server)
     in_file(chat, "vim.api.nvim_buf_set_lines(0, 0, 0, false, { '-- not saved ```` yet' })")
     chat.say("explain #{buffer} please")
@@ -85,7 +85,7 @@ def test_the_buffer_goes_along_as_it_is_seen(nvim_factory, tmp_path, server):
     chat.nvim.wait_screen("with unsaved changes")
 
 
-def test_what_is_unchanged_is_named_and_not_sent_again(nvim_factory, tmp_path, server):
+def test_an_unchanged_buffer_is_referred_to_and_not_sent_again(nvim_factory, tmp_path, server):
     """The model still has it; a change is sent."""
     chat = start(nvim_factory, tmp_path, server)
     chat.say("first #{buffer}")
@@ -105,12 +105,12 @@ def test_what_is_unchanged_is_named_and_not_sent_again(nvim_factory, tmp_path, s
 
 
 def taken_out(chat):
-    """Return how many lines say that what they name is sent no more."""
+    """Return the number of lines reporting that the text they refer to is no longer sent."""
     return chat.nvim.screen().count("· taken out since")
 
 
-def test_a_file_that_is_attached_is_not_sent_again_by_what_mentions_it(nvim_factory, tmp_path, server):
-    """Issue 12: attached, named by its path, as the buffer, on the screen and selected; gone again once it is."""
+def test_an_attached_file_is_not_sent_again_by_a_mention(nvim_factory, tmp_path, server):
+    """Issue 12: attached, named by path, as the buffer, on the screen and selected; the references end with it."""
     lines = [f"local value_{n} = {n} -- a line that is long enough" for n in range(1, 31)]
     chat = start(nvim_factory, tmp_path, server, files=[("src/stack.lua", "\n".join(lines) + "\n")])
     chat.send("/file src/stack.lua")
@@ -136,8 +136,8 @@ def test_a_file_that_is_attached_is_not_sent_again_by_what_mentions_it(nvim_fact
     assert sum("that has been taken out of this conversation since" in text for text in sent(server)) == 4
 
 
-def test_selection_viewport_and_buffers(nvim_factory, tmp_path, server):
-    """Places are said; a selection is what was selected."""
+def test_selection_viewport_and_buffers_are_sent_with_their_locations(nvim_factory, tmp_path, server):
+    """A selection is exactly the selected text."""
     chat = start(nvim_factory, tmp_path, server)
     in_file(chat, "vim.cmd('badd src/queue.lua') vim.cmd('normal! 3GVj') vim.cmd('normal! \\27')")
     chat.say("see #{selection}")
@@ -164,8 +164,8 @@ def test_selection_viewport_and_buffers(nvim_factory, tmp_path, server):
     )
 
 
-def test_diagnostics_quickfix_terminal_and_messages(nvim_factory, tmp_path, server):
-    """Lists; what is empty is said to the model and to the user."""
+def test_diagnostics_quickfix_terminal_and_messages_are_sent(nvim_factory, tmp_path, server):
+    """Lists; an empty one is reported to the model and the user."""
     chat = start(nvim_factory, tmp_path, server)
     chat.say("#{quickfix} #{diagnostics} #{terminal}")
     assert before_last(server) == [
@@ -191,7 +191,7 @@ def test_diagnostics_quickfix_terminal_and_messages(nvim_factory, tmp_path, serv
 
 
 def test_file_and_diff_are_read_by_the_host(nvim_factory, tmp_path, server):
-    """By path, some lines of it; by git."""
+    """By path, with a line range; by git."""
     chat = start(nvim_factory, tmp_path, server)
     work = tmp_path / "work"
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(work)]
@@ -211,8 +211,8 @@ def test_file_and_diff_are_read_by_the_host(nvim_factory, tmp_path, server):
     chat.nvim.wait_for(lambda: chat.draft() == "#{diff:nonsense}", "the message in the input")
 
 
-def test_what_there_is_not_stays_in_the_input(nvim_factory, tmp_path, server):
-    """One sentence, nothing is sent; seen at once, without the host."""
+def test_a_message_with_a_missing_item_stays_in_the_input(nvim_factory, tmp_path, server):
+    """One sentence, nothing is sent; immediately, without the host."""
     chat = start(nvim_factory, tmp_path, server)
     for wrong, why in (
         ("#{file}", "write what is meant after a colon: #{file:path}"),
@@ -226,8 +226,8 @@ def test_what_there_is_not_stays_in_the_input(nvim_factory, tmp_path, server):
     assert server.requests == []
 
 
-def test_the_model_is_told_what_is_looked_at_and_not_again(nvim_factory, tmp_path, server):
-    """One short line, only when it is new."""
+def test_the_model_gets_the_visible_text_only_when_it_changes(nvim_factory, tmp_path, server):
+    """One short line."""
     chat = start(nvim_factory, tmp_path, server, tells=True)
     chat.say("one")
     assert sent(server)[0] == "The user is looking at `src/stack.lua`, lines 1-7 of 7, cursor in line 1."
@@ -240,7 +240,7 @@ def test_the_model_is_told_what_is_looked_at_and_not_again(nvim_factory, tmp_pat
     assert "looking at" not in chat.text()
 
 
-def test_words_in_code_mention_nothing(nvim_factory, tmp_path, server):
+def test_words_in_code_are_not_mentions(nvim_factory, tmp_path, server):
     """Fences, backticks, Ruby."""
     chat = start(nvim_factory, tmp_path, server)
     chat.say("`#{buffer}` and x#{buffer}\n```ruby\n#{buffer}\n```")
@@ -262,8 +262,8 @@ require('codecompanion').setup(vim.tbl_deep_extend('force', require('codecompani
 """
 
 
-def test_items_of_ones_own(nvim_factory, tmp_path, server):
-    """Registered like the built-in ones; what they do wrong is one sentence, and nothing is lost."""
+def test_users_can_register_their_own_items(nvim_factory, tmp_path, server):
+    """Registered like the built-in ones; their errors are one sentence, and nothing is lost."""
     chat = start(nvim_factory, tmp_path, server)
     chat.nvim.lua(OWN)
     chat.say("#{branch} #{branch:dev} #{slow} #{never}")
@@ -282,8 +282,8 @@ def test_items_of_ones_own(nvim_factory, tmp_path, server):
     assert "switched off in interactions.chat.editor_context" in " ".join(chat.text().split())
 
 
-def test_a_stop_gives_a_waiting_message_back(nvim_factory, tmp_path, server):
-    """Order is kept, nothing was sent, the editor is free meanwhile."""
+def test_a_stop_returns_a_waiting_message(nvim_factory, tmp_path, server):
+    """The order is kept, nothing was sent, the editor stays responsive."""
     chat = start(nvim_factory, tmp_path, server)
     chat.nvim.lua(OWN)
     chat.send("#{hangs} first")
@@ -351,8 +351,8 @@ def start_language_server(chat, *, silent):
     chat.nvim.command("wincmd p")
 
 
-def test_what_is_on_the_screen_goes_along_from_a_buffer_without_a_file(nvim_factory, tmp_path, server):
-    """It is called by its number."""
+def test_the_visible_text_of_a_buffer_without_a_file_is_sent(nvim_factory, tmp_path, server):
+    """It is named by its buffer number."""
     chat = start(nvim_factory, tmp_path, server, opened=None)
     chat.nvim.command("topleft vnew")
     chat.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two' })")
@@ -364,8 +364,8 @@ def test_what_is_on_the_screen_goes_along_from_a_buffer_without_a_file(nvim_fact
     ]
 
 
-def test_a_language_server_tells_of_the_symbol(nvim_factory, tmp_path, server, binary):
-    """Hover, definition, references; what a server gives besides is left out."""
+def test_a_language_server_describes_the_symbol(nvim_factory, tmp_path, server, binary):
+    """Hover, definition, references; other information is left out."""
     chat = start(nvim_factory, tmp_path, server, binary=binary)
     chat.say("#{lsp} #{selection}")
     assert before_last(server) == [
@@ -384,8 +384,8 @@ def test_a_language_server_tells_of_the_symbol(nvim_factory, tmp_path, server, b
     )
 
 
-def test_a_silent_language_server_holds_nobody_up(nvim_factory, tmp_path, server):
-    """What came until then goes along; the editor is free meanwhile."""
+def test_a_silent_language_server_delays_nothing(nvim_factory, tmp_path, server):
+    """The answers received so far are sent; the editor stays responsive."""
     chat = start(nvim_factory, tmp_path, server)
     chat.nvim.lua("require('codecompanion.editor_context').get('lsp').timeout = 300")
     chat.nvim.lua(
@@ -399,7 +399,7 @@ def test_a_silent_language_server_holds_nobody_up(nvim_factory, tmp_path, server
 
 
 def test_items_are_completed_with_their_arguments(nvim_factory, tmp_path, server, binary):
-    """Neovim's own menu; names, then what may follow the colon."""
+    """Neovim's own menu; names, then the options after the colon."""
     chat = start(nvim_factory, tmp_path, server, binary=binary)
     for typed, completed in (
         ("see #diag", "see #{diagnostics}"),
@@ -423,7 +423,7 @@ WRITTEN = st.lists(
 
 
 def test_both_sides_find_the_same_mentions(nvim):
-    """What Lua takes is what Python knows as no near miss."""
+    """A mention accepted by Lua is not a near miss in Python."""
     cases = []
 
     @settings(max_examples=300, deadline=None)
@@ -467,8 +467,8 @@ return 'all the same'
 """
 
 
-def test_lines_are_mended_together_as_they_are_one_by_one(nvim):
-    """A NUL becomes a newline, what is not UTF-8 becomes U+FFFD, wherever in the text it is."""
+def test_lines_are_sanitised_together_as_one_by_one(nvim):
+    """A NUL becomes a newline, invalid UTF-8 becomes U+FFFD, anywhere in the text."""
     assert nvim.lua(JOINED) == "all the same"
 
 
@@ -483,8 +483,8 @@ return named(1)
 """
 
 
-def test_a_snapshot_reads_nothing_of_each_buffer(nvim):
-    """Sending with hundreds of open files: once they are known, a message costs the same calls as with none."""
+def test_a_snapshot_does_not_read_each_buffer(nvim):
+    """With hundreds of open files, all of them known, a message costs the same calls as with none."""
     counted = """
     for number = 1, 60 do
       vim.bo[vim.fn.bufadd(('f%d.txt'):format(number))].buflisted = true
@@ -520,8 +520,8 @@ def test_a_snapshot_reads_nothing_of_each_buffer(nvim):
     assert 0 < calls < 30
 
 
-def test_the_open_files_are_named_when_they_change(nvim):
-    """Only listed files; the unsaved ones are in each snapshot; another host is told all of them."""
+def test_the_open_files_are_sent_when_they_change(nvim):
+    """Only listed files; unsaved ones are in each snapshot; another host gets all of them."""
     nvim.lua("""
     vim.bo[vim.fn.bufadd('listed.txt')].buflisted = true
     vim.fn.bufadd('unlisted.txt')
@@ -572,8 +572,8 @@ return items[1].comes
 """
 
 
-def test_buffers_are_sent_as_they_were_when_the_message_was(nvim):
-    """Their texts are joined after Enter; what is typed, closed or opened meanwhile changes nothing."""
+def test_buffers_are_sent_as_they_were_at_submit(nvim):
+    """Their texts are joined after Enter; later typing, closing or opening changes nothing."""
     nvim.lua("""
     for _, name in ipairs({ 'a.txt', 'b.txt', 'c.txt' }) do
       vim.cmd('edit ' .. name)
@@ -598,8 +598,8 @@ def test_buffers_are_sent_as_they_were_when_the_message_was(nvim):
     assert texts == {"a.txt": "typed later", "c.txt": "text of c.txt", "d.txt": "opened later"}
 
 
-def test_the_text_of_a_buffer_that_did_not_change_is_not_read_again(nvim):
-    """Nor is it read at Enter when it was mentioned long enough before."""
+def test_the_text_of_an_unchanged_buffer_is_not_read_again(nvim):
+    """Nor at Enter if it was mentioned early enough."""
     nvim.lua("""
     for number = 1, 50 do
       local bufnr = vim.fn.bufadd(('f%d.txt'):format(number))
@@ -624,8 +624,8 @@ def test_the_text_of_a_buffer_that_did_not_change_is_not_read_again(nvim):
     assert nvim.lua("return reads") == 1
 
 
-def test_of_far_more_text_than_can_be_sent_the_buffers_used_last_are(nvim):
-    """The others are named as left out."""
+def test_of_too_much_text_the_most_recent_buffers_are_sent(nvim):
+    """The others are listed as omitted."""
     nvim.lua("""
     for number = 1, 6 do
       local bufnr = vim.fn.bufadd(('f%d.txt'):format(number))

@@ -1,4 +1,4 @@
-"""What the model is told of where it is, from the user's Neovim to the wire."""
+"""The environment block of the system prompt, from the user's Neovim to the wire."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FILES = [(".git/HEAD", "ref: refs/heads/fix/slices\n")]
 
 
 def system_prompts(server: ChatServerThread) -> list[str]:
-    """Return the system prompt of each request the server got."""
+    """Return the system prompt of each request to the server."""
     bodies = [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")]
     return [body[0]["content"] for body in bodies]
 
@@ -26,7 +26,7 @@ def ask_twice(chat: RealChat) -> None:
     chat.say("second")
 
 
-def test_the_model_knows_where_it_is_and_gs_shows_what_it_was_told(nvim_factory: Any, tmp_path: Any) -> None:
+def test_the_model_knows_its_environment_and_gs_shows_the_prompt(nvim_factory: Any, tmp_path: Any) -> None:
     with ChatServerThread([reply("One."), reply("Two.")], key=KEY) as server:
         env = {"LC_ALL": "de_DE.UTF-8"}
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES, env=env, size=(100, 40))
@@ -50,14 +50,14 @@ def test_the_model_knows_where_it_is_and_gs_shows_what_it_was_told(nvim_factory:
         assert "Git branch: `fix/slices`" in chat.nvim.wait_screen("The user's environment:")
 
 
-def test_the_option_switches_it_off(nvim_factory: Any, tmp_path: Any) -> None:
+def test_the_option_disables_the_block(nvim_factory: Any, tmp_path: Any) -> None:
     with ChatServerThread([reply("One."), reply("Two.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES, options=chat_opts(tell_environment=False))
         ask_twice(chat)
         assert not any("environment" in prompt or "fix/slices" in prompt for prompt in system_prompts(server))
 
 
-def test_it_follows_a_system_prompt_of_the_users_own(nvim_factory: Any, tmp_path: Any) -> None:
+def test_the_block_follows_a_users_own_system_prompt(nvim_factory: Any, tmp_path: Any) -> None:
     with ChatServerThread([reply("One.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES, options=chat_opts(system_prompt="Be a pirate."))
         chat.say("first")

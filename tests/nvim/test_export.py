@@ -7,8 +7,8 @@ from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread
 
 
-def test_a_chat_is_exported_and_nothing_is_written_over(nvim_factory, tmp_path):
-    """The way of a user: nothing to export, a page, Markdown by its ending, a name that is taken, no such folder."""
+def test_a_chat_is_exported_and_nothing_is_overwritten(nvim_factory, tmp_path):
+    """As a user does it: nothing to export, a page, Markdown by extension, a taken name, a missing folder."""
     with ChatServerThread([reply("Because <b>it</b> is.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(160, 30))
         chat.nvim.command("CodeCompanion export")

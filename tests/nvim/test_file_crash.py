@@ -1,4 +1,4 @@
-"""kill -9 between the log and the file: the file is as before or as the log says, and can be reverted (lesson 44)."""
+"""kill -9 between the log and the file: the file is old or as logged, and can be reverted (lesson 44)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ end
 
 
 def changes(events):
-    """Return what the log says of changes of files."""
+    """Return the logged changes of files."""
     return [e.payload for e in events if isinstance(e.payload, FileChangeStarted | FileChangeEnded)]
 
 
@@ -50,7 +50,7 @@ def test_a_host_killed_around_the_write_leaves_a_change_that_can_be_reverted(des
     assert user.lines(buffer) == TEXT.split("\n")[:-1]
 
 
-def test_an_editor_killed_while_a_file_is_changed_loses_nothing(desk, nvim_factory):
+def test_an_editor_killed_during_a_file_change_loses_nothing(desk, nvim_factory):
     user = desk(edit("line 5\n", "five\n"))
     user.open()
     user.nvim.lua(
@@ -70,8 +70,8 @@ def test_an_editor_killed_while_a_file_is_changed_loses_nothing(desk, nvim_facto
     assert all(isinstance(one, FileChangeEnded) for one in ended)
 
 
-def test_two_editors_each_see_what_the_other_ones_chat_changed(desk, nvim_factory, tmp_path):
-    """The second one has the file open; nothing asks, and its next look shows the edit."""
+def test_two_editors_each_see_the_other_chats_changes(desk, nvim_factory, tmp_path):
+    """The second one has the file open; there is no prompt, and its next check shows the edit."""
     user = desk(edit("line 5\n", "five\n"), tool("read_file", path="a.txt"))
     other = nvim_factory(root=tmp_path / "other")
     other.command(f"edit {user.root / 'a.txt'}")

@@ -33,7 +33,7 @@ def decoded(text: str) -> str:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_text_becomes_any_other_and_one_undo_takes_it_back(nvim, tmp_path, seed):
+def test_any_text_becomes_any_other_and_one_undo_reverts_it(nvim, tmp_path, seed):
     rng = random.Random(seed)
     path = tmp_path / "a.txt"
     for _ in range(40):
@@ -54,7 +54,7 @@ def test_any_text_becomes_any_other_and_one_undo_takes_it_back(nvim, tmp_path, s
         assert is_back or decoded(seen) == decoded(text), what
 
 
-def test_bytes_that_are_no_text_stay_in_the_lines_left_alone(nvim, tmp_path):
+def test_invalid_bytes_stay_in_unchanged_lines(nvim, tmp_path):
     path = tmp_path / "a.bin"
     path.write_bytes(b"one \xff\xfe\ntwo \xed\xa0\x80\nfour\x01 \x00 nul\nlast\n")
     nvim.command("set fileencodings=utf-8")
@@ -75,8 +75,8 @@ def test_bytes_that_are_no_text_stay_in_the_lines_left_alone(nvim, tmp_path):
     assert path.read_bytes() == b"one \xff\xfe\ntwo \xed\xa0\x80\nfour\x01 \x00 nul\nthe end\n"
 
 
-def test_a_buffer_that_holds_another_file_by_now_is_not_written(nvim, tmp_path):
-    """A rename and a folder that became a link change no tick, but where `:write` writes."""
+def test_a_buffer_that_has_another_file_now_is_not_written(nvim, tmp_path):
+    """A rename, or a folder that became a link, changes no tick, but where `:write` writes."""
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     for folder in ("in", "out"):

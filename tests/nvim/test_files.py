@@ -1,4 +1,4 @@
-"""File tools work on what the user sees: real Neovim, real host, real files (issue 8, section 3; lesson 53)."""
+"""File tools use the user's view of a file: real Neovim, real host, real files (issue 8, section 3; lesson 53)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from files_desk import TEXT, edit, edit_call, tool
 from tests.providers.chat.answers import reply
 
 
-def test_an_edit_shows_in_the_open_window_and_is_written_and_one_u_takes_it_back(desk):
+def test_an_edit_is_shown_and_written_and_one_u_reverts_it(desk):
     user = desk(edit("line 5\n", "line five\nand a half\n"))
     buffer = user.open()
     user.nvim.feed("10Gma")
@@ -25,7 +25,7 @@ def test_an_edit_shows_in_the_open_window_and_is_written_and_one_u_takes_it_back
     assert user.nvim.blocked() is False
 
 
-def test_two_windows_and_folds_keep_what_they_show(desk):
+def test_two_windows_and_folds_keep_their_view(desk):
     user = desk(edit("line 2\n", "line 2\nnew\nnew\n"))
     user.open()
     user.nvim.command("setlocal foldmethod=manual | 20,25fold | normal! 30Gzt")
@@ -42,7 +42,7 @@ def test_two_windows_and_folds_keep_what_they_show(desk):
     assert shown[1] == [32, 32, 22, 27]
 
 
-def test_unsaved_changes_are_what_the_model_reads_and_edits_and_nothing_is_written(desk):
+def test_the_model_reads_and_edits_unsaved_changes_and_nothing_is_written(desk):
     user = desk(
         tool("read_file", path="a.txt", start_line=1, end_line=2),
         tool("grep_search", query="typed by hand"),
@@ -65,8 +65,8 @@ def test_unsaved_changes_are_what_the_model_reads_and_edits_and_nothing_is_writt
 
 
 @pytest.mark.parametrize("runs", [True, False])
-def test_format_on_save_runs_as_for_a_write_of_the_user_unless_switched_off(desk, runs):
-    """What it made of the edit is in the result, so that the model's next edit fits."""
+def test_format_on_save_runs_as_for_a_users_write_unless_disabled(desk, runs):
+    """The formatted text is in the result, so that the model's next edit matches."""
     user = desk(edit("line 3\n", "LOUD  \n"), options={"save_with_autocmds": runs})
     buffer = user.open()
     user.nvim.command(r"autocmd BufWritePre *.txt silent %s/\s\+$//e")
@@ -79,7 +79,7 @@ def test_format_on_save_runs_as_for_a_write_of_the_user_unless_switched_off(desk
     assert user.lines(buffer)[2] == "line 3"
 
 
-def test_a_failing_formatter_does_not_stop_the_saving(desk):
+def test_a_failing_formatter_does_not_prevent_the_save(desk):
     user = desk(edit("line 3\n", "three\n"))
     user.open()
     user.nvim.lua("vim.api.nvim_create_autocmd('BufWritePre', { callback = function() error('no formatter') end })")
@@ -98,7 +98,7 @@ def test_a_failing_formatter_does_not_stop_the_saving(desk):
         (b"ok \xff\xfe bytes \xc3\xa4\ntwo\n", "two", "2", b"ok \xff\xfe bytes \xc3\xa4\n2\n"),
     ],
 )
-def test_line_ends_encodings_and_marks_of_the_file_are_kept(desk, content, old, new, expected):
+def test_line_ends_encoding_and_marks_of_the_file_are_kept(desk, content, old, new, expected):
     user = desk(edit(old, new))
     (user.root / "a.txt").write_bytes(content)
     user.nvim.command("set fileformats=unix,dos,mac fileencodings=ucs-bom,utf-8,latin1")
@@ -108,7 +108,7 @@ def test_line_ends_encodings_and_marks_of_the_file_are_kept(desk, content, old, 
     assert user.nvim.lua("return vim.bo.modified") is False
 
 
-def test_a_missing_final_newline_stays_missing_where_the_user_wants_it_so(desk):
+def test_a_missing_final_newline_stays_missing_if_configured(desk):
     user = desk(edit("two", "2"), files=[("a.txt", "one\ntwo")])
     user.nvim.command("set nofixendofline")
     user.open()
@@ -126,7 +126,7 @@ def test_a_locked_buffer_follows_the_file(desk, option):
     user.nvim.wait_for(lambda: user.lines(buffer)[2] == "three", "the buffer to follow")
 
 
-def test_unsaved_changes_in_a_locked_buffer_are_left_alone(desk):
+def test_unsaved_changes_in_a_locked_buffer_are_kept(desk):
     user = desk(edit("mine", "yours"))
     buffer = user.open()
     user.nvim.feed("ccmine<Esc>")
@@ -137,7 +137,7 @@ def test_unsaved_changes_in_a_locked_buffer_are_left_alone(desk):
     assert "'modifiable' is off" in user.results()[0]
 
 
-def test_a_write_that_fails_leaves_buffer_and_file_as_they_were(desk):
+def test_a_failed_write_leaves_buffer_and_file_unchanged(desk):
     user = desk(edit("line 3\n", "three\n"))
     buffer = user.open()
     # Root may write anything: the write fails in an autocommand that stands for the system.
@@ -166,7 +166,7 @@ def test_a_command_that_changes_files_reloads_open_ones_without_a_prompt(desk, a
     assert user.nvim.lua("return vim.o.autoread") is (autoread == "autoread")
 
 
-def test_a_file_is_created_under_the_buffer_that_waits_for_it_and_deleted_under_one_that_keeps_its_text(desk):
+def test_a_file_is_created_under_its_waiting_buffer_and_deleted_under_one_that_keeps_its_text(desk):
     create = tool("create_file", path="new/a.py", content="print(1)\n")
     user = desk(create, tool("delete_file", path="new/a.py"))
     buffer = user.open("new/a.py")
@@ -183,7 +183,7 @@ def test_a_file_is_created_under_the_buffer_that_waits_for_it_and_deleted_under_
     assert "E211" not in user.nvim.messages()
 
 
-def test_a_link_and_another_working_folder_name_the_same_buffer(desk):
+def test_a_link_and_another_working_folder_resolve_to_the_same_buffer(desk):
     user = desk(edit("line 3\n", "three\n", path="link.txt"))
     (user.root / "sub").mkdir()
     (user.root / "link.txt").symlink_to("a.txt")
@@ -195,8 +195,8 @@ def test_a_link_and_another_working_folder_name_the_same_buffer(desk):
     assert user.disk() == TEXT.replace("line 3\n", "three\n")
 
 
-def test_what_the_user_types_between_the_look_and_the_edit_is_kept(desk):
-    """The change is worked out again on what is there then."""
+def test_text_typed_between_read_and_edit_is_kept(desk):
+    """The change is recomputed for the current text."""
     user = desk(edit("line 30\n", "thirty\n"))
     buffer = user.open()
     user.nvim.lua(
@@ -218,7 +218,7 @@ def test_what_the_user_types_between_the_look_and_the_edit_is_kept(desk):
 
 
 @pytest.mark.slow("waits twice for the five seconds an editor has to answer")
-def test_an_editor_that_does_not_answer_lets_the_disk_count_and_the_model_is_told(desk):
+def test_if_the_editor_does_not_answer_the_disk_counts_and_the_model_is_notified(desk):
     user = desk(edit("line 3\n", "three\n"))
     user.nvim.lua("require('codecompanion.host.editor_questions').answer = function() end")
     user.say()
@@ -226,7 +226,7 @@ def test_an_editor_that_does_not_answer_lets_the_disk_count_and_the_model_is_tol
     assert "editor did not answer" in user.results()[0]
 
 
-def test_a_file_attached_with_unsaved_changes_is_sent_as_the_user_sees_it(desk):
+def test_a_file_attached_with_unsaved_changes_is_sent_as_displayed(desk):
     user = desk()
     user.open()
     user.nvim.feed("ccnot saved yet<Esc>")
@@ -237,7 +237,7 @@ def test_a_file_attached_with_unsaved_changes_is_sent_as_the_user_sees_it(desk):
     assert "not saved yet\nline 2" in message.text
 
 
-def test_a_file_another_editor_has_open_is_changed_without_a_question(desk, nvim_factory, tmp_path):
+def test_a_file_open_in_another_editor_is_changed_without_a_prompt(desk, nvim_factory, tmp_path):
     """Its swap file would ask (ATTENTION) if the plugin opened the file: it does not."""
     user = desk(edit("line 5\n", "five\n"))
     other = nvim_factory(root=tmp_path / "other")
@@ -262,7 +262,7 @@ def test_a_hard_link_in_another_buffer_follows_and_its_unsaved_changes_stay(desk
     assert not user.nvim.blocked()
 
 
-def test_what_came_to_disk_between_the_look_and_the_edit_is_not_written_over(desk):
+def test_a_disk_change_between_read_and_edit_is_not_overwritten(desk):
     user = desk(edit("line 30\n", "thirty\n"))
     buffer = user.open()
     user.nvim.lua(
@@ -284,8 +284,8 @@ def test_what_came_to_disk_between_the_look_and_the_edit_is_not_written_over(des
     assert (user.lines(buffer)[0], user.lines(buffer)[29]) == ("from somewhere else", "thirty")
 
 
-def test_the_user_goes_on_typing_while_the_file_changes(desk):
-    """Insert mode stays, the text under the cursor too, and what was typed before is an undo step of its own."""
+def test_typing_continues_while_the_file_changes(desk):
+    """Insert mode and the text under the cursor stay, and earlier typing is its own undo step."""
     user = desk(edit("line 30\n", "thirty\n"))
     user.nvim.command("vsplit a.txt")
     buffer = user.nvim.lua("return vim.api.nvim_get_current_buf()")
@@ -308,8 +308,8 @@ def test_the_user_goes_on_typing_while_the_file_changes(desk):
     assert user.lines(buffer)[10] == "typed"
 
 
-def test_an_edited_proposal_for_unsaved_text_lands_in_the_buffer(desk):
-    """The approval is about what the user sees, and what the user left of it is what stands there, unsaved."""
+def test_an_edited_proposal_for_unsaved_text_is_applied_to_the_buffer(desk):
+    """The approval shows the buffer's text, and the user's version of the proposal ends up there, unsaved."""
     user = desk(edit("line 2\n", "two\nand a half\n"), options={"yolo": False})
     buffer = user.open()
     user.nvim.feed("ccmine<Esc>")
@@ -326,8 +326,8 @@ def test_an_edited_proposal_for_unsaved_text_lands_in_the_buffer(desk):
 
 
 @pytest.mark.slow("waits twice for the five seconds an editor has to answer")
-def test_behind_a_prompt_the_file_on_disk_counts_and_nothing_is_done_twice(desk):
-    """The questions that come through late are not carried out; the buffer is loaded again."""
+def test_during_a_prompt_the_file_on_disk_counts_and_nothing_is_done_twice(desk):
+    """Late questions are not carried out; the buffer is reloaded."""
     call = edit_call("a.txt", "line 5\n", "five\n")
     asked = asyncio.Event()
     user = desk(reply(calls=[call], gate=asked))

@@ -1,4 +1,4 @@
-"""The first chat on a machine: the Python packages are installed while the chat says so, and nothing typed is lost."""
+"""The first chat on a machine: Python packages are installed with visible progress, and no typed text is lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def gate(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Start:
-    """Return a function that starts a Neovim with a fake uv and the chat in the whole window."""
+    """Return a starter of Neovims with a fake uv and the chat in the whole window."""
 
     def start(*, env: dict[str, str] | None = None, init: str = "", **options: Any) -> Nvim:
         layout = "require('codecompanion').setup({ display = { chat = { window = { layout = 'buffer' } } } })\n"
@@ -41,7 +41,7 @@ def send(nvim: Nvim, text: str) -> None:
 
 
 def draft(nvim: Nvim) -> str:
-    """Return what stands in the input."""
+    """Return the text in the input."""
     return str(
         nvim.lua(
             "local c = require('codecompanion.chat').current()"
@@ -51,17 +51,17 @@ def draft(nvim: Nvim) -> str:
 
 
 def answers(nvim: Nvim) -> int:
-    """Return how many replies the buffer shows."""
+    """Return the number of replies in the buffer."""
     return sum(line.startswith("## CodeCompanion") for line in nvim.lines())
 
 
 def installs(root: Path) -> int:
-    """Return how often an environment was begun."""
+    """Return the number of environments started."""
     return sum(" venv " in call for call in calls(root))
 
 
-def test_the_chat_says_how_far_the_installation_is(start: Start, gate: Path) -> None:
-    """What is being done and for how long, where the user looks; it goes when it is over."""
+def test_the_chat_shows_the_progress_of_the_installation(start: Start, gate: Path) -> None:
+    """The step and its duration, at the cursor; it disappears when done."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
     nvim.wait_screen(r"Installing: downloading 37 · \d+ s")
@@ -75,8 +75,8 @@ def test_the_chat_says_how_far_the_installation_is(start: Start, gate: Path) -> 
     assert nvim.messages() == ""
 
 
-def test_a_message_sent_meanwhile_waits_and_goes_once(start: Start, gate: Path) -> None:
-    """Also what is typed after it stays."""
+def test_a_message_sent_during_the_installation_waits_and_is_sent_once(start: Start, gate: Path) -> None:
+    """Text typed after it stays, too."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
     nvim.wait_screen("Installing Python packages")
@@ -91,8 +91,8 @@ def test_a_message_sent_meanwhile_waits_and_goes_once(start: Start, gate: Path) 
     assert "sent when ready" not in nvim.screen()
 
 
-def test_a_failed_installation_is_one_sentence_and_the_message_comes_back(start: Start, tmp_path: Path) -> None:
-    """What happened, what was kept, what to do; sending again tries again."""
+def test_a_failed_installation_is_one_sentence_and_the_message_returns(start: Start, tmp_path: Path) -> None:
+    """The cause, the kept message, the remedy; sending again retries."""
     gate = tmp_path / "gate"
     nvim = start(gate=gate, fails=NO_NETWORK)
     nvim.command("CodeCompanionChat")
@@ -115,8 +115,10 @@ def test_a_failed_installation_is_one_sentence_and_the_message_comes_back(start:
     assert installs(tmp_path) == 2
 
 
-def test_leaving_in_the_middle_ends_the_work_and_keeps_the_message(start: Start, gate: Path, tmp_path: Path) -> None:
-    """`:qa` while packages are downloaded: no orphan goes on, and the next chat has the text in its input."""
+def test_leaving_during_the_installation_ends_it_and_keeps_the_message(
+    start: Start, gate: Path, tmp_path: Path
+) -> None:
+    """`:qa` during the download: no orphan continues, and the next chat has the text in its input."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
     nvim.wait_screen("downloading 37")
@@ -137,8 +139,8 @@ def test_leaving_in_the_middle_ends_the_work_and_keeps_the_message(start: Start,
     assert draft(nvim) == "", "it is given back once"
 
 
-def test_a_chat_whose_buffer_was_deleted_keeps_its_words_too(start: Start, gate: Path) -> None:
-    """`:bd`, then `:qa`, while the packages are downloaded."""
+def test_a_chat_with_a_deleted_buffer_keeps_its_text_too(start: Start, gate: Path) -> None:
+    """`:bd`, then `:qa`, during the download."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
     nvim.wait_screen("downloading 37")
@@ -153,8 +155,8 @@ def test_a_chat_whose_buffer_was_deleted_keeps_its_words_too(start: Start, gate:
     assert draft(nvim) == "a long question\nand a second thought"
 
 
-def test_without_a_chat_the_command_line_says_it(start: Start, gate: Path) -> None:
-    """`:CodeCompanionChat Resume` asks the host for the list before there is a chat."""
+def test_without_a_chat_the_command_line_shows_the_progress(start: Start, gate: Path) -> None:
+    """`:CodeCompanionChat Resume` requests the list before there is a chat."""
     nvim = start(gate=gate, fails=NO_NETWORK)
     nvim.command("CodeCompanionChat Resume")
     nvim.wait_screen("codecompanion: Installing Python packages: downloading 37")
@@ -165,8 +167,8 @@ def test_without_a_chat_the_command_line_says_it(start: Start, gate: Path) -> No
     assert not nvim.blocked()
 
 
-def test_a_list_that_waits_for_the_packages_does_not_hide_how_far_they_are(start: Start, gate: Path) -> None:
-    """Its own line came 0.3 s later, over the last step that was told: it stood there to the end."""
+def test_a_list_waiting_for_the_packages_does_not_hide_the_progress(start: Start, gate: Path) -> None:
+    """Its own line used to appear 0.3 s later and hide the last step until the end."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanion install")
     nvim.wait_screen("codecompanion: Installing Python packages: downloading 37")
@@ -177,8 +179,8 @@ def test_a_list_that_waits_for_the_packages_does_not_hide_how_far_they_are(start
     nvim.wait_for(lambda: "the Python environment is ready" in nvim.messages(), "the end")
 
 
-def test_two_neovims_make_one_environment(start: Start, gate: Path, tmp_path: Path) -> None:
-    """Both opened at the first use; the second says who installs and goes on with what the first made."""
+def test_two_neovims_create_one_environment(start: Start, gate: Path, tmp_path: Path) -> None:
+    """Both start at the first use; the second shows who installs and uses the first one's environment."""
     first, second = start(gate=gate), start(gate=gate)
     for nvim in (first, second):
         nvim.command("CodeCompanionChat")
@@ -192,8 +194,10 @@ def test_two_neovims_make_one_environment(start: Start, gate: Path, tmp_path: Pa
     assert installs(tmp_path) == 1
 
 
-def test_a_neovim_killed_in_the_middle_leaves_the_work_to_the_other(start: Start, gate: Path, tmp_path: Path) -> None:
-    """`kill -9`: the claim of the dead counts for nothing, and its half-made folder is removed."""
+def test_a_neovim_killed_during_the_installation_leaves_it_to_the_other(
+    start: Start, gate: Path, tmp_path: Path
+) -> None:
+    """`kill -9`: the claim of the dead process is ignored, and its partial folder is removed."""
     first, second = start(gate=gate), start(gate=gate)
     for nvim in (first, second):
         nvim.command("CodeCompanionChat")
@@ -208,8 +212,8 @@ def test_a_neovim_killed_in_the_middle_leaves_the_work_to_the_other(start: Start
     assert len(folders) == 1
 
 
-def test_the_health_check_tells_the_truth_at_every_stage(start: Start, gate: Path, tmp_path: Path) -> None:
-    """Nothing there, being made, there, made for an older version."""
+def test_the_health_check_is_correct_at_every_stage(start: Start, gate: Path, tmp_path: Path) -> None:
+    """Missing, in progress, installed, installed for an older version."""
 
     def report(nvim: Nvim) -> str:
         nvim.command("checkhealth codecompanion")
@@ -235,8 +239,8 @@ def test_the_health_check_tells_the_truth_at_every_stage(start: Start, gate: Pat
     assert "was made for an older version of the plugin" in report(nvim)
 
 
-def test_without_python_the_chat_says_what_to_install(start: Start, tmp_path: Path) -> None:
-    """Neither uv nor a Python: the sentence names the packages."""
+def test_without_python_the_chat_names_the_packages_to_install(start: Start, tmp_path: Path) -> None:
+    """Neither uv nor a Python."""
     programs = tmp_path / "few"
     programs.mkdir()
     for name in ("sh", "mkdir", "rm"):
@@ -250,8 +254,8 @@ def test_without_python_the_chat_says_what_to_install(start: Start, tmp_path: Pa
     assert not nvim.blocked()
 
 
-def test_a_data_folder_that_cannot_be_written_is_said_in_the_chat(start: Start, tmp_path: Path) -> None:
-    """A file stands where the folder should be: works for root too."""
+def test_an_unwritable_data_folder_is_reported_in_the_chat(start: Start, tmp_path: Path) -> None:
+    """A file is in place of the folder: works for root, too."""
     (tmp_path / "data/nvim").mkdir(parents=True)
     (tmp_path / "data/nvim/codecompanion").write_text("")
     nvim = start()
@@ -262,8 +266,8 @@ def test_a_data_folder_that_cannot_be_written_is_said_in_the_chat(start: Start, 
     assert not nvim.blocked()
 
 
-def test_an_outdated_environment_is_used_when_it_cannot_be_renewed(start: Start, tmp_path: Path) -> None:
-    """After an update without a network: the chat works, and one message says what was kept."""
+def test_an_outdated_environment_is_used_if_it_cannot_be_updated(start: Start, tmp_path: Path) -> None:
+    """After an update without a network: the chat works, and one message names what was kept."""
     first = start()
     first.command("CodeCompanionChat")
     first.wait_screen(r"~\d+ %")
@@ -280,8 +284,8 @@ def test_an_outdated_environment_is_used_when_it_cannot_be_renewed(start: Start,
     assert not nvim.blocked()
 
 
-def test_a_damaged_environment_is_made_again(start: Start, tmp_path: Path) -> None:
-    """Somebody deleted packages: the chat installs again by itself, and the message sent meanwhile is answered."""
+def test_a_damaged_environment_is_recreated(start: Start, tmp_path: Path) -> None:
+    """With deleted packages: the chat reinstalls automatically and answers the message sent meanwhile."""
     first = start()
     first.command("CodeCompanionChat")
     first.wait_screen(r"~\d+ %")
@@ -297,8 +301,8 @@ def test_a_damaged_environment_is_made_again(start: Start, tmp_path: Path) -> No
     assert nvim.messages() == ""
 
 
-def test_a_provider_without_the_packages_is_not_taken(start: Start, tmp_path: Path) -> None:
-    """`g:python3_host_prog` is often a Python with pynvim alone."""
+def test_a_provider_without_the_packages_is_not_used(start: Start, tmp_path: Path) -> None:
+    """`g:python3_host_prog` is often a Python with only pynvim."""
     bare = tmp_path / "bare"
     bare.write_text("#!/bin/sh\necho 'codecompanion: this Python lacks openai' >&2; exit 2\n")
     bare.chmod(0o755)
@@ -308,16 +312,16 @@ def test_a_provider_without_the_packages_is_not_taken(start: Start, tmp_path: Pa
     assert installs(tmp_path) == 1
 
 
-def test_a_provider_with_the_packages_is_taken(start: Start, tmp_path: Path) -> None:
-    """Then nothing has to be installed."""
+def test_a_provider_with_the_packages_is_used(start: Start, tmp_path: Path) -> None:
+    """Then nothing is installed."""
     nvim = start(init=f"vim.g.python3_host_prog = '{sys.executable}'")
     nvim.command("CodeCompanionChat")
     nvim.wait_screen(r"~\d+ %")
     assert installs(tmp_path) == 0
 
 
-def test_narrow_windows_show_the_useful_half(start: Start, gate: Path) -> None:
-    """At 40 columns, and where the status line is the user's own."""
+def test_narrow_windows_show_the_important_half(start: Start, gate: Path) -> None:
+    """At 40 columns, and with the user's own status line."""
     nvim = start(gate=gate, size=(40, 24), init="vim.o.laststatus = 0\n")
     nvim.command("CodeCompanionChat")
     nvim.wait_screen(r"downloading 37 · \d+ s")

@@ -1,4 +1,4 @@
-"""The results of one reply: each has its own fold, whatever was asked, opened or shown elsewhere meanwhile."""
+"""The results of one reply: each has its own fold, whatever was asked, opened or shown elsewhere in between."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def finished(call: str, lines: int) -> events.ToolFinished:
 
 
 class Story:
-    """Calls that start, ask and end in a random order, and a user who does something else."""
+    """Calls that start, ask and end in a random order, and a user who does other things."""
 
     def __init__(self, chat: ChatDriver, seed: int) -> None:
         self.chat, self.random, self.told = chat, random.Random(seed), list[str]()
@@ -49,14 +49,14 @@ class Story:
         self.waiting: list[events.Event] = []
 
     def do(self, what: str, event: events.Event) -> None:
-        """Let the host tell something, by itself or with what comes next."""
+        """Let the host send an event, alone or with the next one."""
         self.told.append(what)
         self.waiting.append(event)
         if self.random.random() < 0.5:
             self.flush()
 
     def flush(self) -> None:
-        """Let the editor have what was told; every result is seen by itself afterwards."""
+        """Send the queued events to the editor; it sees every result separately afterwards."""
         self.told.append("flush")
         batch, self.waiting = self.waiting, []
         types = self.random.random() < 0.5
@@ -78,7 +78,7 @@ class Story:
                 raise AssertionError("\n".join((*self.told, shown)))
 
     def call(self, call: str) -> None:
-        """Let a call start, ask perhaps, and end now or later."""
+        """Let a call start, possibly ask, and end now or later."""
         if self.random.random() < 0.8:
             self.do(f"start {call}", events.ToolStarted(call_id=call, name="tool", title=call, reply_id="r1"))
         if self.random.random() < 0.7:
@@ -121,7 +121,7 @@ def test_each_result_has_its_own_fold(chat: ChatDriver, seed: int) -> None:
 def test_a_call_that_starts_in_insert_mode_is_below_the_fold_of_the_one_before(
     chat_everywhere: ChatDriver, where: str, status: str
 ) -> None:
-    """Vim takes a line that is appended in Insert mode into the fold above it."""
+    """Vim adds a line appended in Insert mode to the fold above it."""
     chat = chat_everywhere
     chat.accept("go")
     chat.nvim.feed(where)

@@ -1,4 +1,4 @@
-"""A configuration copied from codecompanion.nvim starts calmly: what means the same is in force, the rest listed."""
+"""A configuration copied from codecompanion.nvim starts quietly: equivalent options apply, the rest is listed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["child", "config"]
 
 
 @pytest.mark.parametrize("version", ALL)
-def test_what_means_the_same_is_in_force_and_the_rest_is_listed(config: Config, version: str) -> None:
+def test_equivalent_options_apply_and_the_rest_is_listed(config: Config, version: str) -> None:
     config.setup(ALL[version])
     found = config.findings
     assert found["problems"] == []
@@ -30,7 +30,7 @@ def test_what_means_the_same_is_in_force_and_the_rest_is_listed(config: Config, 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24)])
 @pytest.mark.parametrize("version", ALL)
-def test_it_starts_with_one_calm_line(nvim_factory: Callable[..., Nvim], version: str, size: tuple[int, int]) -> None:
+def test_startup_shows_one_quiet_line(nvim_factory: Callable[..., Nvim], version: str, size: tuple[int, int]) -> None:
     nvim = nvim_factory(size=size, init=f"require('codecompanion').setup({ALL[version]})\n")
     nvim.wait_for(lambda: ":CodeCompanion problems" in nvim.screen(), "the line")
     assert not nvim.blocked()
@@ -39,14 +39,14 @@ def test_it_starts_with_one_calm_line(nvim_factory: Callable[..., Nvim], version
     assert any("strategies → interactions" in line for line in nvim.lines()) == (version != "19")
 
 
-def test_the_table_given_stays_as_it_was(config: Config) -> None:
+def test_the_given_table_is_not_changed(config: Config) -> None:
     config.setup(f"(function() _G.given = {ALL['17']} _G.copy = vim.deepcopy(given) return given end)()")
     config.for_host()
     # Functions are the same ones in a deep copy.
     assert config.eval("vim.deep_equal(given, copy)") is True
 
 
-def test_what_is_given_under_our_name_counts(config: Config) -> None:
+def test_our_own_option_name_takes_precedence(config: Config) -> None:
     config.setup(
         "{ strategies = { chat = { adapter = 'openai', roles = { user = 'a' } } },"
         " interactions = { chat = { adapter = 'anthropic' } } }"
@@ -68,13 +68,13 @@ def test_what_is_given_under_our_name_counts(config: Config) -> None:
         ("adapters.mine", "adapters.http.mine"),
     ],
 )
-def test_a_mistake_at_an_old_place_is_named_where_it_counts(config: Config, path: str, ours: str) -> None:
+def test_a_mistake_at_an_old_place_is_reported_at_its_new_place(config: Config, path: str, ours: str) -> None:
     assert f"{ours}: got number 7" in config.setup(at(path, "7")).errors
 
 
 @pytest.mark.parametrize("path", ["strategies", "memory", "adapters", "strategies.chat", "memory.opts", "opts"])
 @pytest.mark.parametrize("value", ["7", "'x'", "false", "{ 1 }", "function() end"])
-def test_nothing_breaks_at_the_places_that_are_moved(config: Config, path: str, value: str) -> None:
+def test_no_value_at_a_moved_place_breaks_anything(config: Config, path: str, value: str) -> None:
     config.setup(at(path, value))
     assert config.for_host()["chat"]["adapter"] == "offline"
 
@@ -109,24 +109,22 @@ def test_nothing_breaks_at_the_places_that_are_moved(config: Config, path: str, 
         ),
     ],
 )
-def test_what_limits_what_is_sent_and_cannot_be_honoured_is_a_mistake(
-    config: Config, options: str, key: str, advice: str
-) -> None:
-    """Nobody may rely on it: it is no option that just does nothing; the sentence says what to do instead."""
+def test_an_unsupported_limit_on_sent_text_is_a_mistake(config: Config, options: str, key: str, advice: str) -> None:
+    """Users may rely on it, so it must not silently do nothing; the sentence names the alternative."""
     (problem,) = config.setup(options).findings["problems"]
     assert problem.startswith(f"{key}: not supported: ")
     assert advice in problem
     assert config.findings["foreign"] == []
 
 
-def test_their_values_that_limit_nothing_are_only_listed(config: Config) -> None:
+def test_unsupported_values_that_limit_nothing_are_only_listed(config: Config) -> None:
     """The defaults of codecompanion.nvim."""
     config.setup("{ opts = { per_project_config = { enabled = true, files = {}, paths = {} } } }")
     assert config.findings["problems"] == []
     assert config.findings["foreign"] == ["opts.per_project_config"]
 
 
-def test_an_old_name_of_asking_before_a_tool_runs_counts(config: Config) -> None:
+def test_an_old_name_of_the_approval_option_works(config: Config) -> None:
     """`user_approval` of older versions."""
     config.setup("{ strategies = { chat = { tools = { read_file = { opts = { user_approval = true } } } } } }")
     assert config.get("interactions.chat.tools.read_file.opts.require_approval_before") is True
@@ -134,8 +132,8 @@ def test_an_old_name_of_asking_before_a_tool_runs_counts(config: Config) -> None
 
 
 @pytest.mark.parametrize("send_code", ["false", "function() return true end"])
-def test_an_endpoint_for_embeddings_gets_no_code_where_none_may_be_sent(config: Config, send_code: str) -> None:
-    """It would get all of the project in the background."""
+def test_an_embedding_endpoint_gets_no_code_if_none_may_be_sent(config: Config, send_code: str) -> None:
+    """It would receive the whole project in the background."""
     embedding = "{ url = 'https://embed.example/v1', model = 'x' }"
     config.setup(f"{{ opts = {{ send_code = {send_code} }}, context = {{ embedding = {embedding} }} }}")
     assert "url" not in config.for_host()["context"]["embedding"]

@@ -1,4 +1,4 @@
-"""Gathered code in the buffer: one folded line, its list, `/context`, and what is completed (R-213, R-268)."""
+"""Gathered code in the buffer: one folded line, its list, `/context`, and completion (R-213, R-268)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ask(chat: ChatDriver, **fields) -> None:
     chat.push(gathered(**fields))
 
 
-def test_one_folded_line_stands_below_the_message(chat_everywhere: ChatDriver) -> None:
+def test_one_folded_line_is_below_the_message(chat_everywhere: ChatDriver) -> None:
     chat = chat_everywhere
     ask(chat)
     chat.reply("Because.")
@@ -69,8 +69,8 @@ def test_one_folded_line_stands_below_the_message(chat_everywhere: ChatDriver) -
         (200, TITLE, r"▸ 2 snippets from 2 files · ~3\.1k tokens · 140 ms +K show · why: /context"),
     ],
 )
-def test_the_line_fits_every_width_and_says_what_it_costs(nvim_factory, columns: int, title: str, shown: str) -> None:
-    """What to press gives way to the price."""
+def test_the_line_fits_every_width_and_shows_its_cost(nvim_factory, columns: int, title: str, shown: str) -> None:
+    """The key hint is dropped before the price."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     ask(chat, title=title)
     screen = chat.nvim.wait_screen(shown)
@@ -83,7 +83,7 @@ def test_the_line_fits_every_width_and_says_what_it_costs(nvim_factory, columns:
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
-def test_that_a_secret_file_went_out_is_readable_at_every_width(nvim_factory, columns: int) -> None:
+def test_a_sent_secret_file_is_visible_at_every_width(nvim_factory, columns: int) -> None:
     """R-266: a line of its own below the message."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     ask(chat)
@@ -96,7 +96,7 @@ def test_that_a_secret_file_went_out_is_readable_at_every_width(nvim_factory, co
     assert "…" not in screen
 
 
-def test_what_was_cleared_says_so_and_can_be_restored(chat: ChatDriver) -> None:
+def test_cleared_code_is_marked_and_can_be_restored(chat: ChatDriver) -> None:
     ask(chat)
     chat.reply("Because.")
     edited = events.ContextEdited(
@@ -116,7 +116,7 @@ def test_what_was_cleared_says_so_and_can_be_restored(chat: ChatDriver) -> None:
     chat.nvim.wait_screen(r"▸ 2 snippets from 2 files · ~3\.1k tokens · 140 ms")
 
 
-def test_a_stored_chat_shows_the_same(chat: ChatDriver) -> None:
+def test_a_stored_chat_shows_the_same_line(chat: ChatDriver) -> None:
     entries = (
         events.Entry(kind="user", text="Why?", message_id="m1", number=1),
         events.Entry(kind="gathered", title=TITLE, text=BODY, message_id="code1", tokens=3100, duration_ms=2140),
@@ -128,7 +128,7 @@ def test_a_stored_chat_shows_the_same(chat: ChatDriver) -> None:
     assert chat.text().count("2 snippets") == 1, "the log had it already"
 
 
-def test_k_lists_the_pieces_and_enter_goes_there(chat: ChatDriver, tmp_path) -> None:
+def test_k_lists_the_pieces_and_enter_jumps_to_one(chat: ChatDriver, tmp_path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "stack.py").write_text("\n".join(f"line {n}" for n in range(1, 60)))
     ask(chat)
@@ -144,7 +144,7 @@ def test_k_lists_the_pieces_and_enter_goes_there(chat: ChatDriver, tmp_path) -> 
 
 
 def test_k_in_a_chat_of_another_neovim_opens_the_fold(chat: ChatDriver) -> None:
-    """Nobody here can be asked for more than the buffer has, and the chat is not asked for again."""
+    """This host has no more than the buffer shows, and the chat is not requested again."""
     ask(chat)
     chat.opened(read_only=True, resumed=True)
     chat.nvim.wait_screen("▸ 2 snippets")
@@ -159,8 +159,8 @@ def test_k_in_a_chat_of_another_neovim_opens_the_fold(chat: ChatDriver) -> None:
     ("columns", "hint"),
     [(40, "open in another Neovim"), (80, "open in another Neovim · <CR> sends once it is closed there")],
 )
-def test_a_chat_of_another_neovim_says_so_in_its_input_and_why_nothing_is_sent(nvim_factory, columns, hint) -> None:
-    """R-532: in words that fit; what was typed stays in the input."""
+def test_a_chat_of_another_neovim_is_marked_in_its_input(nvim_factory, columns, hint) -> None:
+    """R-532: in words that fit, with the reason why nothing is sent; typed text stays in the input."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.opened(read_only=True, resumed=True)
     chat.push(events.Restored(entries=(), first=True, last=True))
@@ -176,7 +176,7 @@ def test_a_chat_of_another_neovim_says_so_in_its_input_and_why_nothing_is_sent(n
     assert chat.input() == "my words"
 
 
-def test_gf_on_a_line_of_the_fold_goes_there(chat: ChatDriver, tmp_path) -> None:
+def test_gf_on_a_line_of_the_fold_jumps_there(chat: ChatDriver, tmp_path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "stack.py").write_text("\n".join(f"line {n}" for n in range(1, 60)))
     chat.nvim.lua("vim.cmd.cd(...)", str(tmp_path))
@@ -189,7 +189,7 @@ def test_gf_on_a_line_of_the_fold_goes_there(chat: ChatDriver, tmp_path) -> None
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-def test_context_lists_what_would_go_and_why(nvim_factory, columns: int) -> None:
+def test_context_lists_the_code_with_reasons(nvim_factory, columns: int) -> None:
     chat = make_chat(nvim_factory, size=(columns, 30))
     chat.answer("preview_code", REPORT)
     chat.nvim.feed("i/context why is it empty?<Esc><CR>")
@@ -203,7 +203,7 @@ def test_context_lists_what_would_go_and_why(nvim_factory, columns: int) -> None
     assert all(len(line.rstrip()) <= columns for line in screen.split("\n"))
 
 
-def test_pieces_are_left_out_and_pinned_with_a_key(chat: ChatDriver) -> None:
+def test_pieces_are_excluded_and_pinned_with_a_key(chat: ChatDriver) -> None:
     chat.answer("preview_code", REPORT)
     chat.answer("choose_code", "Said by the host.")
     chat.nvim.feed("i/context why?<Esc><CR>")
@@ -223,7 +223,7 @@ LONG = "src/click/testing/shell_completion_support.py"
 
 
 @pytest.mark.parametrize("columns", [60, 80])
-def test_a_row_keeps_its_file_and_lines_and_says_less_of_the_reason(nvim_factory, columns: int) -> None:
+def test_a_row_keeps_its_file_and_lines_and_shortens_the_reason(nvim_factory, columns: int) -> None:
     chat = make_chat(nvim_factory, size=(columns, 30))
     row = {**REPORT["rows"][0], "path": LONG, "what": f"{LONG}:100-120 of 900 complete_option"}
     dropped = {**row, "state": "out", "why": "the budget is used up"}
@@ -240,7 +240,7 @@ def test_a_row_keeps_its_file_and_lines_and_says_less_of_the_reason(nvim_factory
     assert all(len(line.rstrip()) <= columns for line in screen.split("\n"))
 
 
-def test_a_pin_that_has_moved_is_unpinned_by_the_line_it_is_known_by(chat: ChatDriver) -> None:
+def test_a_moved_pin_is_unpinned_by_its_original_line(chat: ChatDriver) -> None:
     moved = {**REPORT["rows"][0], "state": "pinned", "source": "pinned", "chosen_at": 4}
     gone = {**REPORT["rows"][0], "path": "src/old.py", "what": "src/old.py:7 pop", "start": 7, "tokens": 0,
             "state": "pinned", "source": "pinned", "why": "gone"}  # fmt: skip
@@ -254,15 +254,15 @@ def test_a_pin_that_has_moved_is_unpinned_by_the_line_it_is_known_by(chat: ChatD
     assert chosen == [("src/stack.py", 4, ""), ("src/old.py", 7, "")]
 
 
-def test_the_command_is_the_slash_command(chat: ChatDriver) -> None:
+def test_the_command_equals_the_slash_command(chat: ChatDriver) -> None:
     chat.answer("preview_code", REPORT)
     chat.nvim.feed(":CodeCompanionContext why is it empty?<CR>")
     chat.nvim.wait_screen("2 snippets from 2 files")
     assert chat.sent("preview_code")[0]["question"] == "why is it empty?"
 
 
-def test_while_code_is_gathered_the_message_is_a_draft(chat: ChatDriver) -> None:
-    """Neovim killed now: the words are stored (lesson 36)."""
+def test_during_gathering_the_message_is_a_draft(chat: ChatDriver) -> None:
+    """If Neovim is killed now, the text is stored (lesson 36)."""
     submit_id = chat.submit("Do not lose me")
     chat.push(events.Gathering(submit_id=submit_id), events.State(state="preparing", label="gathering code"))
     chat.nvim.wait_screen("gathering code")
@@ -273,7 +273,7 @@ def test_while_code_is_gathered_the_message_is_a_draft(chat: ChatDriver) -> None
     chat.nvim.wait_for(lambda: chat.sent("save_draft")[-1]["text"] == "", "no draft any more")
 
 
-def test_a_stop_while_gathering_gives_the_words_back(chat: ChatDriver) -> None:
+def test_a_stop_during_gathering_returns_the_message(chat: ChatDriver) -> None:
     submit_id = chat.submit("Do not lose me")
     chat.push(events.Gathering(submit_id=submit_id), events.State(state="preparing", label="gathering code"))
     chat.nvim.feed("q")
@@ -302,7 +302,7 @@ def test_the_codebase_and_files_are_completed(chat: ChatDriver, tmp_path) -> Non
 
 
 @pytest.mark.parametrize("module", ["blink", "cmp"])
-def test_the_sources_offer_them_too(chat: ChatDriver, module: str) -> None:
+def test_the_completion_sources_offer_them_too(chat: ChatDriver, module: str) -> None:
     lua = """local module = ...
        local source = require('codecompanion.completion.' .. module).new()
        local bufnr, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1]
@@ -319,7 +319,7 @@ def test_the_sources_offer_them_too(chat: ChatDriver, module: str) -> None:
 
 
 def in_project(chat: ChatDriver, folder: Path, *names: str) -> None:
-    """Make a project of these files, with git, and go there."""
+    """Create a git project of these files, and change to it."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")
@@ -329,7 +329,7 @@ def in_project(chat: ChatDriver, folder: Path, *names: str) -> None:
 
 
 def offered(chat: ChatDriver, line: str) -> list[str]:
-    """Return what is offered after a line of the input, once the files are known."""
+    """Return the completion items after a line of the input, once the files are known."""
     folder = "require('codecompanion.project_files').folder()"
     chat.nvim.lua(f"require('codecompanion.project_files').look({folder})")
     chat.nvim.wait_lua(f"return require('codecompanion.project_files').is_known({folder})")
@@ -353,8 +353,8 @@ FILES = (
 )
 
 
-def test_files_are_completed_by_a_part_of_their_name(chat: ChatDriver, tmp_path: Path) -> None:
-    """The beginning of the name counts more than its middle; ignored files are offered as a path only."""
+def test_files_are_completed_by_part_of_their_name(chat: ChatDriver, tmp_path: Path) -> None:
+    """A prefix ranks above a substring; ignored files are offered only by path."""
     in_project(chat, tmp_path / "project", *FILES)
     assert offered(chat, "see @st") == ["@src/stack.py", "@src/app/state.py", "@lib/most.py", r"@src/app/my\ stage.py"]
     assert offered(chat, "see @app/st") == ["@src/app/state.py", r"@src/app/my\ stage.py"]
@@ -368,8 +368,8 @@ def test_files_are_completed_by_a_part_of_their_name(chat: ChatDriver, tmp_path:
     assert offered(chat, "/file stac") == ["src/stack.py"]
 
 
-def test_what_is_completed_is_found(chat: ChatDriver, tmp_path: Path) -> None:
-    """Whatever a file is called, the host reads the file that was meant."""
+def test_a_completed_file_is_found(chat: ChatDriver, tmp_path: Path) -> None:
+    """Whatever a file's name, the host reads the intended file."""
     names = [
         "a b.py",
         "x(1).py",
@@ -392,14 +392,14 @@ def test_what_is_completed_is_found(chat: ChatDriver, tmp_path: Path) -> None:
         assert name in found, (name, words)
 
 
-def test_the_file_that_is_open_comes_first(chat: ChatDriver, tmp_path: Path) -> None:
+def test_the_open_file_comes_first(chat: ChatDriver, tmp_path: Path) -> None:
     in_project(chat, tmp_path / "project", "a/stem.py", "a/b/c/stories.py")
     chat.nvim.lua("vim.cmd.badd(...)", str(tmp_path / "project/a/b/c/stories.py"))
     assert offered(chat, "see @st") == ["@a/b/c/stories.py", "@a/stem.py"]
 
 
-def test_a_name_is_completed_before_the_files_are_known(chat: ChatDriver, tmp_path: Path) -> None:
-    """The menu comes when they are; nobody waits for it."""
+def test_a_name_can_be_completed_before_the_files_are_known(chat: ChatDriver, tmp_path: Path) -> None:
+    """The menu opens once they are; nothing blocks."""
     in_project(chat, tmp_path / "project", *FILES)
     chat.nvim.feed("isee @stac<C-x><C-o>")
     chat.nvim.wait_for(lambda: chat.input() == "see @src/stack.py", "the completed name")
@@ -419,8 +419,8 @@ def test_a_name_is_completed_before_the_files_are_known(chat: ChatDriver, tmp_pa
         (40, "#{buffer} · src/codecompanion/stack.py:1-20", "▸ #{buffer} · src/….py:1-20 · ~30 tokens"),
     ],
 )
-def test_why_nothing_of_a_mention_is_shown_is_readable(nvim_factory, columns: int, title: str, shown: str) -> None:
-    """The mention stands in the message above: it gives way before the reason does."""
+def test_the_reason_for_a_failed_mention_is_readable(nvim_factory, columns: int, title: str, shown: str) -> None:
+    """The mention is in the message above, so it is shortened before the reason."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("Why is it empty?")
     chat.push(events.EditorContextSent(message_id="c1", title=title, body="the whole sentence", tokens=30))

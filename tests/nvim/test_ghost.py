@@ -1,4 +1,4 @@
-"""Ghost text: when it is asked for, how it follows what is typed, what is taken over (R-261, R-262)."""
+"""Ghost text: when it is requested, how it follows typing, how it is accepted (R-261, R-262)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def ghost(nvim_factory: Callable[..., Nvim]) -> Ghost:
 
 @pytest.fixture(params=VERSIONS)
 def ghost_everywhere(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> Ghost:
-    """Return the same on each Neovim that is at hand ($NVIM_BINS)."""
+    """Return the same on each available Neovim ($NVIM_BINS)."""
     made = start(nvim_factory, binary=request.param)
     made.open("a.py")
     return made
 
 
-def test_a_pause_asks_and_the_answer_stands_at_the_cursor(ghost_everywhere: Ghost) -> None:
-    """R-261, R-262: what is asked, and what is seen."""
+def test_a_pause_sends_a_request_and_the_answer_is_at_the_cursor(ghost_everywhere: Ghost) -> None:
+    """R-261, R-262: the request and the display."""
     ghost = ghost_everywhere
     ghost.suggest("range(10):\n    print(i)")
     ghost.type("ifor i in ")
@@ -46,7 +46,7 @@ def test_a_pause_asks_and_the_answer_stands_at_the_cursor(ghost_everywhere: Ghos
     assert (question["manual"], question["count"]) == (False, 1)
 
 
-def test_typing_along_keeps_it_without_a_question(ghost_everywhere: Ghost) -> None:
+def test_typing_along_keeps_it_without_a_request(ghost_everywhere: Ghost) -> None:
     """Issue 11: "typing along the suggestion keeps it without a request"."""
     ghost = ghost_everywhere
     ghost.suggest("return total")
@@ -60,7 +60,7 @@ def test_typing_along_keeps_it_without_a_question(ghost_everywhere: Ghost) -> No
     assert len(ghost.asked()) == 1
 
 
-def test_typing_something_else_drops_it_and_asks_again(ghost: Ghost) -> None:
+def test_typing_something_else_drops_it_and_sends_a_request(ghost: Ghost) -> None:
     """Issue 11."""
     ghost.suggest("return total")
     ghost.type("i    ")
@@ -71,7 +71,7 @@ def test_typing_something_else_drops_it_and_asks_again(ghost: Ghost) -> None:
     assert ghost.wait_asked(2)["before"] == "    x"
 
 
-def test_all_of_it_is_one_undo_step_and_is_repeated(ghost_everywhere: Ghost) -> None:
+def test_accepting_is_one_undo_step_and_is_repeated(ghost_everywhere: Ghost) -> None:
     """Issue 11: one undo step per acceptance, `.` repeats the inserted text."""
     ghost = ghost_everywhere
     ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)")
@@ -92,8 +92,8 @@ def test_all_of_it_is_one_undo_step_and_is_repeated(ghost_everywhere: Ghost) -> 
     assert ghost.nvim.lines() == ["for i in range(3):"]
 
 
-def test_a_dot_repeats_what_was_typed_and_taken(ghost_everywhere: Ghost) -> None:
-    """Issue 11: dot-repeat is sane; of several lines 'autoindent' has its say on 0.10, as the help says."""
+def test_a_dot_repeats_typed_and_accepted_text(ghost_everywhere: Ghost) -> None:
+    """Issue 11: dot-repeat is sane; of several lines 'autoindent' applies on 0.10, as documented in the help."""
     ghost = ghost_everywhere
     ghost.open("a.txt", "one\ntwo\nthree\n")
     ghost.nvim.command("set autoindent | imap <F2> <Plug>(CodeCompanionCompleteAccept)")
@@ -114,7 +114,7 @@ def test_a_dot_repeats_what_was_typed_and_taken(ghost_everywhere: Ghost) -> None
     assert ghost.nvim.lines()[2:] == ["three = f(", "  x);", ""]
 
 
-def test_line_by_line_and_word_by_word(ghost: Ghost) -> None:
+def test_a_suggestion_is_accepted_by_line_and_by_word(ghost: Ghost) -> None:
     """Issue 11: accept all, line, word."""
     ghost.nvim.command("imap <F3> <Plug>(CodeCompanionCompleteAcceptWord)")
     ghost.nvim.command("imap <F4> <Plug>(CodeCompanionCompleteAcceptLine)")

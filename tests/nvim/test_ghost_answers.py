@@ -1,4 +1,4 @@
-"""Answers that are late, wrong, many or none; a host and a server in trouble (issue 11, R-261)."""
+"""Late, wrong, many or missing answers; a host and a server in trouble (issue 11, R-261)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def ghost(nvim_factory: Callable[..., Nvim]) -> Ghost:
     return made
 
 
-def test_an_answer_that_comes_late_still_fits_what_was_typed_along(ghost: Ghost) -> None:
-    """Issue 11: late answers are dropped, unless what was typed meanwhile is what they say."""
+def test_a_late_answer_that_matches_typed_text_is_shown(ghost: Ghost) -> None:
+    """Issue 11: late answers are dropped, unless the text typed in the meantime matches."""
     ghost.type("ifo")
     ghost.wait_asked(1)
     ghost.nvim.lua("require('codecompanion.config').options.completion.debounce = 60000")  # no newer question meanwhile
@@ -47,8 +47,8 @@ def test_an_answer_for_another_place_is_dropped(ghost: Ghost, keys: str) -> None
     assert ghost.nvim.messages() == "" or "--No lines" in ghost.nvim.messages()
 
 
-def test_a_buffer_that_is_gone_when_the_answer_comes(ghost: Ghost) -> None:
-    """The question is cancelled, the answer is nobody's."""
+def test_a_deleted_buffer_cancels_its_request(ghost: Ghost) -> None:
+    """Its answer is dropped."""
     ghost.type("ifo")
     ghost.wait_asked(1)
     ghost.type("<Esc>")
@@ -60,8 +60,8 @@ def test_a_buffer_that_is_gone_when_the_answer_comes(ghost: Ghost) -> None:
     assert cancelled["of"] > 0
 
 
-def test_a_newer_question_cancels_the_one_before(ghost: Ghost) -> None:
-    """A server that is slow is not asked for what nobody wants any more."""
+def test_a_newer_request_cancels_the_previous_one(ghost: Ghost) -> None:
+    """A slow server does not get requests that are no longer wanted."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.type("b")
@@ -73,15 +73,15 @@ def test_a_newer_question_cancels_the_one_before(ghost: Ghost) -> None:
     assert ghost.shown() == "c"
 
 
-def test_rapid_typing_asks_once(ghost: Ghost) -> None:
+def test_rapid_typing_sends_one_request(ghost: Ghost) -> None:
     """Issue 11: debounce. 300 keys in one go."""
     ghost.type("i" + "word " * 60)
     ghost.pause()
     assert [question["before"] for question in ghost.asked()] == ["word " * 60]
 
 
-def test_ten_thousand_pasted_lines(ghost: Ghost) -> None:
-    """Issue 11: the question has 8,000 characters before the cursor and the top of the file, not all of it."""
+def test_ten_thousand_pasted_lines_send_a_short_request(ghost: Ghost) -> None:
+    """Issue 11: the request has 8,000 characters before the cursor and the top of the file, not all of it."""
     ghost.type("i")
     text = "\n".join(f"line {number:06}" for number in range(10_000))
     ghost.nvim.request("nvim_paste", text, True, -1)
@@ -95,12 +95,12 @@ def test_ten_thousand_pasted_lines(ghost: Ghost) -> None:
 
 
 def wait_for_question(ghost: Ghost, before: str) -> dict[str, Any]:
-    """Wait until the newest question is about the place with this text before it."""
+    """Wait until the newest request is for the position with this text before it."""
     ghost.nvim.wait_for(lambda: ghost.asked()[-1:] and ghost.asked()[-1]["before"] == before, "the question")
     return ghost.asked()[-1]
 
 
-def test_characters_are_counted_and_not_bytes(ghost: Ghost) -> None:
+def test_the_limit_counts_characters_instead_of_bytes(ghost: Ghost) -> None:
     """R-256: cut at a character."""
     text = "\n".join(["é" * 99] * 300)
     ghost.open("b.txt", text, (150, 0))
@@ -113,8 +113,8 @@ def test_characters_are_counted_and_not_bytes(ghost: Ghost) -> None:
     assert question["column"] == 1
 
 
-def test_auto_pairs_are_not_doubled(ghost: Ghost) -> None:
-    """Issue 11: `)` that a mapping put after the cursor is not inserted again."""
+def test_auto_pairs_are_not_duplicated(ghost: Ghost) -> None:
+    """Issue 11: a `)` inserted after the cursor by a mapping is not inserted again."""
     ghost.nvim.command("inoremap ( ()<Left>")
     ghost.type("ix = ")
     ghost.wait_asked(1)
@@ -126,8 +126,8 @@ def test_auto_pairs_are_not_doubled(ghost: Ghost) -> None:
     assert ghost.nvim.lines() == ["x = foo(bar)"]
 
 
-def test_a_pair_in_the_middle_is_asked_about_again(ghost: Ghost) -> None:
-    """The rest of the suggestion would come after a bracket that stands there already."""
+def test_a_pair_in_the_middle_causes_a_new_request(ghost: Ghost) -> None:
+    """The rest of the suggestion would follow a bracket that exists already."""
     ghost.nvim.command("inoremap ( ()<Left>")
     ghost.type("ix = ")
     ghost.wait_asked(1)
@@ -137,8 +137,8 @@ def test_a_pair_in_the_middle_is_asked_about_again(ghost: Ghost) -> None:
     assert ghost.wait_asked(2)["after"] == ")"
 
 
-def test_typing_over_several_lines_with_autoindent(ghost: Ghost) -> None:
-    """<CR> and the indentation that comes with it are typing along."""
+def test_typing_along_works_over_several_lines_with_autoindent(ghost: Ghost) -> None:
+    """<CR> and its automatic indentation count as typing along."""
     ghost.nvim.command("set autoindent")
     ghost.type("i    if x:")
     ghost.wait_asked(1)
@@ -152,7 +152,7 @@ def test_typing_over_several_lines_with_autoindent(ghost: Ghost) -> None:
     assert ghost.nvim.lines() == ["    if x:", "    y = 1", "    z = 2"]
 
 
-def test_the_next_one_is_asked_for_at_once(ghost: Ghost) -> None:
+def test_the_next_suggestion_is_requested_at_once(ghost: Ghost) -> None:
     """Issue 11: prefetched after accepting."""
     ghost.type("ia")
     ghost.wait_asked(1)
@@ -165,8 +165,8 @@ def test_the_next_one_is_asked_for_at_once(ghost: Ghost) -> None:
     assert ghost.nvim.lines() == ["abc"]
 
 
-def test_others_can_be_seen(ghost: Ghost) -> None:
-    """Issue 11: cycle; asks for more when there is only one."""
+def test_other_suggestions_can_be_cycled(ghost: Ghost) -> None:
+    """Issue 11: cycle; requests more if there is only one."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.answer(1, "one", "two")
@@ -185,7 +185,7 @@ def test_others_can_be_seen(ghost: Ghost) -> None:
     assert ghost.nvim.lines() == ["at"]
 
 
-def test_more_are_asked_for_when_there_is_one(ghost: Ghost) -> None:
+def test_more_are_requested_if_there_is_one(ghost: Ghost) -> None:
     """Issue 11."""
     ghost.type("ia")
     ghost.wait_asked(1)
@@ -200,8 +200,8 @@ def test_more_are_asked_for_when_there_is_one(ghost: Ghost) -> None:
     assert len(ghost.asked()) == 2
 
 
-def test_dismissed_is_dismissed(ghost: Ghost) -> None:
-    """Until something is typed."""
+def test_a_dismissed_suggestion_stays_away_until_typing(ghost: Ghost) -> None:
+    """The next key may request a new one."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.answer(1, "one")
@@ -210,8 +210,8 @@ def test_dismissed_is_dismissed(ghost: Ghost) -> None:
     assert (ghost.shown(), len(ghost.asked())) == ("", 1)
 
 
-def test_undo_while_it_is_shown(ghost: Ghost) -> None:
-    """Nothing of the suggestion is in the buffer, and nothing of it stays on the screen."""
+def test_undo_removes_a_visible_suggestion(ghost: Ghost) -> None:
+    """It was never in the buffer, and nothing of it stays on the screen."""
     ghost.type("ione <Esc>atwo ")
     ghost.wait_asked(1)
     ghost.answer(1, "three")
@@ -222,7 +222,7 @@ def test_undo_while_it_is_shown(ghost: Ghost) -> None:
     assert ghost.nvim.lines() == ["one "]
 
 
-def test_the_file_is_read_again_while_it_is_shown(ghost: Ghost) -> None:
+def test_rereading_the_file_removes_a_visible_suggestion(ghost: Ghost) -> None:
     """`:e!` from Insert mode."""
     ghost.nvim.command("write | imap <F9> <Cmd>edit!<CR>")
     ghost.type("ione ")
@@ -235,7 +235,7 @@ def test_the_file_is_read_again_while_it_is_shown(ghost: Ghost) -> None:
 
 
 def test_crlf_files_get_no_carriage_returns(ghost: Ghost) -> None:
-    """A server may answer in the line ends it has seen."""
+    """A server may answer with the line ends it was sent."""
     ghost.nvim.command("set fileformat=dos")
     ghost.type("ia")
     ghost.wait_asked(1)
@@ -244,8 +244,8 @@ def test_crlf_files_get_no_carriage_returns(ghost: Ghost) -> None:
     assert ghost.nvim.lines() == ["ab", "c"]
 
 
-def test_what_is_taken_over_is_not_typed(ghost: Ghost) -> None:
-    """'textwidth', abbreviations, indenting and mappings have no say; `vim.paste` is the user's again."""
+def test_accepted_text_is_not_typed(ghost: Ghost) -> None:
+    """'textwidth', abbreviations, indenting and mappings do not apply; `vim.paste` is restored."""
     ghost.nvim.command("set textwidth=20 autoindent cindent | iabbrev teh the | inoremap ( ()<Left>")
     ghost.nvim.lua("_G.pasted = 0; vim.paste = function() _G.pasted = _G.pasted + 1 end; _G.mine = vim.paste")
     ghost.type("i    x")
@@ -257,8 +257,8 @@ def test_what_is_taken_over_is_not_typed(ghost: Ghost) -> None:
     assert ghost.nvim.lua("return { _G.pasted, vim.paste == _G.mine }") == [0, True]
 
 
-def test_a_server_in_trouble_is_named_once_and_left_alone(ghost: Ghost) -> None:
-    """Issue 11: said once, quietly, then retried with backoff; asking by hand asks."""
+def test_a_failing_server_is_reported_once_and_left_alone(ghost: Ghost) -> None:
+    """Issue 11: reported once, quietly, then retried with backoff; a manual request is sent."""
     trouble = "Ollama does not answer at http://localhost:11434"
     ghost.type("ia")
     ghost.wait_asked(1)
@@ -283,8 +283,8 @@ def test_a_server_in_trouble_is_named_once_and_left_alone(ghost: Ghost) -> None:
     assert not ghost.nvim.blocked()
 
 
-def test_a_host_that_ends_while_it_is_asked(ghost: Ghost) -> None:
-    """The next question starts another one; nothing is lost."""
+def test_a_host_that_exits_during_a_request_is_restarted_by_the_next(ghost: Ghost) -> None:
+    """Nothing is lost."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.answer(1, error="The Python host ended (status 137). The next action starts it again.")
@@ -295,8 +295,8 @@ def test_a_host_that_ends_while_it_is_asked(ghost: Ghost) -> None:
     assert ghost.shown() == "c"
 
 
-def test_nothing_to_suggest_is_said_when_it_was_asked_for(ghost: Ghost) -> None:
-    """By hand only; by itself nothing is said."""
+def test_an_empty_answer_is_reported_for_a_manual_request(ghost: Ghost) -> None:
+    """Never for an automatic one."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.answer(1)

@@ -1,4 +1,4 @@
-"""What ghost text looks like: tabs, wide characters, wrapped lines, the middle of a line, other windows (issue 11)."""
+"""The look of ghost text: tabs, wide characters, wrapped lines, the middle of a line, other windows (issue 11)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERSIONS = [find_nvim() or "nvim", *other_nvims()]
 
 @pytest.fixture(params=VERSIONS)
 def ghost(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> Ghost:
-    """Return a narrow Neovim with completion on, on each version that is at hand ($NVIM_BINS)."""
+    """Return a narrow Neovim with completion on, on each available version ($NVIM_BINS)."""
     return start(nvim_factory, binary=request.param, size=(40, 12))
 
 
@@ -24,7 +24,7 @@ def rows(ghost: Ghost, number: int) -> list[str]:
     return ghost.nvim.screen().split("\n")[:number]
 
 
-def test_tabs_are_as_wide_as_they_would_be(ghost: Ghost) -> None:
+def test_tabs_have_their_real_width(ghost: Ghost) -> None:
     """A tab in virtual text would be `^I`."""
     ghost.open("a.txt", "\tif x:")
     ghost.nvim.command("setlocal tabstop=4")
@@ -39,7 +39,7 @@ def test_tabs_are_as_wide_as_they_would_be(ghost: Ghost) -> None:
     assert rows(ghost, 3) == ["    if x:   y   z", "        end", "~"], "what was shown is what was inserted"
 
 
-def test_wide_and_strange_characters(ghost: Ghost) -> None:
+def test_wide_and_unusual_characters_are_shown(ghost: Ghost) -> None:
     """Emoji, CJK, combining characters, right-to-left text, control characters."""
     ghost.open("a.txt", "日本 = ")
     ghost.suggest("'😀 e\u0301 שלום\x01'\n中文")
@@ -52,7 +52,7 @@ def test_wide_and_strange_characters(ghost: Ghost) -> None:
     assert ghost.nvim.lines() == ["日本 = '😀"]
 
 
-def test_in_the_middle_of_a_line_the_rest_moves_on(ghost: Ghost) -> None:
+def test_in_the_middle_of_a_line_the_rest_is_shifted(ghost: Ghost) -> None:
     """One line: inline before the rest."""
     ghost.open("a.txt", "call()", (1, 5))
     ghost.suggest("one, two")
@@ -62,8 +62,8 @@ def test_in_the_middle_of_a_line_the_rest_moves_on(ghost: Ghost) -> None:
     assert ghost.nvim.grid.cursor == (0, 5)
 
 
-def test_several_lines_in_the_middle_show_the_rest_where_it_will_be(ghost: Ghost) -> None:
-    """What is seen is what accepting gives."""
+def test_several_lines_in_the_middle_show_the_rest_at_its_final_place(ghost: Ghost) -> None:
+    """The preview equals the accepted result."""
     ghost.open("a.txt", "call();", (1, 5))
     ghost.suggest("\n  one,\n  two,\n")
     ghost.type("i")
@@ -76,8 +76,8 @@ def test_several_lines_in_the_middle_show_the_rest_where_it_will_be(ghost: Ghost
     assert ghost.nvim.grid.cursor == (3, 0)
 
 
-def test_a_long_line_wraps(ghost: Ghost) -> None:
-    """40 columns: the rest is on the next row, and nothing is cut."""
+def test_a_long_suggestion_wraps(ghost: Ghost) -> None:
+    """40 columns: the rest is on the next row, and nothing is cut off."""
     ghost.open("a.txt", "x" * 30)
     ghost.suggest("y" * 25)
     ghost.type("A")
@@ -95,8 +95,8 @@ def test_a_long_line_wraps(ghost: Ghost) -> None:
         (9, ["x one … 3 more lines"]),
     ],
 )
-def test_what_has_no_room_below_is_counted(ghost: Ghost, above: int, wanted: list[str]) -> None:
-    """The window has 10 rows: virtual lines below the last one would be lost, and nothing would say so."""
+def test_lines_without_room_below_are_counted(ghost: Ghost, above: int, wanted: list[str]) -> None:
+    """The window has 10 rows: virtual lines below the last one would be silently lost."""
     ghost.open("a.txt", "\n" * above + "x", (above + 1, 0))
     ghost.suggest(" one\ntwo\nthree\nfour")
     ghost.type("A")
@@ -113,8 +113,8 @@ OPTIONS = ("nowrap", "tabstop=3", "signcolumn=yes", "virtualedit=all", "autoinde
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_is_seen_is_what_is_inserted(nvim_factory: Callable[..., Nvim], seed: int) -> None:
-    """The screen with the suggestion is the screen after it was taken over, whatever stands around it."""
+def test_the_preview_equals_the_inserted_text(nvim_factory: Callable[..., Nvim], seed: int) -> None:
+    """The screen with the suggestion equals the screen after accepting it, with any surrounding text."""
     chance = random.Random(seed)
     ghost = start(nvim_factory, size=(40, 16), options={"trigger": "manual"})
     ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)| imap <F8> <Plug>(CodeCompanionComplete)")
@@ -134,7 +134,7 @@ def test_what_is_seen_is_what_is_inserted(nvim_factory: Callable[..., Nvim], see
     assert any("more line" in row for row in seen) or ghost.nvim.screen().split("\n")[:14] == seen
 
 
-def test_conceal_and_right_to_left(ghost: Ghost) -> None:
+def test_conceal_and_right_to_left_are_respected(ghost: Ghost) -> None:
     """Window options that move columns."""
     ghost.open("a.md", "**bold** ")
     ghost.nvim.command("setlocal conceallevel=2 concealcursor=nvic filetype=markdown")
@@ -149,7 +149,7 @@ def test_conceal_and_right_to_left(ghost: Ghost) -> None:
     assert rows(ghost, 1)[0].strip().startswith("TSOHG ")
 
 
-def test_only_the_window_in_which_is_typed_shows_it(ghost: Ghost) -> None:
+def test_only_the_current_window_shows_it(ghost: Ghost) -> None:
     """Two windows of one buffer; on 0.10 both show it."""
     ghost.open("a.txt", "one")
     ghost.nvim.command("split")
@@ -164,8 +164,8 @@ def test_only_the_window_in_which_is_typed_shows_it(ghost: Ghost) -> None:
     assert ghost.nvim.screen().count("one GHOST") == 1
 
 
-def test_it_has_the_colour_of_its_group(ghost: Ghost) -> None:
-    """Colour is not all there is: it stands after the cursor, in Insert mode only."""
+def test_ghost_text_has_the_colour_of_its_group(ghost: Ghost) -> None:
+    """Colour is not the only sign: it is after the cursor, and only in Insert mode."""
     ghost.nvim.lua("vim.api.nvim_set_hl(0, 'CodeCompanionGhost', { fg = '#123456' })")
     ghost.open("a.txt", "one ")
     ghost.suggest("GHOST")

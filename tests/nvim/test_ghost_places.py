@@ -1,4 +1,4 @@
-"""Where there is no ghost text, and what `:CodeCompanion complete status` says of it (R-262, R-266)."""
+"""Places without ghost text, and the output of `:CodeCompanion complete status` about them (R-262, R-266)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NEVER = [
 
 @pytest.fixture(scope="module")
 def one_nvim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ghost]:
-    """Return one Neovim for all places."""
+    """Return one Neovim for all tests of this file."""
     if find_nvim() is None:
         pytest.skip("no Neovim found: set NVIM_BIN, or run `make setup`")
     with ExitStack() as stack:
@@ -49,7 +49,7 @@ def one_nvim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ghost]:
 
 @pytest.fixture
 def ghost(one_nvim: Ghost) -> Ghost:
-    """Return it with a new file of two lines; each test leaves the options as they were."""
+    """Return it with a new file of two lines; each test restores the options."""
     one_nvim.nvim.lua("require('codecompanion.host').requests = {}; require('codecompanion.inline.source').reset()")
     one_nvim.type(r"<C-\><C-n>")
     one_nvim.nvim.command("silent! %bwipeout!")
@@ -59,7 +59,7 @@ def ghost(one_nvim: Ghost) -> Ghost:
 
 
 @pytest.mark.parametrize(("set_up", "keys", "leave"), [case[1:] for case in ONCE_OFF], ids=[c[0] for c in ONCE_OFF])
-def test_none_at_such_a_moment(ghost: Ghost, set_up: str, keys: str, leave: str) -> None:
+def test_there_is_no_suggestion_at_such_a_moment(ghost: Ghost, set_up: str, keys: str, leave: str) -> None:
     """R-262; and a moment later, in the same buffer, there is one."""
     ghost.nvim.command(set_up)
     ghost.type(keys)
@@ -72,8 +72,8 @@ def test_none_at_such_a_moment(ghost: Ghost, set_up: str, keys: str, leave: str)
     assert ghost.shown() == ""
 
 
-def test_none_when_the_first_insert_is_one_into_a_block(nvim_factory: Callable[..., Nvim]) -> None:
-    """Completion begins with the first Insert mode, and has to know from where that was entered."""
+def test_there_is_none_if_the_first_insert_is_a_block_insert(nvim_factory: Callable[..., Nvim]) -> None:
+    """Completion starts with the first Insert mode, and must know the mode before it."""
     ghost = start(nvim_factory)
     ghost.open("a.txt", "second one\nsecond two")
     ghost.suggest("GHOST")
@@ -85,8 +85,8 @@ def test_none_when_the_first_insert_is_one_into_a_block(nvim_factory: Callable[.
 
 
 @pytest.mark.parametrize(("set_up", "why"), NEVER, ids=[case[0] for case in NEVER])
-def test_never_in_such_a_buffer(ghost: Ghost, set_up: str, why: str) -> None:
-    """R-262: and the status says why."""
+def test_there_is_never_a_suggestion_in_such_a_buffer(ghost: Ghost, set_up: str, why: str) -> None:
+    """R-262: and the status shows the reason."""
     ghost.nvim.command(set_up)
     ghost.nvim.command("silent! normal! G")
     ghost.type("ix")
@@ -96,8 +96,8 @@ def test_never_in_such_a_buffer(ghost: Ghost, set_up: str, why: str) -> None:
     assert ghost.status().endswith("nothing here: " + why)
 
 
-def test_a_secret_file_is_asked_about_once(ghost: Ghost) -> None:
-    """R-266: what a secret file is, the host knows; the editor keeps its answer until the buffer has another name."""
+def test_a_secret_file_is_checked_once(ghost: Ghost) -> None:
+    """R-266: the host knows which files are secret; the editor caches its answer until the buffer is renamed."""
     ghost.suggest(off=True, why="secrets.env looks like a secret file")
     ghost.type("ix")
     ghost.wait_asked(1)
@@ -115,7 +115,7 @@ def test_a_secret_file_is_asked_about_once(ghost: Ghost) -> None:
 
 
 def test_text_that_is_not_utf8_is_not_sent(ghost: Ghost) -> None:
-    """Bytes that are no text cannot stand in a request."""
+    """Invalid bytes cannot be part of a request."""
     ghost.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, 1, true, { 'caf\\233' })")
     ghost.type("ox")
     ghost.pause()
@@ -124,7 +124,7 @@ def test_text_that_is_not_utf8_is_not_sent(ghost: Ghost) -> None:
     assert ghost.status().endswith("the text is not UTF-8")
 
 
-def test_filetypes_can_be_the_only_ones(nvim_factory: Callable[..., Nvim]) -> None:
+def test_filetypes_can_be_an_allowlist(nvim_factory: Callable[..., Nvim]) -> None:
     """`filetypes = { ["*"] = false, lua = true }`."""
     ghost = start(nvim_factory, options={"filetypes": {"*": False, "lua": True}})
     ghost.suggest("GHOST")

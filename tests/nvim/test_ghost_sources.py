@@ -1,4 +1,4 @@
-"""The same suggestions in completion menus and by Neovim's own inline completion (issue 11)."""
+"""The same suggestions in completion menus and in Neovim's own inline completion (issue 11)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness import Nvim, find_nvim, other_nvims
 
 VERSIONS = [find_nvim() or "nvim", *other_nvims()]
 
-# What blink.cmp and nvim-cmp give to a source, and what they do with what it answers.
+# The arguments that blink.cmp and nvim-cmp pass to a source, and their use of its answer.
 ASK_BLINK = """
 local cursor = vim.api.nvim_win_get_cursor(0)
 local source = require("codecompanion.inline.blink").new()
@@ -41,8 +41,8 @@ def result(ghost: Ghost, ask: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("ask", [ASK_BLINK, ASK_CMP], ids=["blink", "cmp"])
-def test_a_menu_gets_the_word_with_what_follows_it(nvim_factory: Callable[..., Nvim], ask: str) -> None:
-    """The entry begins with the word that is being typed: menus compare it with that."""
+def test_a_menu_gets_the_typed_word_with_its_continuation(nvim_factory: Callable[..., Nvim], ask: str) -> None:
+    """The entry begins with the word being typed: menus compare it with that."""
     ghost = start(nvim_factory, options={"display": "none"})
     ghost.open("é.py", "é = fo", (1, 7))
     ghost.suggest("o(bar)\n    .baz()")
@@ -58,7 +58,7 @@ def test_a_menu_gets_the_word_with_what_follows_it(nvim_factory: Callable[..., N
 
 
 @pytest.mark.parametrize("ask", [ASK_BLINK, ASK_CMP], ids=["blink", "cmp"])
-def test_a_menu_gets_nothing_where_there_is_nothing(nvim_factory: Callable[..., Nvim], ask: str) -> None:
+def test_a_menu_gets_an_empty_answer_if_there_is_nothing(nvim_factory: Callable[..., Nvim], ask: str) -> None:
     """An answer without entries, so that the menu does not wait."""
     ghost = start(nvim_factory, options={"display": "none"})
     ghost.open("a.py")
@@ -72,8 +72,8 @@ def test_a_menu_gets_nothing_where_there_is_nothing(nvim_factory: Callable[..., 
     assert ghost.nvim.lua("return _G.enabled") is False
 
 
-def test_who_types_along_in_a_menu_asks_nobody(nvim_factory: Callable[..., Nvim]) -> None:
-    """All sources share one answer; and what the menu wants no more is cancelled."""
+def test_typing_along_in_a_menu_sends_no_request(nvim_factory: Callable[..., Nvim]) -> None:
+    """All sources share one answer; a request that the menu no longer wants is cancelled."""
     ghost = start(nvim_factory, options={"display": "none"})
     ghost.open("a.py")
     ghost.suggest("o(bar)")
@@ -101,7 +101,7 @@ def test_who_types_along_in_a_menu_asks_nobody(nvim_factory: Callable[..., Nvim]
 def test_a_menu_of_a_plugin_hides_the_ghost_text(
     nvim_factory: Callable[..., Nvim], name: str, question: str, opened: str
 ) -> None:
-    """Issue 11: hidden while a completion menu is open; it comes back without a question."""
+    """Issue 11: hidden while a completion menu is open; it reappears without a request."""
     ghost = start(
         nvim_factory,
         init=f"local open, heard = false, {{}}\n_G.set = function(value) open = value end\n"
@@ -126,7 +126,7 @@ def test_a_menu_of_a_plugin_hides_the_ghost_text(
 
 @pytest.fixture(params=VERSIONS)
 def inline(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> Ghost:
-    """Return a Neovim that is to show suggestions itself, on each version that is at hand ($NVIM_BINS)."""
+    """Return a Neovim with inline completion, on each available version ($NVIM_BINS)."""
     ghost = start(nvim_factory, options={"display": "lsp"}, binary=request.param)
     ghost.nvim.lua(
         "vim.keymap.set('i', '<F2>', function() return vim.lsp.inline_completion.get() and '' or 'X' end,"
@@ -135,8 +135,8 @@ def inline(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) ->
     return ghost
 
 
-def test_neovim_shows_them_itself(inline: Ghost) -> None:
-    """0.12: a language server in the editor; before, ghost text, and a sentence that says so."""
+def test_neovim_shows_the_suggestions_itself(inline: Ghost) -> None:
+    """0.12: a language server in the editor; before that, ghost text and a message about it."""
     ghost = inline
     ghost.open("a.py")
     ghost.suggest("range(3):\n    pass")

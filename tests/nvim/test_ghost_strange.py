@@ -1,4 +1,4 @@
-"""Keys, texts and files that are out of the ordinary: nothing is lost, nothing is inserted twice (issue 11)."""
+"""Unusual keys, texts and files: nothing is lost, nothing is inserted twice (issue 11)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness import Nvim, find_nvim, other_nvims
 
 @pytest.fixture(params=[find_nvim() or "nvim", *other_nvims()])
 def ghost(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> Ghost:
-    """Return a Neovim with completion on, on each version that is at hand ($NVIM_BINS)."""
+    """Return a Neovim with completion on, on each available version ($NVIM_BINS)."""
     made = start(nvim_factory, binary=request.param)
     made.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)")
     made.open("a.txt")
@@ -20,7 +20,7 @@ def ghost(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> 
 
 
 def show(ghost: Ghost, text: str, keys: str) -> None:
-    """Type until this is suggested; nothing more is."""
+    """Type until exactly this is suggested."""
     ghost.suggest(text)
     ghost.type(keys)
     ghost.nvim.wait_for(ghost.shown, "the suggestion")
@@ -36,16 +36,16 @@ def show(ghost: Ghost, text: str, keys: str) -> None:
         ("<F2><C-o>u!", ["x in !"]),
     ],
 )
-def test_keys_that_come_while_it_is_taken_over(ghost: Ghost, keys: str, wanted: list[str]) -> None:
-    """All of them in one go: the suggestion first, then each key once."""
+def test_keys_during_an_acceptance_are_applied_once(ghost: Ghost, keys: str, wanted: list[str]) -> None:
+    """All of them at once: the suggestion first, then each key once."""
     show(ghost, "range(3)", "ix in ")
     ghost.type(keys)
     assert ghost.nvim.lines() == wanted
     assert not ghost.nvim.blocked()
 
 
-def test_an_abbreviation_that_stands_before_it(ghost: Ghost) -> None:
-    """The word goes on in the suggestion: it is not one that was typed."""
+def test_an_abbreviation_before_the_suggestion_is_not_expanded(ghost: Ghost) -> None:
+    """The word continues in the suggestion, so it is not the typed abbreviation."""
     ghost.nvim.command("iabbrev teh the")
     show(ghost, "nx(3)", "ix teh")
     ghost.type("<F2> ")
@@ -53,7 +53,7 @@ def test_an_abbreviation_that_stands_before_it(ghost: Ghost) -> None:
 
 
 @pytest.mark.parametrize("text", ["x = '😀|' y", "e\u0301|x", "שלום|", "👨‍👩‍👧|z", "\t日|本"])
-def test_columns_are_bytes_whatever_the_characters_are(ghost: Ghost, text: str) -> None:
+def test_columns_are_bytes_for_any_characters(ghost: Ghost, text: str) -> None:
     """Emoji, combining characters, right-to-left text, wide ones, tabs."""
     before, _, after = text.partition("|")
     column = len(before.encode())
@@ -65,8 +65,8 @@ def test_columns_are_bytes_whatever_the_characters_are(ghost: Ghost, text: str) 
     assert ghost.nvim.lines() == [before + "GH", "日É!" + after]
 
 
-def test_lines_of_a_megabyte_around_the_cursor(ghost: Ghost) -> None:
-    """None in such a line; beside it as everywhere, and as much of it is sent as of others."""
+def test_lines_of_a_megabyte_around_the_cursor_are_handled(ghost: Ghost) -> None:
+    """Nothing is suggested in such a line; next to it everything works, and the usual amount is sent."""
     ghost.nvim.lua("vim.bo.undolevels = -1; vim.api.nvim_buf_set_lines(0, 0, -1, true, { ('é'):rep(400000), 'a' })")
     ghost.suggest("G")
     ghost.type("Ay")
@@ -78,7 +78,7 @@ def test_lines_of_a_megabyte_around_the_cursor(ghost: Ghost) -> None:
     assert (len(question["before"]), question["before"][-5:]) == (8_000, "éy\na\nb"[-5:])
 
 
-def test_a_file_of_100_000_lines(ghost: Ghost) -> None:
+def test_a_file_of_100_000_lines_works(ghost: Ghost) -> None:
     """In the middle of it."""
     ghost.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.fn['repeat']({ 'abcdefg' }, 100000))")
     show(ghost, "G", "50000GAb")
@@ -86,14 +86,14 @@ def test_a_file_of_100_000_lines(ghost: Ghost) -> None:
     assert ghost.nvim.lua("return vim.fn.getline(50000)") == "abcdefgbG"
 
 
-def test_a_suggestion_of_16_000_characters_in_one_line(ghost: Ghost) -> None:
-    """As long as one can be: typing along is as usual."""
+def test_a_suggestion_of_16_000_characters_in_one_line_works(ghost: Ghost) -> None:
+    """The maximum length: typing along works as usual."""
     show(ghost, "y" * 16_000, "ix ")
     ghost.type("yyyy<F2>")
     assert (ghost.nvim.lines(), ghost.nvim.messages()) == (["x " + "y" * 16_000], "")
 
 
-def test_a_preview_of_a_substitution(ghost: Ghost) -> None:
+def test_a_substitution_preview_shows_no_suggestion(ghost: Ghost) -> None:
     """'inccommand' from Insert mode."""
     ghost.nvim.command("set inccommand=split")
     ghost.open("c.txt", "foo bar\nfoo")
@@ -104,8 +104,8 @@ def test_a_preview_of_a_substitution(ghost: Ghost) -> None:
     assert [line.replace("x", "") for line in ghost.nvim.lines()] == ["baz bar ", "baz"]
 
 
-def test_a_macro_that_begins_while_it_is_shown(ghost: Ghost) -> None:
-    """It goes away; the key inserts nothing while recorded, nor when the macro runs."""
+def test_starting_a_macro_removes_the_suggestion(ghost: Ghost) -> None:
+    """The key inserts nothing during recording, nor when the macro runs."""
     show(ghost, "G", "ix ")
     ghost.suggest("G")
     ghost.type("<C-o>qayy<F2><Esc>q")
@@ -115,8 +115,8 @@ def test_a_macro_that_begins_while_it_is_shown(ghost: Ghost) -> None:
     assert (len(ghost.nvim.lines()), ghost.nvim.lines()[0], ghost.shown()) == (2, "x yy", "")
 
 
-def test_a_closed_fold_below(ghost: Ghost) -> None:
-    """The lines are put before it."""
+def test_a_closed_fold_below_is_not_opened(ghost: Ghost) -> None:
+    """The lines are inserted before it."""
     ghost.nvim.command("set nowrap foldmethod=indent foldlevel=0")
     ghost.open("d.txt", "a\n  b\n  c\nd")
     show(ghost, "\n  new\n  two", "ggA:")

@@ -1,4 +1,4 @@
-"""Completion switched on and off: start-up, commands, keys, status, checkhealth (R-262)."""
+"""Enabling and disabling completion: startup, commands, keys, status, checkhealth (R-262)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AUTOCMDS = "return #vim.api.nvim_get_autocmds({ group = 'codecompanion.complete'
 
 
 def test_off_costs_nothing(nvim_factory: Callable[..., Nvim]) -> None:
-    """R-262: off by default; nothing but the <Plug> maps, no autocommand, no question, whatever is typed."""
+    """R-262: off by default; only the <Plug> maps, no autocommand, no request, whatever is typed."""
     ghost = start(nvim_factory, options={"enabled": False})
     ghost.open("a.py")
     assert ghost.nvim.lua(LOADED) == ["codecompanion.inline.begin"]
@@ -33,8 +33,8 @@ def test_off_costs_nothing(nvim_factory: Callable[..., Nvim]) -> None:
     assert ghost.asked() == []
 
 
-def test_on_begins_with_the_first_insert_mode(nvim_factory: Callable[..., Nvim]) -> None:
-    """Nothing of it is loaded at start-up, and the host is asked for the first time after the first pause."""
+def test_enabled_completion_starts_with_the_first_insert_mode(nvim_factory: Callable[..., Nvim]) -> None:
+    """Nothing of it is loaded at startup, and the host gets its first request after the first pause."""
     ghost = start(nvim_factory)
     ghost.nvim.lua("require('codecompanion.host').requests = {}")
     assert ghost.nvim.lua(LOADED) == ["codecompanion.inline.begin"]
@@ -46,8 +46,8 @@ def test_on_begins_with_the_first_insert_mode(nvim_factory: Callable[..., Nvim])
     assert ghost.nvim.lua("return #require('codecompanion.host').requests") == 1
 
 
-def test_the_command_switches_it(nvim_factory: Callable[..., Nvim]) -> None:
-    """`:CodeCompanion complete on|off|status`, and what it says."""
+def test_the_command_toggles_it(nvim_factory: Callable[..., Nvim]) -> None:
+    """`:CodeCompanion complete on|off|status`, and its output."""
     ghost = start(nvim_factory, options={"enabled": False}, size=(160, 16))
     ghost.open("a.py")
     ghost.suggest("x")
@@ -68,8 +68,8 @@ def test_the_command_switches_it(nvim_factory: Callable[..., Nvim]) -> None:
     assert ghost.nvim.lua("return vim.fn.getcompletion('CodeCompanion complete o', 'cmdline')") == ["off", "on"]
 
 
-def test_on_from_the_start(nvim_factory: Callable[..., Nvim]) -> None:
-    """`enabled = true` is on before the first Insert mode too, and can be switched off then."""
+def test_it_can_be_enabled_from_the_start(nvim_factory: Callable[..., Nvim]) -> None:
+    """`enabled = true` applies before the first Insert mode too, and can be disabled then."""
     ghost = start(nvim_factory, size=(160, 16))
     ghost.open("a.py")
     ghost.suggest("x")
@@ -85,8 +85,8 @@ def test_on_from_the_start(nvim_factory: Callable[..., Nvim]) -> None:
     assert ghost.asked() == []
 
 
-def test_asking_first_leaves_it_on(nvim_factory: Callable[..., Nvim]) -> None:
-    """`enabled = true` and `:CodeCompanionComplete` before the first Insert mode: suggestions come by themselves."""
+def test_a_manual_request_first_leaves_it_on(nvim_factory: Callable[..., Nvim]) -> None:
+    """`enabled = true`, then `:CodeCompanionComplete` before the first Insert mode: suggestions stay automatic."""
     ghost = start(nvim_factory)
     ghost.open("a.py")
     ghost.hold()
@@ -97,8 +97,8 @@ def test_asking_first_leaves_it_on(nvim_factory: Callable[..., Nvim]) -> None:
     ghost.wait_shown("x")
 
 
-def test_only_when_asked(nvim_factory: Callable[..., Nvim]) -> None:
-    """R-261, R-262: trigger = "manual"; from Normal mode insert after the cursor begins."""
+def test_a_manual_trigger_requests_only_on_command(nvim_factory: Callable[..., Nvim]) -> None:
+    """R-261, R-262: trigger = "manual"; from Normal mode, insert mode starts after the cursor."""
     ghost = start(nvim_factory, options={"trigger": "manual"})
     ghost.nvim.command("map <F8> <Plug>(CodeCompanionComplete)| imap <F8> <Plug>(CodeCompanionComplete)")
     ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)")
@@ -120,8 +120,8 @@ def test_only_when_asked(nvim_factory: Callable[..., Nvim]) -> None:
     ghost.wait_asked(2)
 
 
-def test_asking_does_not_switch_it_on(nvim_factory: Callable[..., Nvim]) -> None:
-    """R-262: the command works while completion is off, and nothing comes by itself afterwards."""
+def test_a_manual_request_does_not_enable_it(nvim_factory: Callable[..., Nvim]) -> None:
+    """R-262: the command works while completion is off, and nothing is automatic afterwards."""
     ghost = start(nvim_factory, options={"enabled": False})
     ghost.nvim.command("imap <F8> <Plug>(CodeCompanionComplete)")
     ghost.open("a.py")
@@ -137,8 +137,8 @@ def test_asking_does_not_switch_it_on(nvim_factory: Callable[..., Nvim]) -> None
     ghost.wait_asked(2)
 
 
-def test_asking_where_there_is_nothing_says_why(nvim_factory: Callable[..., Nvim]) -> None:
-    """At the cursor: in Insert mode the command line belongs to 'showmode'."""
+def test_a_request_in_an_unsuitable_place_gives_the_reason(nvim_factory: Callable[..., Nvim]) -> None:
+    """At the cursor: in Insert mode the command line is used by 'showmode'."""
     ghost = start(nvim_factory)
     ghost.nvim.command("imap <F8> <Plug>(CodeCompanionComplete)")
     ghost.open("a.py", "x")
@@ -147,8 +147,8 @@ def test_asking_where_there_is_nothing_says_why(nvim_factory: Callable[..., Nvim
     assert ghost.nvim.screen().split("\n")[0] == "x no suggestions: the file is read-only"
 
 
-def test_keys_do_what_they_did_while_there_is_no_suggestion(nvim_factory: Callable[..., Nvim]) -> None:
-    """`completion.keymaps`: whatever was mapped before, and as it was after `complete off`."""
+def test_keys_keep_their_function_without_a_suggestion(nvim_factory: Callable[..., Nvim]) -> None:
+    """`completion.keymaps`: the earlier mapping, restored after `complete off`."""
     ghost = start(
         nvim_factory,
         options={"keymaps": {"accept": ["<Tab>", "<C-l>"], "accept_word": "<F3>", "dismiss": "<F4>", "next": "<F5>"}},
@@ -181,14 +181,14 @@ def test_keys_do_what_they_did_while_there_is_no_suggestion(nvim_factory: Callab
     assert ghost.nvim.lua("return vim.fn.maparg('<F3>', 'i')") == "<Left>!"
 
 
-def test_unmapped_keys_do_what_neovim_does_with_them(nvim_factory: Callable[..., Nvim]) -> None:
-    """The keys of the help while there is no suggestion: no letter goes into the file, as without the plugin."""
+def test_unmapped_keys_keep_neovims_function(nvim_factory: Callable[..., Nvim]) -> None:
+    """The keys in the help without a suggestion: no letter is inserted, as without the plugin."""
     keys = ("<M-l>", "<M-w>", "<M-j>", "<F9>")
     texts = {}
     for keymaps in ({}, {"accept": list(keys)}):
         ghost = start(nvim_factory, options={"keymaps": keymaps})
         ghost.hold()
-        ghost.nvim.command("nmap l ix<Esc>")  # what follows <Esc> is mapped as usual
+        ghost.nvim.command("nmap l ix<Esc>")  # a key after <Esc> is mapped as usual
         ghost.open("a.txt", "one two\nthree")
         ghost.type("i")
         ghost.nvim.wait_lua("return require('codecompanion.inline.completion_status').is_on")
@@ -207,8 +207,8 @@ def test_unmapped_keys_do_what_neovim_does_with_them(nvim_factory: Callable[...,
     assert texts[True]["<M-w>"][:2] == ("n", ["a b c", "three"])
 
 
-def test_a_key_with_alt_once_more_than_there_are_words(nvim_factory: Callable[..., Nvim]) -> None:
-    """It stays in Insert mode, and leaves it only when it is pressed later, as without the plugin."""
+def test_an_alt_key_pressed_after_the_last_word_stays_in_insert_mode(nvim_factory: Callable[..., Nvim]) -> None:
+    """It leaves Insert mode only if pressed later, as without the plugin."""
     ghost = start(nvim_factory, options={"keymaps": {"accept_word": "<M-w>"}})
     ghost.open("a.txt")
     ghost.suggest("one two")
@@ -222,8 +222,8 @@ def test_a_key_with_alt_once_more_than_there_are_words(nvim_factory: Callable[..
     assert ghost.nvim.lua("return vim.fn.mode()") == "n"
 
 
-def test_the_keys_of_the_help_do_no_harm_without_a_suggestion(nvim_factory: Callable[..., Nvim]) -> None:
-    """They move the cursor at most: no text is changed, and Insert mode is not left."""
+def test_the_keys_of_the_help_are_harmless_without_a_suggestion(nvim_factory: Callable[..., Nvim]) -> None:
+    """They move the cursor at most: no text changes, and Insert mode stays."""
     page = (Path(__file__).parents[2] / "doc/codecompanion.txt").read_text()
     keymaps = dict(re.findall(r'^ +(accept|accept_line|accept_word|next|previous|dismiss) = "(\S+)",$', page, re.M))
     assert len(keymaps) == 6
@@ -238,8 +238,8 @@ def test_the_keys_of_the_help_do_no_harm_without_a_suggestion(nvim_factory: Call
         assert ghost.nvim.lines() == ["one two", "three four", "five"], key
 
 
-def test_a_function_that_was_mapped_before_may_change_the_text(nvim_factory: Callable[..., Nvim]) -> None:
-    """As those of snippet plugins do; and what an <expr> gives is mapped again when it was."""
+def test_an_earlier_mapped_function_may_change_the_text(nvim_factory: Callable[..., Nvim]) -> None:
+    """Like those of snippet plugins; and the result of an <expr> mapping is remapped if it was before."""
     ghost = start(
         nvim_factory,
         options={"keymaps": {"accept": "<M-l>", "next": "<F5>"}},
@@ -255,7 +255,7 @@ def test_a_function_that_was_mapped_before_may_change_the_text(nvim_factory: Cal
     assert ghost.nvim.messages() == ""
 
 
-def test_the_tab_of_the_help_shares_it_with_snippets(nvim_factory: Callable[..., Nvim]) -> None:
+def test_the_tab_key_of_the_help_shares_it_with_snippets(nvim_factory: Callable[..., Nvim]) -> None:
     """Help: |codecompanion-complete-tab|."""
     ghost = start(nvim_factory)
     ghost.nvim.lua(
@@ -284,8 +284,8 @@ def test_the_tab_of_the_help_shares_it_with_snippets(nvim_factory: Callable[...,
     assert ghost.nvim.lines() == ["xTAKEN\ty(, z)"]
 
 
-def test_another_setup_begins_again(nvim_factory: Callable[..., Nvim]) -> None:
-    """A second `setup()` counts, on and off."""
+def test_a_second_setup_applies(nvim_factory: Callable[..., Nvim]) -> None:
+    """Enabled and disabled."""
     ghost = start(nvim_factory)
     ghost.open("a.txt")
     ghost.suggest("x")
@@ -299,8 +299,8 @@ def test_another_setup_begins_again(nvim_factory: Callable[..., Nvim]) -> None:
     ghost.nvim.wait_for(lambda: "Completion is off" in ghost.status(), "off")
 
 
-def test_without_the_python_packages_it_says_what_to_do(nvim_factory: Callable[..., Nvim]) -> None:
-    """Nothing is installed because somebody types."""
+def test_without_the_python_packages_the_remedy_is_shown(nvim_factory: Callable[..., Nvim]) -> None:
+    """Typing never starts an installation."""
     ghost = Ghost(nvim_factory(size=(120, 16)))
     ghost.nvim.lua("require('codecompanion').setup({ completion = { enabled = true, debounce = 50 } })")
     ghost.open("a.txt")
@@ -321,10 +321,10 @@ def test_without_the_python_packages_it_says_what_to_do(nvim_factory: Callable[.
         ({"keymaps": {"accept": "<F2>"}, "adaptive": True}, "after a pause of about 50 ms"),
     ],
 )
-def test_checkhealth_says_what_is_used(
+def test_checkhealth_shows_the_completion_settings(
     nvim_factory: Callable[..., Nvim], options: dict[str, object], wanted: str
 ) -> None:
-    """Without a password that stands in the address."""
+    """Without a password contained in the address."""
     ghost = start(nvim_factory, options=options)
     ghost.nvim.lua(
         "local found, health = {}, vim.health _G.found = found"
@@ -357,8 +357,10 @@ DOWN = (
         (240, "No suggestions: " + re.escape(DOWN)),
     ],
 )
-def test_a_server_that_is_down_is_told_in_one_row(nvim_factory: Callable[..., Nvim], columns: int, said: str) -> None:
-    """Issue 11: what happened is never cut off after Insert mode; `complete status` says all of it, in several rows."""
+def test_an_unreachable_server_is_reported_in_one_row(
+    nvim_factory: Callable[..., Nvim], columns: int, said: str
+) -> None:
+    """Issue 11: the cause is never cut off after Insert mode; `complete status` shows all of it, in several rows."""
     ghost = start(nvim_factory, size=(columns, 8))
     ghost.open("a.py")
     ghost.suggest(failed=True, why=DOWN)
@@ -385,8 +387,8 @@ def last_row(ghost: Ghost) -> str:
     return ghost.nvim.screen().split("\n")[-1].rstrip()
 
 
-def test_status_asks_the_host_what_only_it_knows(nvim_factory: Callable[..., Nvim]) -> None:
-    """R-266: a secret file is named before anything was typed; the server is not asked."""
+def test_status_asks_the_host_for_missing_facts(nvim_factory: Callable[..., Nvim]) -> None:
+    """R-266: a secret file is named before typing; the server gets no request."""
     ghost = start(nvim_factory)
     ghost.suggest(off=True, why=".env may hold secrets")
     ghost.open(".env", "KEY=")
@@ -427,17 +429,15 @@ def test_status_asks_the_host_what_only_it_knows(nvim_factory: Callable[..., Nvi
         ("", ""),
     ],
 )
-def test_what_is_left_of_a_reason_on_a_narrow_screen(
-    nvim_factory: Callable[..., Nvim], why: str, shortest: str
-) -> None:
-    """The sentences of the host, shortened: each form takes something away, and none is empty."""
+def test_a_reason_is_shortened_on_a_narrow_screen(nvim_factory: Callable[..., Nvim], why: str, shortest: str) -> None:
+    """The host's sentences, shortened: each form drops something, and none is empty."""
     forms = nvim_factory().lua("return require('codecompanion.inline.short_reasons')(...)", why)
     assert (forms[0], forms[-1]) == (why, shortest)
     assert len(set(forms)) == len(forms)
 
 
 def notices(ghost: Ghost) -> list[str]:
-    """Return what is said of a failure in the current buffer, beside the text."""
+    """Return the failure notices in the current buffer, beside the text."""
     texts: list[str] = ghost.nvim.lua(
         "local ns = vim.api.nvim_create_namespace('codecompanion.ghost_notice')"
         " return vim.tbl_map(function(mark) return mark[4].virt_text[1][1] end,"
@@ -453,10 +453,8 @@ def notices(ghost: Ghost) -> list[str]:
         (90, "no suggestions: no connection to 127.0.0.1:11439 · :CodeCompanion complete status"),
     ],
 )
-def test_a_failure_is_seen_while_somebody_types_once(
-    nvim_factory: Callable[..., Nvim], columns: int, told: str
-) -> None:
-    """Issue 11: at the cursor's line, dim, for some seconds; again only after it was well, or for something else."""
+def test_a_failure_is_shown_once_during_typing(nvim_factory: Callable[..., Nvim], columns: int, told: str) -> None:
+    """Issue 11: at the cursor's line, dim, for a few seconds; again only after a success, or for another cause."""
     ghost = start(nvim_factory, size=(columns, 8))
     ghost.nvim.command("imap <F8> <Plug>(CodeCompanionComplete)")
     ghost.nvim.lua(
@@ -490,8 +488,8 @@ def test_a_failure_is_seen_while_somebody_types_once(
         ghost.nvim.lua("_G.later()")
 
 
-def test_a_server_that_comes_back_is_asked_without_a_key(nvim_factory: Callable[..., Nvim]) -> None:
-    """Issue 11: whoever waits in Insert mode gets the suggestion; nothing is asked outside of it."""
+def test_a_recovered_server_is_asked_without_a_key(nvim_factory: Callable[..., Nvim]) -> None:
+    """Issue 11: waiting in Insert mode gets the suggestion; outside it nothing is sent."""
     ghost = start(nvim_factory)
     ghost.open("a.py")
     ghost.hold()
@@ -506,8 +504,8 @@ def test_a_server_that_comes_back_is_asked_without_a_key(nvim_factory: Callable[
     assert notices(ghost) == []
 
 
-def test_mistaken_options_are_named_where_one_looks(nvim_factory: Callable[..., Nvim]) -> None:
-    """A wrong `endpoint` leaves the default in force: status says so, and which address is asked."""
+def test_invalid_options_are_named_in_the_status(nvim_factory: Callable[..., Nvim]) -> None:
+    """With a wrong `endpoint` the default applies: status shows both, with the address in use."""
     ghost = start(nvim_factory, options={"endpoint": "olama", "url": "127.0.0.1:18432"})
     ghost.open("a.py")
     ghost.suggest(address="http://127.0.0.1:18432")
@@ -517,8 +515,8 @@ def test_mistaken_options_are_named_where_one_looks(nvim_factory: Callable[..., 
     assert ghost.nvim.lua("return require('codecompanion.config').options.completion.url") == "http://127.0.0.1:18432"
 
 
-def test_ghost_text_is_told_from_code_without_truecolor(nvim_factory: Callable[..., Nvim]) -> None:
-    """Neovim's own colours have none for terminals of 256 for what it links to; a user's definition stays."""
+def test_ghost_text_is_distinct_from_code_without_truecolor(nvim_factory: Callable[..., Nvim]) -> None:
+    """Neovim's own colours define nothing for 256-colour terminals in the linked group; a user's definition stays."""
     ghost = start(nvim_factory)
     ghost.type("i<Esc>")
     ghost.nvim.wait_lua("return require('codecompanion.inline.completion_status').is_on")
@@ -533,7 +531,7 @@ def test_ghost_text_is_told_from_code_without_truecolor(nvim_factory: Callable[.
 
 
 def test_status_does_not_wait_long_for_the_host(nvim_factory: Callable[..., Nvim]) -> None:
-    """It says what it knows, and the address once the host has started."""
+    """It shows the known facts, and the address once the host has started."""
     ghost = start(nvim_factory, size=(100, 8))
     ghost.open("a.py")
     ghost.hold()

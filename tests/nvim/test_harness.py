@@ -1,4 +1,4 @@
-"""The harness itself: if it lies, every other Neovim test lies."""
+"""The harness itself: every other Neovim test depends on it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from harness import REPO, Nvim, NvimError
 
 
-def test_the_screen_shows_what_is_typed_and_where_the_cursor_is(nvim: Nvim) -> None:
-    """Keys go in as a user types them, text comes back from the grid."""
+def test_the_screen_shows_typed_text_and_the_cursor(nvim: Nvim) -> None:
+    """Keys go in as typed, text is read from the grid."""
     nvim.feed("ihello<Space>wörld<CR>second 😀<Esc>")
     screen = nvim.wait_screen("second 😀")
     assert screen.split("\n")[0] == "hello wörld"
@@ -19,7 +19,7 @@ def test_the_screen_shows_what_is_typed_and_where_the_cursor_is(nvim: Nvim) -> N
 
 
 def test_the_home_is_clean_and_the_repository_is_on_the_runtimepath(nvim: Nvim) -> None:
-    """Nothing of the developer's own configuration may leak into a test."""
+    """The developer's own configuration must not leak into a test."""
     for kind in ("config", "data", "state", "cache"):
         assert nvim.lua("return vim.fn.stdpath(...)", kind).startswith(str(nvim.root))
     assert nvim.lua("return vim.uv.os_homedir()") == str(nvim.root / "home")
@@ -27,7 +27,7 @@ def test_the_home_is_clean_and_the_repository_is_on_the_runtimepath(nvim: Nvim) 
 
 
 def test_a_failing_wait_prints_the_screen_and_the_messages(nvim: Nvim) -> None:
-    """A predicate that never holds explains itself."""
+    """A predicate that never becomes true explains itself."""
     nvim.command("echomsg 'a trace'")
     nvim.feed("ivisible<Esc>")
     nvim.wait_screen("visible")
@@ -38,14 +38,14 @@ def test_a_failing_wait_prints_the_screen_and_the_messages(nvim: Nvim) -> None:
     assert "a trace" in str(caught.value)
 
 
-def test_a_lua_error_carries_its_text(nvim: Nvim) -> None:
+def test_a_lua_error_includes_its_text(nvim: Nvim) -> None:
     """Errors inside Neovim become exceptions here."""
     with pytest.raises(NvimError, match="boom"):
         nvim.lua("error('boom')")
 
 
-def test_a_blocking_prompt_is_seen(nvim: Nvim) -> None:
-    """`blocked` is how tests prove that no hit-enter prompt appeared."""
+def test_a_blocking_prompt_is_detected(nvim: Nvim) -> None:
+    """`blocked` lets tests prove that no hit-enter prompt appeared."""
     assert not nvim.blocked()
     nvim.feed(':echo "a\\nb\\nc"<CR>')
     nvim.wait_for(nvim.blocked, "a hit-enter prompt")
@@ -53,8 +53,8 @@ def test_a_blocking_prompt_is_seen(nvim: Nvim) -> None:
     nvim.wait_for(lambda: not nvim.blocked(), "the prompt to close")
 
 
-def test_killing_leaves_the_data_for_the_next_child(nvim_factory: Callable[..., Nvim]) -> None:
-    """kill -9 and start again on the same folders."""
+def test_killing_keeps_the_data_for_the_next_child(nvim_factory: Callable[..., Nvim]) -> None:
+    """kill -9 and a new start on the same folders."""
     first = nvim_factory()
     first.lua("vim.fn.mkdir(vim.fn.stdpath('data'), 'p'); vim.fn.writefile({'kept'}, vim.fn.stdpath('data')..'/x')")
     first.kill9()

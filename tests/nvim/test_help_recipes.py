@@ -1,6 +1,6 @@
-"""The help's recipes that need no other plugin, run as they are printed: four tasks done from the help alone, the bars.
+"""The help's recipes for Neovim alone, run as printed: four tasks done from the help alone, and the bars.
 
-Those for other plugins are run with the plugins themselves in `tests/external/test_recipes.py`.
+Recipes for other plugins are run with the plugins themselves in `tests/external/test_recipes.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ end
 # ---- four tasks done from the help alone
 
 
-def test_the_send_key_is_changed(nvim_factory: Callable[..., Nvim]) -> None:
+def test_the_send_key_can_be_changed(nvim_factory: Callable[..., Nvim]) -> None:
     chat = make_chat(nvim_factory, options={})
     chat.nvim.lua(snippet("codecompanion-task-send"))
     chat.open()
@@ -55,8 +55,8 @@ def test_the_send_key_is_changed(nvim_factory: Callable[..., Nvim]) -> None:
 
 @pytest.mark.slow("fills the windows of two real chats")
 @pytest.mark.parametrize("automatic", [True, False])
-def test_automatic_compaction_is_switched_off(nvim_factory, tmp_path, automatic) -> None:
-    """The same chat with and without the snippet: only without it a summary is asked for."""
+def test_automatic_compaction_can_be_disabled(nvim_factory, tmp_path, automatic) -> None:
+    """The same chat with and without the snippet: a summary is requested only without it."""
     window = 8_000
 
     def answer(received):
@@ -79,8 +79,8 @@ def test_automatic_compaction_is_switched_off(nvim_factory, tmp_path, automatic)
         assert bool(compacted) is automatic
 
 
-def test_ollama_is_talked_to(nvim_factory, tmp_path) -> None:
-    """The address of the help is the server's own; here it is the test server's."""
+def test_a_local_ollama_is_used(nvim_factory, tmp_path) -> None:
+    """The help uses the default address; here it is replaced by the test server's."""
     with ChatServerThread([reply("Hello from the llama.")], key="", models=("qwen3:14b",)) as server:
         code = snippet("codecompanion-task-ollama")
         assert "http://localhost:11434" in code
@@ -95,8 +95,8 @@ def test_ollama_is_talked_to(nvim_factory, tmp_path) -> None:
         assert chat.nvim.lua("return vim.b.codecompanion_chat.meter.window") == 32_768
 
 
-def test_what_the_model_changed_is_taken_back(nvim_factory, tmp_path) -> None:
-    """The command and the key that the help names."""
+def test_the_models_changes_are_reverted(nvim_factory, tmp_path) -> None:
+    """With the command and the key in the help."""
     edit = Call("insert_edit", '{"path": "a.txt", "old_text": "one", "new_text": "two"}', id="call_1")
     tools = {"interactions": {"chat": {"tools": {"insert_edit": {"opts": {"require_approval_before": False}}}}}}
     with ChatServerThread([reply(calls=[edit]), reply("Done.")], key=KEY) as server:
@@ -113,8 +113,8 @@ def test_what_the_model_changed_is_taken_back(nvim_factory, tmp_path) -> None:
 TITLE = "100% of %f"
 
 
-def test_a_status_line_shows_what_the_chat_does(chat: ChatDriver) -> None:
-    """A `%` is evaluated in the meter and in the title of another chat that waits."""
+def test_a_status_line_shows_the_state_of_the_chat(chat: ChatDriver) -> None:
+    """A `%` is escaped in the meter and in the title of another waiting chat."""
     chat.nvim.lua(snippet("codecompanion-recipe-statusline"))
     chat.push(
         events.Meter(tokens=1000, window=4000, ratio=0.25, exact=True, edit_at=0, compact_at=0),
@@ -127,7 +127,7 @@ def test_a_status_line_shows_what_the_chat_does(chat: ChatDriver) -> None:
     chat.nvim.wait_screen(rf"“{re.escape(TITLE)}” is waiting for your approval")
 
 
-def test_what_lualine_passes_to_a_component_is_not_taken_for_a_buffer(chat: ChatDriver) -> None:
+def test_lualines_component_argument_is_not_used_as_a_buffer(chat: ChatDriver) -> None:
     chat.push(events.Meter(tokens=1000, window=4000, ratio=0.25, exact=True, edit_at=0, compact_at=0))
     assert chat.nvim.lua("return require('codecompanion').statusline({}, true)") == "ctx 1.0k/4.0k 25%%"
     assert chat.nvim.lua("return require('codecompanion').statusline(9999)") == ""
@@ -144,7 +144,7 @@ def test_the_tab_line_names_chats(chat: ChatDriver) -> None:
 
 
 def test_a_notification_plugin_may_be_a_table_and_gets_lines_that_fit(chat: ChatDriver) -> None:
-    """As nvim-notify is one; who speaks is said once, and a message that is too long is broken between words."""
+    """Like nvim-notify; the name appears once, and a long message is broken between words."""
     chat.nvim.lua(
         "_G.said = {}; vim.notify = setmetatable({}, { __call = function(_, ...) table.insert(_G.said, { ... }) end })"
     )
@@ -157,7 +157,7 @@ def test_a_notification_plugin_may_be_a_table_and_gets_lines_that_fit(chat: Chat
 
 
 def test_every_recipe_of_the_help_is_run() -> None:
-    """Here, or in `tests/external/test_recipes.py` where it is for another plugin."""
+    """Here, or in `tests/external/test_recipes.py` for other plugins."""
     written = Path(__file__).read_text(encoding="utf-8")
     written += (REPO / "tests" / "external" / "test_recipes.py").read_text(encoding="utf-8")
     names = re.findall(r"\*codecompanion-recipe-([\w-]+)\*", HELP.read_text(encoding="utf-8"))
@@ -169,7 +169,7 @@ def test_every_recipe_of_the_help_is_run() -> None:
 # ---- lists
 
 
-def test_every_kind_of_list_is_in_the_help() -> None:
+def test_every_list_kind_is_in_the_help() -> None:
     """The kinds in the code are those of the help."""
     text = HELP.read_text(encoding="utf-8")
     found = set()

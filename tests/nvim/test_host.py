@@ -1,4 +1,4 @@
-"""The host process as the editor lives with it: start, crash, restart, leave; requests in, events out."""
+"""The host process from the editor's side: start, crash, restart, exit; requests in, events out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _G.draft = function(text) ask("save_draft", { chat = "c1", text = text }) end
 
 
 def fake_python(root: Path) -> Path:
-    """Return an executable that takes the place of the Python of `python.host_prog`."""
+    """Return an executable that replaces the Python of `python.host_prog`."""
     script = root / "stub-python"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STUB}" "$@"\n')
     script.chmod(0o755)
@@ -45,7 +45,7 @@ def init_lua(host_prog: object, extra: str = "") -> str:
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Callable[..., Nvim]:
-    """Return a function that starts a Neovim whose host is the stub, and records what happens."""
+    """Return a starter of Neovims with the stub host that record the events."""
 
     def start(extra: str = "", **options: Any) -> Nvim:
         nvim = nvim_factory(init=init_lua(fake_python(tmp_path), extra), **options)
@@ -65,15 +65,15 @@ def replies(nvim: Nvim, count: int) -> list[dict[str, Any]]:
     return nvim.wait_for(lambda: len(found := nvim.lua("return _G.replies")) >= count and found, f"{count} replies")
 
 
-def test_nothing_is_started_before_the_first_request(start: Callable[..., Nvim]) -> None:
+def test_nothing_starts_before_the_first_request(start: Callable[..., Nvim]) -> None:
     """Lesson 33, design "Never started before the first chat command"."""
     nvim = start()
     assert nvim.lua("return { host.status() }") == ["stopped", ""]
     assert nvim.lua("return host.inspect().job == nil")
 
 
-def test_the_host_is_started_after_what_wants_it_has_been_drawn(start: Callable[..., Nvim]) -> None:
-    """Finding Python and starting it takes as long as drawing the chat."""
+def test_the_host_starts_after_the_chat_is_drawn(start: Callable[..., Nvim]) -> None:
+    """Finding and starting Python takes as long as drawing the chat."""
     nvim = start()
     seen = nvim.lua("draft('one') return { host.status(), host.inspect().job or 'none', host.inspect().queued }")
     assert seen == ["starting", "none", 1]
@@ -82,8 +82,8 @@ def test_the_host_is_started_after_what_wants_it_has_been_drawn(start: Callable[
     nvim.wait_lua("return host.status() == 'ready'")
 
 
-def test_a_request_made_before_the_host_is_up_is_answered(start: Callable[..., Nvim]) -> None:
-    """The queue follows the hello."""
+def test_a_request_before_the_host_is_ready_is_answered(start: Callable[..., Nvim]) -> None:
+    """The queue is sent after the hello."""
     nvim = start()
     assert nvim.lua("draft('one'); draft('two') return (host.status())") == "starting"
     assert [reply["result"] for reply in replies(nvim, 2)] == ["one", "two"]
@@ -102,8 +102,8 @@ def test_requests_of_a_chat_wait_until_it_is_open(start: Callable[..., Nvim]) ->
     assert results[1:] == [None, "after"]
 
 
-def test_a_request_with_a_snapshot_brings_the_open_files(start: Callable[..., Nvim]) -> None:
-    """They are named before it when they have changed, and to a new host in any case."""
+def test_a_request_with_a_snapshot_includes_the_open_files(start: Callable[..., Nvim]) -> None:
+    """They are sent before it if they have changed, and always to a new host."""
     nvim = start()
     regenerate = (
         "ask('regenerate', { chat = 'c', snapshot = require('codecompanion.editor_context.snapshot').snapshot() })"
@@ -138,8 +138,8 @@ def test_a_killed_host_is_reported_and_the_next_request_starts_another(start: Ca
     assert not nvim.blocked()
 
 
-def test_a_restart_waits_for_the_old_process_to_go(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """Two hosts at a time would argue about who owns a chat."""
+def test_a_restart_waits_for_the_old_process_to_exit(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """Two hosts at once would compete for a chat."""
     nvim = start()
     closed = tmp_path / "closed"
     nvim.lua(f"draft('close_to {closed}')")
@@ -151,8 +151,8 @@ def test_a_restart_waits_for_the_old_process_to_go(start: Callable[..., Nvim], t
     assert is_gone(first)
 
 
-def test_leaving_neovim_lets_the_host_finish_what_was_sent(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """Lesson 36: a draft saved in the last moment is taken."""
+def test_leaving_neovim_lets_the_host_finish_pending_requests(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """Lesson 36: a draft saved at the last moment is stored."""
     nvim = start()
     nvim.lua("draft('one')")
     replies(nvim, 1)
@@ -162,8 +162,8 @@ def test_leaving_neovim_lets_the_host_finish_what_was_sent(start: Callable[..., 
     wait_until(lambda: closed.exists() and closed.read_text() == "closed", "the host to close its runtime")
 
 
-def test_a_host_outlives_neovim_for_a_moment_only(start: Callable[..., Nvim]) -> None:
-    """After kill -9 of the editor: the channel closes and the process goes, also when a thread of a library hangs."""
+def test_a_host_outlives_neovim_only_briefly(start: Callable[..., Nvim]) -> None:
+    """After kill -9 of the editor the channel closes and the process exits, even if a library's thread hangs."""
     nvim = start()
     nvim.lua("draft('hang_on_close')")
     replies(nvim, 1)
@@ -172,7 +172,7 @@ def test_a_host_outlives_neovim_for_a_moment_only(start: Callable[..., Nvim]) ->
     wait_until_gone(pid)
 
 
-def test_an_error_of_ours_is_one_sentence_and_a_bug_names_the_log(start: Callable[..., Nvim]) -> None:
+def test_our_own_error_is_one_sentence_and_a_bug_names_the_log(start: Callable[..., Nvim]) -> None:
     """Lesson 38: no raw traceback, no hit-enter prompt."""
     nvim = start()
     nvim.lua("draft('raise'); draft('bug'); draft('unjson')")
@@ -184,8 +184,8 @@ def test_an_error_of_ours_is_one_sentence_and_a_bug_names_the_log(start: Callabl
 
 
 @pytest.mark.parametrize("where", ["task", "thread"])
-def test_a_failure_in_the_background_is_one_notice(start: Callable[..., Nvim], where: str) -> None:
-    """Design "pynvim traps": exceptions in tasks are silent without a guard; the second time is not shown again."""
+def test_a_background_failure_is_one_notice(start: Callable[..., Nvim], where: str) -> None:
+    """Design "pynvim traps": exceptions in tasks are silent without a guard; a repetition is not shown."""
     nvim = start()
     nvim.lua(f"draft('{where}_bug'); draft('{where}_bug')")
     replies(nvim, 2)
@@ -197,7 +197,7 @@ def test_a_failure_in_the_background_is_one_notice(start: Callable[..., Nvim], w
     assert not nvim.blocked()
 
 
-def test_the_log_is_private_and_knows_no_secret(start: Callable[..., Nvim], tmp_path: Path) -> None:
+def test_the_log_is_private_and_has_no_secret(start: Callable[..., Nvim], tmp_path: Path) -> None:
     """Lesson 44: keys never touch the disk, the log is 0600."""
     from_config = 'require("codecompanion.config").secrets = function() return { openai = "sk-very-secret" } end'
     nvim = start(from_config, env={"OTHER_API_KEY": "provider is busy"})  # a piece of the stub's other error
@@ -220,8 +220,8 @@ def test_a_refused_configuration_fails_the_host_with_its_sentence(start: Callabl
     assert nvim.lua("return { host.status() }") == ["failed", "interactions.chat.adapter: there is no adapter 'opnai'"]
 
 
-def test_a_request_that_does_not_decode_is_refused_by_name(start: Callable[..., Nvim]) -> None:
-    """With an id the caller is told, without one everybody is."""
+def test_an_invalid_request_is_refused_by_name(start: Callable[..., Nvim]) -> None:
+    """With an id the caller gets the error, without one everyone does."""
     nvim = start()
     nvim.lua("ask('save_draft', { chat = 'c1', txt = 'x' }); host.notify('nonsense', { chat = 'c1' })")
     assert "save_draft: Object" in replies(nvim, 1)[0]["err"]
@@ -231,15 +231,15 @@ def test_a_request_that_does_not_decode_is_refused_by_name(start: Callable[..., 
     assert "unknown verb 'nonsense'" in failed["error"]
 
 
-def test_bytes_that_are_no_utf8_do_not_stop_a_request(start: Callable[..., Nvim]) -> None:
+def test_invalid_utf8_does_not_stop_a_request(start: Callable[..., Nvim]) -> None:
     """A latin-1 buffer may be part of a snapshot; the rest of the text must arrive."""
     nvim = start()
     nvim.lua(r"draft('caf\233 ok')")
     assert replies(nvim, 1)[0]["result"] == "caf\ufffd ok"
 
 
-def test_a_burst_arrives_whole_and_in_order(start: Callable[..., Nvim]) -> None:
-    """5,000 chunks: merged, cut into batches, nothing lost."""
+def test_a_burst_arrives_complete_and_in_order(start: Callable[..., Nvim]) -> None:
+    """5,000 chunks: merged, batched, nothing lost."""
     nvim = start()
     nvim.lua("draft('burst 5000')")
     replies(nvim, 1)
@@ -252,8 +252,8 @@ def test_a_burst_arrives_whole_and_in_order(start: Callable[..., Nvim]) -> None:
     assert len(events(nvim, "text")) < 500
 
 
-def test_a_subscriber_that_fails_does_not_keep_others_from_their_event(start: Callable[..., Nvim]) -> None:
-    """One broken piece of UI must not silence the rest, nor block the editor with a prompt."""
+def test_a_failing_subscriber_does_not_block_the_others(start: Callable[..., Nvim]) -> None:
+    """One broken part of the UI must not silence the rest, nor block the editor with a prompt."""
     nvim = start()
     nvim.lua("for _ = 1, 3 do host.subscribe(function() error('broken view') end) end")
     nvim.lua("draft('burst 3')")
@@ -269,8 +269,8 @@ def test_the_host_works_without_provider_and_without_rplugin(start: Callable[...
     assert replies(nvim, 1)[0]["result"] == "one"
 
 
-def test_a_python_that_is_missing_is_named(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """python.host_prog leads nowhere."""
+def test_a_missing_python_is_named(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    """For an invalid python.host_prog."""
     nvim = nvim_factory(init=init_lua(tmp_path / "nowhere" / "python"))
     nvim.lua(RECORD)
     nvim.lua("draft('one')")
@@ -283,7 +283,7 @@ def test_a_python_that_is_missing_is_named(nvim_factory: Callable[..., Nvim], tm
     ("version", "modules", "expected"),
     [("(3, 9, 2)", "", "Python 3.11 or newer is needed"), ("(3, 12, 0)", "pynvim", "pynvim is missing")],
 )
-def test_a_python_that_cannot_run_the_host_says_why(
+def test_a_python_that_cannot_run_the_host_gives_the_reason(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, version: str, modules: str, expected: str
 ) -> None:
     """Issue "Bad input": Python too old, packages missing: one sentence that names `:CodeCompanion install`."""
@@ -310,10 +310,10 @@ def test_a_python_that_cannot_run_the_host_says_why(
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-def test_the_host_is_told_where_byte_code_is_kept_unless_that_is_off(
+def test_the_host_gets_the_bytecode_folder_unless_disabled(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, is_on: bool
 ) -> None:
-    """It must know before it imports anything, so it is an argument."""
+    """It must know it before any import, so it is an argument."""
     script = tmp_path / "python"
     keep = f'printf "%s\\n" "$@" > "{tmp_path}/arguments"'
     script.write_text(f'#!/bin/sh\n{keep}\nexec "{sys.executable}" "{STUB}" "$@"\n')
@@ -328,7 +328,7 @@ def test_the_host_is_told_where_byte_code_is_kept_unless_that_is_off(
 
 
 def test_a_deleted_working_folder_does_not_matter(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """The host has a folder of its own to start in."""
+    """The host has its own folder to start in."""
     nvim = start()
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -338,8 +338,8 @@ def test_a_deleted_working_folder_does_not_matter(start: Callable[..., Nvim], tm
     assert replies(nvim, 1)[0]["result"] == "one"
 
 
-def test_the_host_ends_by_signal_without_leaving_a_process(start: Callable[..., Nvim]) -> None:
-    """SIGTERM is an order to close, not a crash with a traceback."""
+def test_the_host_exits_on_a_signal_without_leaving_a_process(start: Callable[..., Nvim]) -> None:
+    """SIGTERM is a request to close, not a crash with a traceback."""
     nvim = start()
     nvim.lua("draft('one')")
     replies(nvim, 1)
@@ -349,16 +349,16 @@ def test_the_host_ends_by_signal_without_leaving_a_process(start: Callable[..., 
     assert events(nvim, "host_exit")[0]["code"] == 0
 
 
-def test_another_pythons_home_does_not_keep_the_host_from_starting(nvim_factory: Callable[..., Nvim]) -> None:
-    """Neovim was started from within an environment of another Python."""
+def test_another_pythons_home_does_not_prevent_the_start(nvim_factory: Callable[..., Nvim]) -> None:
+    """Neovim was started inside another Python's environment."""
     nvim = nvim_factory(init=init_lua(sys.executable, "vim.env.PYTHONHOME = '/nonsense'"))
     nvim.lua(RECORD)
     nvim.lua("host.start()")
     nvim.wait_lua("return host.status() == 'ready'")
 
 
-def test_subscribers_hear_in_order_and_may_come_and_go_while_they_hear(start: Callable[..., Nvim]) -> None:
-    """Whoever is gone hears nothing more, also of the event during which it went; who comes hears the next one."""
+def test_subscribers_are_called_in_order_and_may_come_and_go_during_an_event(start: Callable[..., Nvim]) -> None:
+    """A removed one is not called any more, even for the current event; a new one gets the next event."""
     nvim = start()
     heard = nvim.lua(
         """local heard, leave = {}, {}
@@ -380,7 +380,7 @@ def test_subscribers_hear_in_order_and_may_come_and_go_while_they_hear(start: Ca
     assert heard == ["a1", "c1", "a2", "c2", *(f"new{number}-2" for number in range(1, 51))]
 
 
-def test_which_python_it_runs_with_is_noted_for_the_command_line(start: Callable[..., Nvim], tmp_path: Path) -> None:
+def test_the_python_in_use_is_recorded_for_the_command_line(start: Callable[..., Nvim], tmp_path: Path) -> None:
     """`bin/codecompanion` cannot ask Neovim for `python.host_prog`."""
     nvim = start()
     nvim.lua("draft('one')")

@@ -1,4 +1,4 @@
-"""What an MCP server and a project's prompts say on the screen: nothing hidden, nothing carried out, nothing broken."""
+"""Hostile text from MCP servers and project prompts on the screen: nothing hidden, nothing run, nothing broken."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERYTHING = "\n".join(reversed(TEXTS.values()))
 
 
 def hidden(screen: str) -> set[str]:
-    """Return what a terminal would carry out, or what turns or hides the text around it."""
+    """Return control sequences that a terminal would run, and characters that reorder or hide text."""
     odd = {letter for letter in screen if unicodedata.category(letter) in ("Cc", "Cf")}
     return odd - {"\n"}
 
@@ -32,12 +32,12 @@ def check(chat: RealChat, pattern: str) -> str:
 
 
 def outline(chat: RealChat) -> list[str]:
-    """Return the roles of the chat, as its buffer has them outside of what is folded and fenced."""
+    """Return the roles of the chat, as shown in its buffer outside folds and fences."""
     return [line for line in chat.nvim.lines() if re.match(r"## (Me|CodeCompanion)", line)]
 
 
-def test_a_servers_words_are_shown_and_do_nothing(nvim_factory, tmp_path):
-    """Its page, its log, the list of tools, an approval, a form, its result: all of it says the hostile text."""
+def test_a_servers_text_is_shown_and_has_no_effect(nvim_factory, tmp_path):
+    """Its page, log, tool list, approval, form and result all contain the hostile text."""
     (tmp_path / "text").write_bytes(EVERYTHING.encode())
     (tmp_path / "secret.txt").write_text(SECRET)
     entry = {"cmd": [sys.executable, str(HOSTILE), "text"], "env": {"TEXT": str(tmp_path / "text")}}
@@ -80,7 +80,7 @@ def test_a_servers_words_are_shown_and_do_nothing(nvim_factory, tmp_path):
 
 
 def prompt(text: str, number: int) -> str:
-    """Return a prompt file that says the text in its front matter and its body."""
+    """Return a prompt file with the text in its front matter and its body."""
     written = json.dumps(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\ufeff]", " ", text))
     return (
         f"---\nname: {written}\ndescription: {written}\nopts:\n  alias: p{number}\n  auto_submit: true\n"
@@ -88,8 +88,8 @@ def prompt(text: str, number: int) -> str:
     )
 
 
-def test_a_projects_prompts_are_shown_and_do_nothing(nvim_factory, tmp_path: Path):
-    """Each text as name, description and body: in the input, read before it is sent, choosing and taking nothing."""
+def test_a_projects_prompts_are_shown_and_have_no_effect(nvim_factory, tmp_path: Path):
+    """Each text as name, description and body: in the input, readable before sending; nothing is chosen or accepted."""
     project = [(f"p{number}.md", prompt(text, number)) for number, text in enumerate(TEXTS.values())]
     with ChatServerThread([reply("Seen.")] * 2 * len(TEXTS), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, project=project, size=(110, 45))

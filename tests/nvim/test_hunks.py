@@ -1,8 +1,8 @@
-"""The hunk model: for any two texts and any of their hunks the result is the patch of exactly these hunks.
+"""The hunk model: for any two texts and any subset of their hunks the result is the patch of exactly these hunks.
 
 The oracle is written from the definition, in Python: a text is a list of lines with their ends, a hunk replaces a slice
-of it. The hunks themselves are checked to be right (all of them make the proposed text, none the old one) and minimal
-(no line that is the same stands in one at its ends). CI plays at least 5,000 random pairs.
+of it. The hunks themselves are checked to be right (all of them give the proposed text, none the old one) and minimal
+(no unchanged line is at the ends of one). CI runs at least 5,000 random pairs.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ return vim.json.encode(found)
 
 
 def pairs() -> int:
-    """Return how many pairs are played: 5,000, fewer for a quick look, more in `make fuzz`."""
+    """Return the number of pairs to run: 5,000, fewer for a quick look, more in `make fuzz`."""
     examples = settings.default.max_examples
     return 500 if examples <= 10 else 50_000 if examples >= 1_000 else 5_000
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines with their ends; only the last one may have none."""
+    """Return the lines with their ends; only the last one may lack it."""
     parts = text.split("\n")
     return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
@@ -83,7 +83,7 @@ def some_text(chosen: random.Random) -> str:
 
 
 def changed(chosen: random.Random, text: str) -> str:
-    """Return another version: lines replaced, removed, added, moved, the last newline taken or given."""
+    """Return another version: lines replaced, removed, added, moved, the final newline removed or added."""
     lines = text.split("\n")
     for _ in range(chosen.randint(0, 4)):
         at = chosen.randint(0, len(lines))
@@ -104,7 +104,7 @@ def changed(chosen: random.Random, text: str) -> str:
 
 
 def patched(before: str, hunks: list[list[Any]], bits: int, after: str) -> str:
-    """Return `before` with the chosen hunks, taken line by line from `after`."""
+    """Return `before` with the chosen hunks, line by line from `after`."""
     old, new, result = lines_of(before), lines_of(after), []
     at = shift = 0
     for index, (first, count, added, *_) in enumerate(hunks):
@@ -117,7 +117,7 @@ def patched(before: str, hunks: list[list[Any]], bits: int, after: str) -> str:
 
 @pytest.mark.parametrize("diffopt", ["internal,filler,closeoff,linematch:60", "iwhite,icase,iblank,context:0"])
 def test_any_subset_of_hunks_is_the_patch_of_that_subset(nvim: Nvim, diffopt: str) -> None:
-    """Empty files, no newline at the end, CRLF, moved lines, blanks; 'diffopt' has no say."""
+    """Empty files, no final newline, CRLF, moved lines, blanks; 'diffopt' does not apply."""
     nvim.command(f"set diffopt={diffopt}")
     chosen, count = random.Random(diffopt), pairs()
     for number in range(0, count, BATCH):
@@ -141,7 +141,7 @@ def play(nvim: Nvim, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def assert_minimal(hunks: list[list[Any]], before: str, after: str) -> None:
-    """Hunks are apart, in order, and do not begin or end with a line that stays."""
+    """Assert that hunks are separate, in order, and neither begin nor end with an unchanged line."""
     old, new, end, shift = lines_of(before), lines_of(after), -1, 0
     for first, count, added, *_ in hunks:
         assert first > end or end == -1, "hunks touch"
@@ -167,8 +167,8 @@ return vim.json.encode(found)
 """
 
 
-def test_later_edits_of_the_user_beside_the_hunks_stay(nvim: Nvim) -> None:
-    """Edits in other lines than the hunks': the result has both, wherever they moved each other."""
+def test_later_user_edits_outside_the_hunks_are_kept(nvim: Nvim) -> None:
+    """Edits in lines outside the hunks: the result has both, however they shifted each other."""
     chosen, cases, wanted = random.Random(7), [], []
     for _ in range(pairs() // 5):
         parts = [
@@ -191,8 +191,8 @@ def test_later_edits_of_the_user_beside_the_hunks_stay(nvim: Nvim) -> None:
         assert one["lines"] == lines, case
 
 
-def test_a_hunk_that_meets_an_edit_of_the_user_is_never_applied_by_itself(nvim: Nvim) -> None:
-    """Both changed the same lines: a conflict; the same change by both is none."""
+def test_a_hunk_that_overlaps_a_user_edit_is_never_applied_automatically(nvim: Nvim) -> None:
+    """Both changed the same lines: a conflict; an identical change is not one."""
     cases = [
         {"base": ["a", "b", "c"], "theirs": ["a", "B", "c"], "mine": ["a", "mine", "c"]},
         {"base": ["a", "b", "c"], "theirs": ["a", "B", "c"], "mine": ["a", "B", "c"]},
@@ -222,8 +222,8 @@ return vim.json.encode(found)
 """
 
 
-def test_hunks_that_meet_the_same_edit_are_taken_together_and_once(nvim: Nvim) -> None:
-    """Each would replace all of the edit: taken one after the other the lines came twice."""
+def test_hunks_that_overlap_one_edit_are_applied_together_once(nvim: Nvim) -> None:
+    """Each would replace the whole edit: one after the other they used to duplicate the lines."""
     base = [f"l{number}" for number in range(1, 10)]
     cases = [
         {"base": list("abcde"), "theirs": list("AbCde"), "mine": ["a b c", "d", "e"]},
@@ -238,8 +238,8 @@ def test_hunks_that_meet_the_same_edit_are_taken_together_and_once(nvim: Nvim) -
     assert [one["count"] for one in found] == [1, 1]
 
 
-def test_all_hunks_taken_no_line_of_the_proposal_is_missing_or_twice(nvim: Nvim) -> None:
-    """Whatever the user did to the lines: what is unique in the proposal is there once."""
+def test_with_all_hunks_accepted_no_line_is_missing_or_duplicated(nvim: Nvim) -> None:
+    """Whatever the user changed: each unique line of the proposal is in the result once."""
     chosen, cases, number = random.Random(21), [], 0
     for _ in range(pairs() // 5):
         base = [f"line {number}" for number in range(chosen.randint(1, 12))]
@@ -294,8 +294,8 @@ return vim.json.encode(found)
 """
 
 
-def test_skipped_in_the_view_the_result_is_the_patch_of_the_others(nvim: Nvim) -> None:
-    """The way the user's keys take, in a real buffer with its undo; everything undone, it is the proposal again."""
+def test_skipping_hunks_in_the_view_yields_the_patch_of_the_others(nvim: Nvim) -> None:
+    """With the user's keys, in a real buffer with its undo; everything undone, it is the proposal again."""
     chosen, cases = random.Random(11), []
     for _ in range(pairs() // 25):
         before = some_text(chosen)
@@ -348,8 +348,8 @@ return vim.json.encode(found)
 """
 
 
-def test_decided_one_by_one_in_a_buffer_the_text_is_the_patch_of_what_was_accepted(nvim: Nvim) -> None:
-    """In any order; an undo of all of it opens every hunk again, a redo decides them as before."""
+def test_deciding_hunks_in_a_buffer_yields_the_patch_of_the_accepted_ones(nvim: Nvim) -> None:
+    """In any order; undoing everything reopens every hunk, a redo decides them as before."""
     chosen, cases = random.Random(12), []
     for _ in range(pairs() // 25):
         before = lines_in(some_text(chosen)) or [""]
@@ -372,5 +372,5 @@ def test_decided_one_by_one_in_a_buffer_the_text_is_the_patch_of_what_was_accept
 
 
 def lines_in(text: str) -> list[str]:
-    """Return the lines as a buffer has them."""
+    """Return the lines as in a buffer."""
     return text.removesuffix("\n").split("\n") if text else []

@@ -42,7 +42,7 @@ def index_file(nvim: Nvim) -> Path:
     return path
 
 
-def test_the_folder_is_indexed_in_the_background_and_told(nvim: Nvim) -> None:
+def test_the_folder_is_indexed_in_the_background_and_reported(nvim: Nvim) -> None:
     nvim.command("CodeCompanion index")
     nvim.wait_for(lambda: "ready" in phases(nvim), "an index")
     assert phases(nvim)[0] == "building"
@@ -51,7 +51,7 @@ def test_the_folder_is_indexed_in_the_background_and_told(nvim: Nvim) -> None:
     assert "The code of project is indexed" in nvim.messages()
 
 
-def test_a_wrong_argument_is_said(nvim: Nvim) -> None:
+def test_a_wrong_argument_is_reported(nvim: Nvim) -> None:
     nvim.command("CodeCompanion index never")
     nvim.wait_for(lambda: "takes --rebuild, status, or nothing" in nvim.messages(), "the mistake")
     assert nvim.lua("return vim.fn.getcompletion('CodeCompanion index ', 'cmdline')") == ["--rebuild", "status"]
@@ -63,7 +63,7 @@ def test_status_builds_nothing(nvim: Nvim) -> None:
     assert phases(nvim) == []
 
 
-def test_status_names_what_is_not_searched(nvim: Nvim, project: Path) -> None:
+def test_status_lists_the_excluded_files(nvim: Nvim, project: Path) -> None:
     (project / "bundle.js").write_text("var a=1;" * 10_000)
     (project / "dist").mkdir()
     (project / "dist" / "out.js").write_text("x\n")
@@ -77,7 +77,7 @@ def test_status_names_what_is_not_searched(nvim: Nvim, project: Path) -> None:
     assert not nvim.blocked()
 
 
-def test_a_rebuild_mends_what_is_damaged(nvim: Nvim) -> None:
+def test_a_rebuild_repairs_damage(nvim: Nvim) -> None:
     nvim.command("CodeCompanion index")
     nvim.wait_for(lambda: "ready" in phases(nvim), "an index")
     index_file(nvim).write_bytes(b"garbage" * 1000)
@@ -88,7 +88,7 @@ def test_a_rebuild_mends_what_is_damaged(nvim: Nvim) -> None:
     connection.close()
 
 
-def test_a_cache_that_cannot_be_written_is_one_sentence(nvim: Nvim) -> None:
+def test_an_unwritable_cache_is_one_sentence(nvim: Nvim) -> None:
     folder = Path(nvim.lua("return vim.fn.stdpath('cache')")) / "codecompanion"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "code_index").write_text("in the way")
@@ -97,7 +97,7 @@ def test_a_cache_that_cannot_be_written_is_one_sentence(nvim: Nvim) -> None:
     assert "Errno" not in nvim.messages()
 
 
-def test_a_saved_file_is_told_once_there_is_an_index(nvim: Nvim, project: Path) -> None:
+def test_a_saved_file_is_reported_once_there_is_an_index(nvim: Nvim, project: Path) -> None:
     nvim.lua(
         "_G.told = {}"
         " require('codecompanion.host.index_progress').show({ phase = 'ready', root = '/x', why = '' },"
@@ -112,7 +112,7 @@ def test_a_saved_file_is_told_once_there_is_an_index(nvim: Nvim, project: Path) 
     assert nvim.lua("return _G.told") == [["files_changed", [f"{project}/a.py"]]]
 
 
-def test_a_save_is_in_the_index_at_the_next_question(nvim: Nvim, project: Path) -> None:
+def test_a_saved_file_is_indexed_at_the_next_question(nvim: Nvim, project: Path) -> None:
     nvim.command("CodeCompanion index")
     nvim.wait_for(lambda: "ready" in phases(nvim), "an index")
     nvim.command(f"edit {project}/a.py")
@@ -122,7 +122,7 @@ def test_a_save_is_in_the_index_at_the_next_question(nvim: Nvim, project: Path) 
     nvim.wait_for(lambda: "2 files, 3 definitions" in nvim.messages(), "the new definition")
 
 
-def test_checkhealth_says_what_is_indexed(nvim: Nvim) -> None:
+def test_checkhealth_shows_the_indexed_folders(nvim: Nvim) -> None:
     nvim.command("CodeCompanion index")
     nvim.wait_for(lambda: "ready" in phases(nvim), "an index")
     nvim.command("checkhealth codecompanion")
@@ -131,7 +131,7 @@ def test_checkhealth_says_what_is_indexed(nvim: Nvim) -> None:
     assert "grammars: python" in text
 
 
-def test_checkhealth_says_what_a_cache_that_cannot_be_written_costs(nvim: Nvim) -> None:
+def test_checkhealth_shows_the_effect_of_an_unwritable_cache(nvim: Nvim) -> None:
     nvim.lua(
         "local stdpath = vim.fn.stdpath"
         " vim.fn.stdpath = function(what) return what == 'cache' and '/dev/null/cache' or stdpath(what) end"

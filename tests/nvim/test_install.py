@@ -1,4 +1,4 @@
-"""The private Python environment: made, kept, made again, and what is said when it cannot be made."""
+"""The private Python environment: created, kept, recreated, and the errors if it cannot be."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _G.run = function()
 end
 """
 
-# Stands for a Python of the system: answers the probe, makes "environments" that are copies of itself, and fails in
-# the place the test names. What pip would print is what pip and uv do print.
+# A fake system Python: answers the probe, creates "environments" that are copies of itself, and fails at
+# the place named by the test. Its output is that of the real pip and uv.
 FAKE_PYTHON = """#!/bin/sh
 echo "$*" >> "$FAKE_LOG"
 case "$*" in
@@ -47,7 +47,7 @@ echo "unexpected: $*" >&2; exit 9
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Callable[..., Nvim]:
-    """Return a function that starts a Neovim whose only programs are a fake Python and a shell."""
+    """Return a starter of Neovims whose only programs are a fake Python and a shell."""
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "python3").write_text(FAKE_PYTHON)
@@ -65,7 +65,7 @@ def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Callable[..., Nv
 
 
 def install(nvim: Nvim) -> str:
-    """Run an installation; return what is wrong, "" when it worked."""
+    """Run an installation; return the error, "" if it worked."""
     nvim.lua("_G.done = false; run()")
     nvim.wait_lua("return _G.done")
     return str(nvim.lua("return _G.problem"))
@@ -77,7 +77,7 @@ def environment(nvim: Nvim) -> dict[str, Any] | None:
     return found or None
 
 
-def test_an_installation_makes_an_environment_with_a_stamp(start: Callable[..., Nvim]) -> None:
+def test_an_installation_creates_an_environment_with_a_stamp(start: Callable[..., Nvim]) -> None:
     """Design "Host": stamp = hash of the lock file + Python version."""
     nvim = start()
     assert environment(nvim) is None
@@ -94,7 +94,7 @@ def test_an_installation_makes_an_environment_with_a_stamp(start: Callable[..., 
 
 
 def test_a_changed_lock_file_makes_the_environment_stale_but_usable(start: Callable[..., Nvim]) -> None:
-    """After an update without the build step the old packages still work until the new are there."""
+    """After an update without the build step the old packages work until the new ones are installed."""
     nvim = start()
     install(nvim)
     made = environment(nvim)
@@ -111,8 +111,8 @@ def test_a_changed_lock_file_makes_the_environment_stale_but_usable(start: Calla
 
 
 @pytest.mark.parametrize("damage", ["", "not json", "[]", '{"lock": 1}', '{"lock": "x", "interpreter": "/gone"}'])
-def test_a_broken_stamp_means_no_environment(start: Callable[..., Nvim], damage: str) -> None:
-    """An installation that was interrupted, or whose Python was replaced, is not used."""
+def test_an_environment_with_a_broken_stamp_is_not_used(start: Callable[..., Nvim], damage: str) -> None:
+    """After an interrupted installation, or a replaced Python."""
     nvim = start()
     install(nvim)
     made = environment(nvim)
@@ -123,8 +123,8 @@ def test_a_broken_stamp_means_no_environment(start: Callable[..., Nvim], damage:
     assert environment(nvim) is not None
 
 
-def test_an_environment_whose_python_is_gone_is_not_used(start: Callable[..., Nvim]) -> None:
-    """The system replaced Python 3.11 by 3.13."""
+def test_an_environment_with_a_missing_python_is_not_used(start: Callable[..., Nvim]) -> None:
+    """The system replaced Python 3.11 with 3.13."""
     nvim = start()
     install(nvim)
     made = environment(nvim)
@@ -151,7 +151,7 @@ def test_an_environment_whose_python_is_gone_is_not_used(start: Callable[..., Nv
         ("check", "", "The new Python environment does not work"),
     ],
 )
-def test_a_failed_installation_says_why_and_changes_nothing(
+def test_a_failed_installation_gives_the_reason_and_changes_nothing(
     start: Callable[..., Nvim], tmp_path: Path, step: str, output: str, sentence: str
 ) -> None:
     """Issue "Bad input": each a clear message; the environment in use stays."""
@@ -182,7 +182,7 @@ def test_an_unfit_python_is_explained(start: Callable[..., Nvim], version: str, 
     assert sentence in install(nvim)
 
 
-def test_two_calls_make_one_environment(start: Callable[..., Nvim]) -> None:
+def test_two_calls_create_one_environment(start: Callable[..., Nvim]) -> None:
     """The build step and the first chat at the same time."""
     nvim = start()
     nvim.lua("_G.count = 0; for _ = 1, 3 do install.run(function() end, function() _G.count = _G.count + 1 end) end")
@@ -190,8 +190,8 @@ def test_two_calls_make_one_environment(start: Callable[..., Nvim]) -> None:
     assert len(list(Path(nvim.lua("return install.data_dir()"), "venv").iterdir())) == 1
 
 
-def test_another_editor_that_installs_is_waited_for(start: Callable[..., Nvim]) -> None:
-    """Two Neovims at the first use: the second shows what the first does, and takes what it made."""
+def test_an_installation_in_another_editor_is_awaited(start: Callable[..., Nvim]) -> None:
+    """Two Neovims at the first use: the second shows the first one's progress and uses its result."""
     nvim = start()
     claim = Path(nvim.lua("return install.data_dir()"), "installing")
     claim.parent.mkdir(parents=True, exist_ok=True)
@@ -214,8 +214,8 @@ def test_another_editor_that_installs_is_waited_for(start: Callable[..., Nvim]) 
 
 
 @pytest.mark.parametrize("end", ["killed", "silent", "failed"])
-def test_an_editor_that_no_longer_installs_is_not_waited_for(start: Callable[..., Nvim], end: str) -> None:
-    """Killed in the middle, suspended (or its process id given to somebody else), failed: we do it ourselves."""
+def test_a_stopped_installation_in_another_editor_is_not_awaited(start: Callable[..., Nvim], end: str) -> None:
+    """Killed, suspended (or its process id reused), failed: this one installs instead."""
     nvim = start()
     claim = Path(nvim.lua("return install.data_dir()"), "installing")
     half = claim.parent / "venv" / "5000-1"
@@ -235,7 +235,7 @@ def test_an_editor_that_no_longer_installs_is_not_waited_for(start: Callable[...
 
 
 def test_only_the_newest_two_environments_are_kept(start: Callable[..., Nvim]) -> None:
-    """One per update would fill the disk; the last one may still be in use by another editor."""
+    """One per update would fill the disk; another editor may still use the previous one."""
     nvim = start()
     parent = Path(nvim.lua("return install.data_dir()"), "venv")
     for name in ("1000-1", "2000-1", "3000-1"):
@@ -257,8 +257,8 @@ def test_only_the_newest_two_environments_are_kept(start: Callable[..., Nvim]) -
         ("pip", [*(f"{number} of 37 downloaded" for number in range(1, 38)), "unpacking 37"]),
     ],
 )
-def test_progress_is_read_from_what_the_tools_print(nvim: Nvim, tool: str, expected: list[str], size: int) -> None:
-    """Recorded output of uv 0.13 and pip 23, in pieces of any size; the lock file named 38 packages then."""
+def test_progress_is_parsed_from_the_tools_output(nvim: Nvim, tool: str, expected: list[str], size: int) -> None:
+    """Recorded output of uv 0.13 and pip 23, in chunks of any size; the lock file had 38 packages then."""
     text = Path(__file__).with_name("recorded").joinpath(f"{tool}-install.txt").read_text()
     lock = "".join(f"package-{number}==1.0 --hash=sha256:0\n" for number in range(38))
     said = nvim.lua(
@@ -276,16 +276,16 @@ def test_progress_is_read_from_what_the_tools_print(nvim: Nvim, tool: str, expec
     assert said == expected
 
 
-def test_no_log_folder_is_no_reason_to_fail(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """A file stands where the state folder should be: the packages are installed all the same."""
+def test_a_missing_log_folder_is_not_an_error(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """A file is in place of the state folder: the packages are installed anyway."""
     (tmp_path / "state").mkdir()
     (tmp_path / "state/nvim").write_text("")
     nvim = start(NVIM_LOG_FILE=str(tmp_path / "nvim.log"))  # without it Neovim 0.12 may wait for a key itself
     assert install(nvim) == ""
 
 
-def test_a_data_folder_that_cannot_be_written_is_named(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """A file stands where the folder should be: works for root too."""
+def test_an_unwritable_data_folder_is_named(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """A file is in place of the folder: works for root, too."""
     nvim = start()
     blocked = Path(nvim.lua("return install.data_dir()"))
     blocked.parent.mkdir(parents=True, exist_ok=True)
@@ -294,7 +294,7 @@ def test_a_data_folder_that_cannot_be_written_is_named(start: Callable[..., Nvim
     assert not nvim.blocked()
 
 
-def test_the_first_use_installs_and_says_so(start: Callable[..., Nvim]) -> None:
+def test_the_first_use_installs_with_a_message(start: Callable[..., Nvim]) -> None:
     """Design "on first use with visible progress"; the failure names the command to try again."""
     nvim = start(FAKE_FAIL="pip", FAKE_OUTPUT="Temporary failure in name resolution")
     nvim.lua("require('codecompanion.host').request('doctor', {}, function(err) _G.failure = err end)")
@@ -304,8 +304,8 @@ def test_the_first_use_installs_and_says_so(start: Callable[..., Nvim]) -> None:
     assert not nvim.blocked()
 
 
-def test_the_build_step_runs_as_lazy_nvim_runs_it(start: Callable[..., Nvim]) -> None:
-    """`loadfile(build.lua)` in a coroutine that is resumed until it ends; each yield is a progress message."""
+def test_the_build_step_runs_as_in_lazy_nvim(start: Callable[..., Nvim]) -> None:
+    """`loadfile(build.lua)` in a coroutine resumed until it ends; each yield is a progress message."""
     nvim = start()
     messages = nvim.lua(
         """
@@ -347,8 +347,8 @@ def test_a_failing_build_step_is_an_error_of_one_line(start: Callable[..., Nvim]
 
 
 @pytest.mark.slow("waits for the retries of pip")
-def test_pip_refuses_without_network_in_a_real_environment(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """The real venv and pip, with an index that does not answer; no fake can drift from what pip prints."""
+def test_pip_fails_without_a_network_in_a_real_environment(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    """The real venv and pip, with an index that does not answer; a fake could drift from pip's output."""
     programs = tmp_path / "real"
     programs.mkdir()
     (programs / "python3").symlink_to(Path(sys.base_prefix, "bin", "python3").resolve())
@@ -368,8 +368,8 @@ def test_pip_refuses_without_network_in_a_real_environment(nvim_factory: Callabl
     assert "There is no network" in problem or "does not answer" in problem
 
 
-def test_the_extra_is_installed_from_its_own_lock_file_and_stays(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """`:CodeCompanion install semantic`, and what is installed later."""
+def test_an_extra_is_installed_from_its_own_lock_file_and_kept(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """`:CodeCompanion install semantic`, followed by later installations."""
     nvim = start()
     assert install(nvim) == ""
     nvim.lua(
@@ -390,7 +390,7 @@ def test_the_extra_is_installed_from_its_own_lock_file_and_stays(start: Callable
 
 
 def test_an_extra_that_cannot_be_installed_changes_nothing(start: Callable[..., Nvim]) -> None:
-    """onnxruntime is not built for every system: the environment in use stays, and so does what later ones hold."""
+    """onnxruntime is not built for every system: the environment stays, and later ones keep their packages."""
     nvim = start()
     assert install(nvim) == ""
     before = environment(nvim)
@@ -406,8 +406,8 @@ def test_an_extra_that_cannot_be_installed_changes_nothing(start: Callable[..., 
     assert (after["dir"], after["fresh"]) == (before["dir"], True)
 
 
-def test_extras_are_installed_together_once_both_are_wanted(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """`:CodeCompanion install mcp` after `:CodeCompanion install semantic` takes nothing away."""
+def test_two_extras_are_installed_together(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """`:CodeCompanion install mcp` after `:CodeCompanion install semantic` removes nothing."""
     nvim = start()
     for extra in ("semantic", "sdk", "mcp"):
         nvim.lua(f"_G.done = false; install.add('{extra}', function(problem) _G.done, _G.problem = true, problem end)")
@@ -438,10 +438,10 @@ install.resolve(function(problem) _G.done, _G.problem = true, problem end, funct
         ("{ interactions = { chat = { adapter = 'bedrock' } } }", "requirements-sdk.lock"),
     ],
 )
-def test_an_official_client_is_installed_when_an_adapter_needs_it(
+def test_an_official_client_is_installed_if_an_adapter_needs_it(
     start: Callable[..., Nvim], tmp_path: Path, setup: str, lock: str
 ) -> None:
-    """With the host, as the packages of MCP servers are; an adapter that nobody configured brings nothing."""
+    """With the host, like the packages for MCP servers; an unconfigured adapter adds nothing."""
     nvim = start()
     nvim.lua(ADD_AND_ASK.replace("local setup = ...", f"local setup = {setup}"))
     nvim.wait_lua("return _G.done")

@@ -1,4 +1,4 @@
-"""File names that a shell would run stay literal (issue 20, section 8), in every function that takes a name."""
+"""File names that a shell would run stay literal (issue 20, section 8), in every function with a name argument."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DOORS = {
 
 
 def test_no_name_runs_a_shell(chat: ChatDriver, tmp_path: Path) -> None:
-    """Each name in each function, as text and as the name of a file; a control shows that Vim would run it."""
+    """Each name in each function, as text and as a file name; a control shows that Vim would run it."""
     folder = tmp_path / "project"
     folder.mkdir()
     canary = tmp_path / "canary"

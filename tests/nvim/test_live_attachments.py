@@ -1,4 +1,4 @@
-"""Live attachments as the user has them: the mark in the context block, the key, the line below a message."""
+"""Live attachments in the user interface: the mark in the context block, the key, the line below a message."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def sent(server: ChatServerThread) -> list[str]:
     return [m["content"] for m in server.requests[-1].json["messages"] if m["role"] == "user"]
 
 
-def test_unsaved_changes_go_along_and_are_shown(live: tuple[RealChat, ChatServerThread]) -> None:
-    """Typed into the buffer, not written: the request has the diff, the chat one line."""
+def test_unsaved_changes_are_sent_and_shown(live: tuple[RealChat, ChatServerThread]) -> None:
+    """Typed but not written: the request has the diff, the chat one line."""
     chat, server = live
     chat.say("first")
     chat.nvim.command("tabedit a.py")
@@ -50,8 +50,8 @@ def test_unsaved_changes_go_along_and_are_shown(live: tuple[RealChat, ChatServer
     assert server.refusals == []
 
 
-def test_the_key_switches_it_and_the_chat_comes_back_so(live: tuple[RealChat, ChatServerThread]) -> None:
-    """`gba` on its line; a changed file is not told then. Drawn again from the log it looks the same."""
+def test_the_key_toggles_it_and_a_redraw_shows_the_same(live: tuple[RealChat, ChatServerThread]) -> None:
+    """`gba` on its line; changes of the file are then not sent. Drawn from the log it looks identical."""
     chat, server = live
     chat.nvim.feed("gg<Tab>jgba")
     chat.nvim.wait_for(lambda: "- <file>a.py</file>" in chat.text())
@@ -69,7 +69,7 @@ def test_the_key_switches_it_and_the_chat_comes_back_so(live: tuple[RealChat, Ch
 
 
 def test_once_is_an_option_of_the_command(live: tuple[RealChat, ChatServerThread]) -> None:
-    """`/file --once`; the newer attachment takes the older one's place."""
+    """`/file --once`; the newer attachment replaces the older one."""
     chat, _ = live
     chat.send("/file --once a.py")
     chat.nvim.wait_for(lambda: "- <file>a.py</file>" in chat.text() and "↻" not in chat.text())
@@ -78,7 +78,7 @@ def test_once_is_an_option_of_the_command(live: tuple[RealChat, ChatServerThread
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_line_of_an_update_fits(nvim_factory: Callable[..., Nvim], width: int) -> None:
-    """In every width, with a long path; the diff is in the fold."""
+    """At every width, with a long path; the diff is in the fold."""
     from chat_driver import make_chat
 
     chat: ChatDriver = make_chat(nvim_factory, size=(width, 24))
@@ -92,8 +92,8 @@ def test_the_line_of_an_update_fits(nvim_factory: Callable[..., Nvim], width: in
     assert "+new^@" in chat.text()
 
 
-def test_the_key_elsewhere_says_where(nvim_factory: Callable[..., Nvim]) -> None:
-    """In the input there is nothing to switch."""
+def test_the_key_elsewhere_gives_a_hint(nvim_factory: Callable[..., Nvim]) -> None:
+    """In the input there is nothing to toggle."""
     from chat_driver import make_chat
 
     chat = make_chat(nvim_factory)

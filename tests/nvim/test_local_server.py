@@ -1,4 +1,4 @@
-"""A server on the user's own machine, as its user sees it: winbar, notice, list of models, `:checkhealth`."""
+"""A server on the user's machine in the user interface: winbar, notice, list of models, `:checkhealth`."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def github() -> Iterator[GitHubServer]:
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path, github: GitHubServer) -> Start:
-    """Return a starter of Neovims whose chats talk to Copilot there."""
+    """Return a starter of Neovims whose chats use Copilot there."""
 
     def start(opened: bool = False) -> RealChat:
         copilot = {"opts": {"github": github.base, "max_retries": 0}}
@@ -44,13 +44,13 @@ def start(nvim_factory: Callable[..., Nvim], tmp_path: Path, github: GitHubServe
 
 
 def begin(chat: RealChat) -> None:
-    """Ask for a login and wait for the code."""
+    """Start a login and wait for the code."""
     chat.nvim.command("CodeCompanion login copilot")
     chat.nvim.wait_screen("WDJB-MJHT")
 
 
 def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, github: GitHubServer, tmp_path: Path) -> None:
-    """The code, the page, the login kept for its owner only, the model Copilot starts with."""
+    """The code, the page, the login readable only by its owner, Copilot's default model."""
     chat = start(opened=True)
     chat.say("hello")
     assert "not logged in to GitHub Copilot" in " ".join(chat.text().split())
@@ -75,7 +75,7 @@ def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, github: GitHubServe
 
 
 def test_the_login_and_its_tokens_are_nowhere_else(start: Start, github: GitHubServer, tmp_path: Path) -> None:
-    """Neither in the log at its most talkative, nor in the database, nor in anything Neovim holds."""
+    """Neither in the log at its most verbose level, nor in the database, nor in Neovim's memory."""
     github.approved = True
     chat = start(opened=True)
     chat.nvim.command("CodeCompanion login copilot")
@@ -94,8 +94,8 @@ def test_the_login_and_its_tokens_are_nowhere_else(start: Start, github: GitHubS
 
 
 @pytest.mark.parametrize("key", ["q", "<Esc>", ":close<CR>"])
-def test_a_login_that_is_stopped_changes_nothing(start: Start, github: GitHubServer, tmp_path: Path, key: str) -> None:
-    """However its window is closed; GitHub is not asked any more, and another login can begin."""
+def test_a_stopped_login_changes_nothing(start: Start, github: GitHubServer, tmp_path: Path, key: str) -> None:
+    """However its window is closed; GitHub is not polled any more, and another login can start."""
     chat = start()
     begin(chat)
     chat.nvim.feed(key)
@@ -110,7 +110,7 @@ def test_a_login_that_is_stopped_changes_nothing(start: Start, github: GitHubSer
 
 
 def test_a_refusal_is_one_sentence(start: Start, github: GitHubServer) -> None:
-    """The window goes; nothing waits for a key."""
+    """The window closes; nothing waits for a key."""
     github.approved, github.login_error = True, {"error": "access_denied"}
     chat = start()
     chat.nvim.command("CodeCompanion login copilot")
@@ -119,8 +119,8 @@ def test_a_refusal_is_one_sentence(start: Start, github: GitHubServer) -> None:
     assert not chat.nvim.blocked()
 
 
-def test_an_account_without_copilot_is_told_at_once(start: Start, github: GitHubServer) -> None:
-    """The login is kept; what it is not good for is said with it."""
+def test_an_account_without_copilot_is_reported_at_once(start: Start, github: GitHubServer) -> None:
+    """The login is stored; the message says that it cannot be used."""
     github.approved, github.exchange_status = True, 403
     chat = start()
     chat.nvim.command("CodeCompanion login copilot")
@@ -129,7 +129,7 @@ def test_an_account_without_copilot_is_told_at_once(start: Start, github: GitHub
 
 
 def test_a_login_is_forgotten_on_request(start: Start, github: GitHubServer, tmp_path: Path) -> None:
-    """The chat in use says so with its next message."""
+    """The chat in use reports that with its next message."""
     github.approved = True
     chat = start(opened=True)
     chat.nvim.command("CodeCompanion login copilot")
@@ -144,7 +144,7 @@ def test_a_login_is_forgotten_on_request(start: Start, github: GitHubServer, tmp
 
 
 def test_two_neovims_use_one_login(start: Start, github: GitHubServer) -> None:
-    """The second finds what the first kept; both exchange it for a token of their own."""
+    """The second finds the first one's login; both exchange it for their own token."""
     github.approved = True
     first = start(opened=True)
     first.nvim.command("CodeCompanion login copilot")
@@ -157,14 +157,14 @@ def test_two_neovims_use_one_login(start: Start, github: GitHubServer) -> None:
 
 
 def test_an_adapter_with_a_key_has_no_login(start: Start) -> None:
-    """Said in one sentence."""
+    """One sentence reports that."""
     chat = start()
     chat.nvim.command("CodeCompanion login openai")
     chat.nvim.wait_for(lambda: "openai has no login" in chat.nvim.messages())
 
 
-def test_the_health_check_tells_of_the_login(start: Start, tmp_path: Path) -> None:
-    """Whether there is one, and how to get one; never what it is."""
+def test_the_health_check_reports_the_login(start: Start, tmp_path: Path) -> None:
+    """Whether there is one, and how to get one; never the token."""
     chat = start()
     assert "no login; :CodeCompanion login copilot makes one" in chat.health()
     (tmp_path / OWN).parent.mkdir(parents=True, exist_ok=True)

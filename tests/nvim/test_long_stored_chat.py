@@ -1,4 +1,4 @@
-"""A long stored chat in a real Neovim: its newest blocks come first, and in the end its buffer is the same."""
+"""A long stored chat in a real Neovim: its newest blocks come first, and the final buffer is identical."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def compaction(log: list[EventPayload], kept: int) -> ViewChanged:
 
 
 def changed(log: list[EventPayload], kept: int, *more: EventPayload) -> list[EventPayload]:
-    """Return the log with a compaction that leaves so many messages, a cleared and a pinned one, then `more`."""
+    """Return the log with a compaction that leaves that many messages, a cleared and a pinned one, then `more`."""
     messages = [one.message for one in log if isinstance(one, MessageAdded)]
     cleared = ViewChanged(change_id="edit", kind="edited", replaced=(with_changes(messages[-2], edited=True),),
                           report=ChangeReport(cleared=1))  # fmt: skip
@@ -143,14 +143,14 @@ def store_log(root: Path, log: list[EventPayload]) -> None:
 
 
 def resume(chat: RealChat) -> list[str]:
-    """Open the stored chat and return the order in which it was told, up to the marks."""
+    """Open the stored chat and return the order of its events, up to the marks."""
     chat.nvim.lua("_G.cc_order = {}; require('codecompanion').resume(...)", CHAT)
     chat.nvim.wait_lua(IS_DRAWN, timeout=60)
     return list(chat.nvim.lua("return _G.cc_order"))
 
 
 def settled(chat: RealChat) -> dict[str, Any]:
-    """Return the buffer once nothing in it changes any more."""
+    """Return the buffer once it no longer changes."""
     found: list[dict[str, Any]] = [{}]
 
     def is_settled() -> bool:
@@ -175,7 +175,7 @@ def forget_the_row(root: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", LOGS)
-def test_the_buffer_is_the_one_that_the_whole_log_gives(
+def test_the_buffer_equals_the_one_drawn_from_the_whole_log(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, server: ChatServerThread, kind: str
 ) -> None:
     """Lines, marks, folds, cursor and the top of the window."""
@@ -192,7 +192,7 @@ def test_the_buffer_is_the_one_that_the_whole_log_gives(
     assert newest_first == whole
 
 
-def test_a_message_sent_at_once_is_answered_about_the_whole_chat(
+def test_a_message_sent_at_once_is_answered_with_the_whole_chat_in_view(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, server: ChatServerThread
 ) -> None:
     chat = start_chat(nvim_factory, tmp_path, server)
@@ -206,7 +206,7 @@ def test_a_message_sent_at_once_is_answered_about_the_whole_chat(
     assert b"Question 199" in body
 
 
-def test_a_host_killed_between_the_newest_blocks_and_the_rest_leaves_a_chat_that_opens(
+def test_a_host_killed_after_the_newest_blocks_leaves_a_usable_chat(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, server: ChatServerThread
 ) -> None:
     chat = start_chat(nvim_factory, tmp_path, server)

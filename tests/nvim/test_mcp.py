@@ -25,7 +25,7 @@ PROPER = HOSTILE.with_name("proper.py")
 
 
 def servers(record: Path, *ways: str, **more: Any) -> dict[str, Any]:
-    """Return the option `mcp` with the hostile server, which writes down what it is sent."""
+    """Return the option `mcp` with the hostile server, which records its input."""
     entry = {"cmd": [sys.executable, str(HOSTILE), *ways], "env": {"RECORD": str(record)}, **more}
     return {"mcp": {"servers": {"odd": entry}}}
 
@@ -45,8 +45,8 @@ def wait_until_gone(ids: list[int]) -> None:
         time.sleep(0.05)
 
 
-def test_a_tool_of_a_server_is_called_with_approval_and_stands_on_the_page(nvim_factory, tmp_path):
-    """Lazily started, asked, run, shown in a fold; `:CodeCompanion mcp` has its tokens."""
+def test_a_servers_tool_is_called_with_approval_and_listed_on_the_page(nvim_factory, tmp_path):
+    """Started lazily, approved, run, shown in a fold; `:CodeCompanion mcp` shows its tokens."""
     record = tmp_path / "record"
     with ChatServerThread([reply("Hello."), calls_echo(), reply("It said hello.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=servers(record))
@@ -74,7 +74,7 @@ def test_a_tool_of_a_server_is_called_with_approval_and_stands_on_the_page(nvim_
 
 
 def test_all_tools_of_a_server_are_chosen_by_its_name(nvim_factory, tmp_path):
-    """`@{odd}`: it starts, the message waits for it and has just its tools; shown, listed, taken out, completed."""
+    """`@{odd}`: it starts, the message waits for it and has exactly its tools; shown, listed, removed, completed."""
     record = tmp_path / "record"
     with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=servers(record))
@@ -103,7 +103,7 @@ def test_all_tools_of_a_server_are_chosen_by_its_name(nvim_factory, tmp_path):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
 @pytest.mark.parametrize("who", ["quit", "neovim", "host"])
 def test_no_server_outlives_neovim(nvim_factory, tmp_path, who):
-    """`:qall`, kill -9 of Neovim, kill -9 of the host: what the server started, daemons too, is gone with it."""
+    """`:qall`, kill -9 of Neovim, kill -9 of the host: the server's processes, daemons too, are gone with it."""
     record = tmp_path / "record"
     with ChatServerThread([reply("Hi.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=servers(record, "spawn", "deaf"))
@@ -155,8 +155,8 @@ def test_the_servers_of_a_project_are_started_after_the_user_trusts_them(nvim_fa
         chat.nvim.wait_screen(WAITS)
 
 
-def test_the_first_message_to_a_new_host_may_name_a_server_of_the_project(nvim_factory, tmp_path):
-    """It waits until the host knows the file; so does the answer of a moment ago."""
+def test_the_first_message_to_a_new_host_may_name_a_projects_server(nvim_factory, tmp_path):
+    """It waits until the host knows the file, and so does a recent decision."""
     record = tmp_path / "record"
     project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
     with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
@@ -171,8 +171,8 @@ def test_the_first_message_to_a_new_host_may_name_a_server_of_the_project(nvim_f
             assert "odd__echo" in offered(server), chat.text()
 
 
-def test_the_page_is_about_the_folder_of_the_chat(nvim_factory, tmp_path):
-    """Also after `:cd`, and after a key of it; outside a chat about the working folder. The title says which."""
+def test_the_page_belongs_to_the_folder_of_the_chat(nvim_factory, tmp_path):
+    """Also after `:cd`, and after one of its keys; outside a chat it shows the working folder. The title names it."""
     record = tmp_path / "record"
     project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
     (tmp_path / "other").mkdir()
@@ -224,8 +224,8 @@ def test_revoked_trust_ends_the_server_in_every_chat(nvim_factory, tmp_path):
         chat.nvim.wait_screen(r"✓ \.mcp\.json · starts 1 MCP server: odd")
 
 
-def test_ones_own_python_is_told_how_to_get_the_packages_once(nvim_factory, tmp_path):
-    """One instruction, for the Python it is about, on the page as well."""
+def test_a_users_own_python_gets_one_instruction_about_the_packages(nvim_factory, tmp_path):
+    """It names that Python, and is on the page as well."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.nvim.lua("require('codecompanion.config').options.python.host_prog = '/opt/mine/python'")
@@ -235,8 +235,8 @@ def test_ones_own_python_is_told_how_to_get_the_packages_once(nvim_factory, tmp_
         assert ":CodeCompanion install" not in told
 
 
-def test_the_host_starts_again_with_the_packages_once_the_turn_is_over(nvim_factory, tmp_path):
-    """Their installation ends in the middle of a reply: all of it comes, then the host is another one."""
+def test_the_host_restarts_with_the_packages_after_the_turn(nvim_factory, tmp_path):
+    """Their installation ends during a reply: the reply completes, then the host is restarted."""
     slow = reply("slow " * 40 + "end.", chunk_chars=5, delay_s=0.05)
     with ChatServerThread([slow, reply("Two.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
@@ -256,7 +256,7 @@ def test_the_host_starts_again_with_the_packages_once_the_turn_is_over(nvim_fact
         assert "Two." in chat.text()
 
 
-def test_a_project_file_that_is_wrong_is_said_with_its_key(nvim_factory, tmp_path):
+def test_an_invalid_project_file_is_reported_with_its_key(nvim_factory, tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / ".mcp.json").write_text('{"mcpServers": {"odd": {"args": []}}}')
     with ChatServerThread(key=KEY) as server:
@@ -264,8 +264,8 @@ def test_a_project_file_that_is_wrong_is_said_with_its_key(nvim_factory, tmp_pat
         chat.nvim.wait_screen(r"\.mcp\.json: mcpServers\.odd")
 
 
-def test_a_prompt_of_a_server_is_put_into_the_input(nvim_factory, tmp_path):
-    """`/mcp:server:prompt`: read before it is sent."""
+def test_a_prompt_of_a_server_is_inserted_into_the_input(nvim_factory, tmp_path):
+    """`/mcp:server:prompt`: readable before it is sent."""
     options = {"mcp": {"servers": {"proper": {"cmd": [sys.executable, str(PROPER)]}}}}
     with ChatServerThread([reply("Hi."), reply("Hello Eve.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=options)
@@ -278,7 +278,7 @@ def test_a_prompt_of_a_server_is_put_into_the_input(nvim_factory, tmp_path):
         chat.nvim.wait_for(lambda: chat.draft() == "Say hello to Eve.", "the prompt in the input")
 
 
-def test_a_resource_is_mentioned_in_a_message(nvim_factory, tmp_path):
+def test_a_resource_can_be_mentioned_in_a_message(nvim_factory, tmp_path):
     """`#{mcp:server:address}`: completed once the server runs, read by the host, part of the message."""
     options = {"mcp": {"servers": {"proper": {"cmd": [sys.executable, str(PROPER)]}}}}
     with ChatServerThread([reply("Hi."), reply("The plants.")], key=KEY) as server:
@@ -294,7 +294,7 @@ def test_a_resource_is_mentioned_in_a_message(nvim_factory, tmp_path):
         assert "Water the plants." in json.dumps(sent)
 
 
-def test_an_input_stays_on_the_screen_when_the_one_before_it_ends_late(nvim_factory):
+def test_an_input_stays_visible_if_the_previous_one_ends_late(nvim_factory):
     """`<Esc>` and the next key can be typed before Neovim has cleared the command line."""
     nvim = nvim_factory()
     nvim.lua(
@@ -310,7 +310,7 @@ def test_an_input_stays_on_the_screen_when_the_one_before_it_ends_late(nvim_fact
     assert "Your name: Eve" in nvim.screen()
 
 
-def test_values_a_server_asks_for_are_typed_one_by_one(nvim_factory, tmp_path):
+def test_values_requested_by_a_server_are_typed_one_by_one(nvim_factory, tmp_path):
     """An elicitation: a block, an input for each field, the values at the server."""
     record = tmp_path / "record"
     asks = reply(calls=[Call("odd__ask", json.dumps({"text": "form"}), "c1")])
@@ -324,7 +324,7 @@ def test_values_a_server_asks_for_are_typed_one_by_one(nvim_factory, tmp_path):
         chat.nvim.wait_screen(r"\nage:")
         chat.nvim.feed("<Esc>")
         chat.press_on_approval("g2")
-        chat.nvim.wait_screen(r"Your name: Eve")  # what was entered is not lost
+        chat.nvim.wait_screen(r"Your name: Eve")  # entered values are kept
         chat.nvim.feed("<CR>")
         chat.nvim.wait_screen(r"\nage:")
         chat.nvim.feed("33<CR>")
@@ -335,7 +335,7 @@ def test_values_a_server_asks_for_are_typed_one_by_one(nvim_factory, tmp_path):
         assert answers == [{"action": "accept", "content": {"name": "Eve", "age": 33, "sure": True}}]
 
 
-def test_a_secret_field_is_typed_unseen_and_kept_nowhere(nvim_factory, tmp_path):
+def test_a_secret_field_is_typed_invisibly_and_stored_nowhere(nvim_factory, tmp_path):
     """Issue 20: not in input history, shada, registers, undo, the buffer, the log or the store, only at the server."""
     record, canary = tmp_path / "record", "Pencil4711rocket"
     asks = reply(calls=[Call("odd__ask", json.dumps({"text": "secret"}), "c1")])

@@ -1,4 +1,4 @@
-"""`:CodeCompanion memory`: the list of what is remembered, its keys, and the line in a new chat."""
+"""`:CodeCompanion memory`: the list of memories, its keys, and the line in a new chat."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def opened(factory: Callable[..., Nvim], shown: dict[str, Any], **start: Any) ->
     return chat
 
 
-def test_each_entry_has_its_day_its_origin_and_its_first_line(nvim_factory: Callable[..., Nvim]) -> None:
+def test_each_entry_shows_its_day_origin_and_first_line(nvim_factory: Callable[..., Nvim]) -> None:
     chat = opened(nvim_factory, page(*ENTRIES, of=600, others=12))
     chat.nvim.wait_screen(r"2026-11-1\d · model · How to run the tests")
     screen = chat.nvim.screen()
@@ -57,14 +57,14 @@ def test_each_entry_has_its_day_its_origin_and_its_first_line(nvim_factory: Call
     assert "12 of other projects; a lists them." in screen
 
 
-def test_it_fits_into_forty_columns(nvim_factory: Callable[..., Nvim]) -> None:
+def test_the_page_fits_forty_columns(nvim_factory: Callable[..., Nvim]) -> None:
     chat = opened(nvim_factory, page(*ENTRIES), size=(40, 24))
     chat.nvim.wait_screen(r"2026-11-1\d · model · How to run")
     assert "⏎ open · s search · d delete · q" in chat.nvim.screen()
     assert not chat.nvim.blocked()
 
 
-def test_in_forty_columns_all_keys_stay_beside_the_sign_for_more(nvim_factory: Callable[..., Nvim]) -> None:
+def test_in_forty_columns_all_keys_are_visible_beside_the_more_sign(nvim_factory: Callable[..., Nvim]) -> None:
     many = [entry(f"Note {number}") for number in range(60)]
     chat = opened(nvim_factory, page(*many), size=(40, 24))
     chat.nvim.wait_screen("↓ · ⏎ open · s search · d delete · q")
@@ -74,7 +74,7 @@ LOADING = "vim.cmd('CodeCompanion memory') return vim.api.nvim_buf_get_lines(0, 
 
 
 @pytest.mark.parametrize("key", ["", "q"])
-def test_while_the_host_starts_the_page_says_so_at_once(nvim_factory, tmp_path, key) -> None:
+def test_while_the_host_starts_the_page_shows_that(nvim_factory, tmp_path, key) -> None:
     with ChatServerThread([], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opened=False)
         assert chat.nvim.lua(LOADING) == ["Loading: the host is starting…"]
@@ -103,12 +103,12 @@ def test_the_folder_of_the_users_entries_is_created_when_they_are_saved(remember
         assert (kit / "memories.md").read_text().startswith("## [style] A title\n")
 
 
-def test_an_empty_memory_says_how_it_is_filled(nvim_factory: Callable[..., Nvim]) -> None:
+def test_an_empty_memory_explains_how_it_is_filled(nvim_factory: Callable[..., Nvim]) -> None:
     chat = opened(nvim_factory, page())
     chat.nvim.wait_screen("Nothing is remembered yet")
 
 
-def test_a_search_asks_the_host(nvim_factory: Callable[..., Nvim]) -> None:
+def test_a_search_is_sent_to_the_host(nvim_factory: Callable[..., Nvim]) -> None:
     chat = opened(nvim_factory, page(*ENTRIES))
     chat.nvim.wait_screen("How to run the tests")
     chat.answer("show_memory", page())
@@ -117,7 +117,7 @@ def test_a_search_asks_the_host(nvim_factory: Callable[..., Nvim]) -> None:
     chat.nvim.wait_screen("Nothing has the words “quay”")
 
 
-def test_only_a_yes_deletes_and_never_a_file_of_the_user(nvim_factory: Callable[..., Nvim]) -> None:
+def test_only_a_yes_deletes_and_never_a_users_file(nvim_factory: Callable[..., Nvim]) -> None:
     chat = opened(nvim_factory, page(*ENTRIES))
     chat.nvim.wait_screen("How to run the tests")
     chat.nvim.lua(
@@ -143,7 +143,7 @@ def test_only_a_yes_deletes_and_never_a_file_of_the_user(nvim_factory: Callable[
 
 @pytest.fixture
 def remembering(nvim_factory: Callable[..., Nvim], tmp_path: Path):
-    """Return a function that starts a chat whose project has a note of an earlier one."""
+    """Return a starter of chats whose project has a note from an earlier one."""
 
     def start(server: ChatServerThread, **options: Any):
         chat = start_chat(nvim_factory, tmp_path, server, opened=False, **options)
@@ -181,7 +181,7 @@ def test_a_new_chat_shows_the_memory_as_a_line_that_dd_removes(remembering) -> N
         assert (folder / "tests.md").exists()
 
 
-def test_zero_tokens_is_none(remembering) -> None:
+def test_zero_tokens_disables_the_memory(remembering) -> None:
     with ChatServerThread([reply("First.")], key=KEY) as server:
         chat, _ = remembering(server, options={"interactions": {"chat": {"opts": {"memory": {"max_tokens": 0}}}}})
         chat.say("hello")
@@ -189,7 +189,7 @@ def test_zero_tokens_is_none(remembering) -> None:
         assert "pytest -n 2" not in str(server.requests[0].body)
 
 
-def test_u_restores_what_d_deleted(remembering) -> None:
+def test_u_restores_an_entry_deleted_with_d(remembering) -> None:
     with ChatServerThread([], key=KEY) as server:
         chat, folder = remembering(server)
         chat.nvim.command("CodeCompanion memory")
@@ -204,7 +204,7 @@ def test_u_restores_what_d_deleted(remembering) -> None:
         assert (folder / "tests.md").read_text() == "Run the tests with pytest -n 2.\n"
 
 
-def test_a_list_that_another_neovim_has_changed_is_read_again(remembering) -> None:
+def test_a_list_changed_by_another_neovim_is_read_again(remembering) -> None:
     with ChatServerThread([], key=KEY) as server:
         chat, folder = remembering(server)
         chat.nvim.command("CodeCompanion memory")
@@ -217,7 +217,7 @@ def test_a_list_that_another_neovim_has_changed_is_read_again(remembering) -> No
 
 
 @pytest.mark.parametrize("place", ["fifo", "folder is a file"])
-def test_what_a_cloned_repository_has_in_place_of_the_file_blocks_nothing(remembering, place) -> None:
+def test_odd_files_in_a_cloned_repository_block_nothing(remembering, place) -> None:
     with ChatServerThread([], key=KEY) as server:
         chat, _ = remembering(server)
         kit = Path(str(chat.nvim.lua("return vim.fn.getcwd()"))) / ".codecompanion"
@@ -238,7 +238,7 @@ def test_what_a_cloned_repository_has_in_place_of_the_file_blocks_nothing(rememb
         assert not chat.nvim.blocked()
 
 
-def test_text_of_any_script_is_shown_as_it_is_and_signs_that_do_not_show_are_written_out(nvim_factory) -> None:
+def test_text_of_any_script_is_shown_and_invisible_characters_are_written_out(nvim_factory) -> None:
     text = "川の名前を使う。（全部） नमस्ते"
     hidden = "a\u202eb\x1b[2J"
     unused = ["Not used until trusted: .codecompanion/memories.md"]

@@ -1,4 +1,4 @@
-"""The message row: what is said fits in it at any width, the useful half first; no hit-enter prompt (lesson 38)."""
+"""The message row: a message fits at any width, the important half first; no hit-enter prompt (lesson 38)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def nvim(nvim_factory: Callable[..., Nvim]) -> Nvim:
         (["xy"], 1, "…"),
     ],
 )  # fmt: skip
-def test_the_useful_half_is_said_in_the_room_there_is(nvim: Nvim, texts: list[str], room: int, said: str) -> None:
-    """Who speaks goes first, then the folders of a path, then fewer words, then whole sentences at the end."""
+def test_the_important_half_is_shown_in_the_available_room(nvim: Nvim, texts: list[str], room: int, said: str) -> None:
+    """The prefix is dropped first, then the folders of a path, then words, then whole sentences at the end."""
     code = (
         "local texts, room = ...\nvim.env.HOME = '/home/someone'\n"
         "local line = require('codecompanion.say').fitting(texts, room)\n"
@@ -77,14 +77,14 @@ return left
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_any_text_fits(nvim: Nvim, seed: int) -> None:
-    """Paths within paths, characters of patterns and of two cells, nothing at all."""
+    """Paths within paths, pattern characters, double-width ones, nothing at all."""
     assert nvim.lua(FUZZ, seed) in ([], {})
 
 
 @pytest.mark.parametrize("columns", [40, 80, 110, 200])
 @pytest.mark.parametrize("said", ["line", "hint"])
-def test_no_message_asks_for_a_key(nvim_factory: Callable[..., Nvim], columns: int, said: str) -> None:
-    """Characters of two cells, tabs and line breaks take the room they take; the whole text is in the log."""
+def test_no_message_causes_a_prompt(nvim_factory: Callable[..., Nvim], columns: int, said: str) -> None:
+    """Double-width characters, tabs and line breaks are measured correctly; the whole text is in the log."""
     nvim = nvim_factory(init=NO_PROVIDER, size=(columns, 24))
     for text, begin in (("漢字" * 120, "漢字"), ("a\tb\nc " * 60, "a b c"), ("/a/long/path" * 30, "…/")):
         nvim.lua(f"require('codecompanion.say').{said}(...)", text)

@@ -1,7 +1,7 @@
-"""One event, one story: the screen after every way an action can end, read as a whole.
+"""One event, one story: the whole screen after every way an action can end.
 
-A scene plays an action with the real host and a scripted provider. The lines of the plugin on the screen are the story:
-what happened, what was kept, what to do. They are compared line for line, and `disagreements` reads every screen in the
+A scene plays an action with the real host and a scripted provider. The plugin's lines on the screen are the story:
+the event, the kept messages, the remedy. They are compared line by line, and `disagreements` checks every screen the
 same way: no sentence twice, none on the command line that the buffer has, and none beside its opposite.
 """
 
@@ -40,7 +40,7 @@ OPPOSITES = (
 
 
 def spoken(screen: str) -> list[str]:
-    """Return the lines of the plugin on a screen, figures as N; of a card its title."""
+    """Return the plugin's lines on a screen, with figures as N; of a card its title."""
     lines = [line for line in screen.split("\n")[:-1] if SPEAKS.match(line) and not PART_OF_CARD.match(line)]
     return [figures(" ".join(line.split())) for line in lines]
 
@@ -51,7 +51,7 @@ def figures(text: str) -> str:
 
 
 def disagreements(screen: str, told: str) -> list[str]:
-    """Return what is wrong with a screen and the message below it, whatever the scene."""
+    """Return the errors of a screen and the message below it, independent of the scene."""
     wrong = [f"{one} beside {other}" for one, other in OPPOSITES if re.search(one, screen) and re.search(other, screen)]
     lines = [line for line in screen.split("\n") if re.match("[!·✗] ", line)]
     said = [part.strip(" .") for line in lines for part in re.split(r"(?<=[.?!])\s| · |\s{3,}", line[2:])]
@@ -63,13 +63,13 @@ def disagreements(screen: str, told: str) -> list[str]:
 
 
 class Provider:
-    """Answers requests for summaries from one list, all others from another; the last of each stays."""
+    """Answers summary requests from one list, all others from another; the last entry of each repeats."""
 
     def __init__(self, replies: Sequence[Callable[[], Answer]], summaries: Sequence[Callable[[], Answer]]) -> None:
         self.replies, self.summaries = list(replies), list(summaries)
 
     def __call__(self, request: Any) -> Answer:
-        """Return what the request gets."""
+        """Return the answer for a request."""
         asks_summary = "nine headings" in str(request.json["messages"][0]["content"])[:3000]
         waiting = self.summaries if asks_summary else self.replies
         return (waiting.pop(0) if len(waiting) > 1 else waiting[0])()
@@ -153,7 +153,7 @@ def press(chat: RealChat, keys: str, shown: str) -> None:
 
 
 def resume(chat: RealChat, shown: str) -> None:
-    """Close the chat and open it again from the log."""
+    """Close the chat and reopen it from the log."""
     chat_id = chat.id
     chat.nvim.command("bwipeout!")
     chat.nvim.settle()
@@ -325,7 +325,7 @@ def fetch_refused(chat: RealChat) -> None:
 
 @dataclass(frozen=True)
 class Scene:
-    """An action, what the provider does about it, and the story that the screen has to tell afterwards."""
+    """An action, the provider's response, and the expected story on the screen."""
 
     name: str
     play: Callable[[RealChat], None]
@@ -619,7 +619,7 @@ SEEN = """\
 """
 
 
-def test_what_was_seen_on_one_screen_is_found() -> None:
+def test_a_contradictory_screen_is_detected() -> None:
     """The screen of the report: a failure beside a card, a sentence twice, a name twice in the bar."""
     told = "codecompanion: Compaction failed: loop: refused."
     assert disagreements(SEEN, told) == [

@@ -1,4 +1,4 @@
-"""Strategies and policy files of the user's own, the whole way: the help's snippets, and mistakes by file and line."""
+"""A user's own strategies and policy files, end to end: the help's snippets, and mistakes with file and line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def block_after(tag: str, kind: str) -> str:
 
 
 def laid_out(nvim_factory: Factory, root: Path, server: ChatServerThread, policy: str) -> RealChat:
-    """Return a Neovim whose configuration folder has the strategy and the policy."""
+    """Return a Neovim with the strategy and the policy in its configuration folder."""
     chat = start_chat(nvim_factory, root, server, opened=False)
     folder = Path(chat.nvim.lua("return vim.fn.stdpath('config')"))
     (folder / "codecompanion" / "policies").mkdir(parents=True)
@@ -47,7 +47,7 @@ def test_the_strategy_and_the_policy_of_the_help_manage_a_chat(nvim_factory: Fac
         assert chat.nvim.lua("return require('codecompanion.config').findings().problems") == []
 
 
-def test_a_mistake_in_a_policy_file_is_told_by_file_and_line(nvim_factory: Factory, tmp_path: Path) -> None:
+def test_a_mistake_in_a_policy_file_is_reported_with_file_and_line(nvim_factory: Factory, tmp_path: Path) -> None:
     policy = block_after("codecompanion-policy-files", "toml").replace("shorten_replies", "shorten_replys")
     with ChatServerThread([reply("ok")], key=KEY) as server:
         chat = laid_out(nvim_factory, tmp_path, server, policy)
@@ -57,8 +57,8 @@ def test_a_mistake_in_a_policy_file_is_told_by_file_and_line(nvim_factory: Facto
         assert problem.endswith("Policy codecompanion is used instead.")
 
 
-def test_a_project_cannot_bring_policies(nvim_factory: Factory, tmp_path: Path) -> None:
-    """Its folder is not looked at, whatever it is called."""
+def test_a_project_cannot_provide_policies(nvim_factory: Factory, tmp_path: Path) -> None:
+    """Its folder is not searched, whatever its name."""
     files = [(f"{folder}/policies/theirs.toml", "extends = 'codecompanion'\n") for folder in (".", "codecompanion")]
     with ChatServerThread([reply("ok")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=files)

@@ -1,4 +1,4 @@
-"""Slash commands of the user's own: `interactions.chat.slash_commands`, and groups that are added later."""
+"""A user's own slash commands: `interactions.chat.slash_commands`, and groups added later."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def configured(nvim_factory: Factory, commands: str) -> ChatDriver:
 
 
 def problems(chat: ChatDriver) -> list[str]:
-    """Return what is wrong with the configuration."""
+    """Return the mistakes in the configuration."""
     chat.nvim.settle()
     return list(chat.nvim.lua("return require('codecompanion.config').findings().problems"))
 
 
 def offered(chat: ChatDriver, typed: str) -> list[str]:
-    """Return what completion offers after some text in the first line of the input."""
+    """Return the completion items after a text in the first line of the input."""
     return list(
         chat.nvim.lua(
             """local chat = require('codecompanion.chat').last_chat()
@@ -42,7 +42,7 @@ def offered(chat: ChatDriver, typed: str) -> list[str]:
     )
 
 
-def test_an_own_command_attaches_inserts_and_says(nvim_factory: Factory) -> None:
+def test_a_users_command_attaches_inserts_and_notifies(nvim_factory: Factory) -> None:
     chat = configured(
         nvim_factory,
         """{ todo = { description = "My list", argument = "[word]",
@@ -68,7 +68,7 @@ def test_an_own_command_attaches_inserts_and_says(nvim_factory: Factory) -> None
     assert any("/todo [word]" in line and "My list" in line for line in shown)
 
 
-def test_an_own_command_can_send_a_message(nvim_factory: Factory) -> None:
+def test_a_users_command_can_send_a_message(nvim_factory: Factory) -> None:
     chat = configured(nvim_factory, "{ ask = { callback = function(chat) chat:send('Why?') end } }")
     send(chat, "/ask")
     assert [one["text"] for one in chat.sent("submit")] == ["Why?"]
@@ -83,14 +83,14 @@ def test_an_own_command_can_send_a_message(nvim_factory: Factory) -> None:
         ("chat:attach('x')", "text: got nil; expected a string"),
     ],
 )
-def test_one_that_fails_says_so_and_stands_in_the_input_again(nvim_factory: Factory, body: str, said: str) -> None:
+def test_a_failing_command_is_reported_and_stays_in_the_input(nvim_factory: Factory, body: str, said: str) -> None:
     chat = configured(nvim_factory, f"{{ bad = {{ callback = function(chat) {body} end }} }}")
     send(chat, "/bad")
     assert said in " ".join(chat.text().split())
     assert chat.input() == "/bad"
 
 
-def test_a_command_is_switched_off(nvim_factory: Factory) -> None:
+def test_a_command_can_be_disabled(nvim_factory: Factory) -> None:
     chat = configured(
         nvim_factory,
         "{ image = false, cost = { enabled = function() return false end }, trace = { enabled = false } }",
@@ -115,7 +115,7 @@ def test_a_command_is_switched_off(nvim_factory: Factory) -> None:
         ("{ mine = { callback = 'x' } }", 'mine.callback: got string "x"; expected function'),
     ],
 )
-def test_a_mistake_is_named_and_costs_only_that_command(nvim_factory: Factory, commands: str, problem: str) -> None:
+def test_a_mistake_is_named_and_affects_only_that_command(nvim_factory: Factory, commands: str, problem: str) -> None:
     chat = configured(nvim_factory, commands)
     assert f"interactions.chat.slash_commands.{problem}" in problems(chat)
     assert "/file" in offered(chat, "/")
@@ -123,7 +123,7 @@ def test_a_mistake_is_named_and_costs_only_that_command(nvim_factory: Factory, c
     assert "no readable file missing.txt" in chat.text()
 
 
-def test_options_of_the_other_plugin_are_no_mistakes(nvim_factory: Factory) -> None:
+def test_options_of_codecompanion_nvim_are_not_mistakes(nvim_factory: Factory) -> None:
     chat = configured(
         nvim_factory,
         "{ opts = { acp = {} }, file = { opts = { provider = 'fzf' } }, now = { opts = { keymaps = {} } } }",
@@ -133,8 +133,8 @@ def test_options_of_the_other_plugin_are_no_mistakes(nvim_factory: Factory) -> N
     assert len(foreign) == 3
 
 
-def test_groups_are_added_later_and_cost_only_themselves(nvim_factory: Factory) -> None:
-    """Prompts and servers bring commands: the first of two with one name counts, and one that fails is named."""
+def test_groups_can_be_added_later_and_fail_alone(nvim_factory: Factory) -> None:
+    """Prompts and servers add commands: the first of two with one name counts, and a failing one is named."""
     chat = configured(nvim_factory, "{ mine = { callback = function() return 'mine' end } }")
     chat.nvim.lua(
         """local registry = require('codecompanion.chat.slash.slash_registry')

@@ -1,4 +1,4 @@
-"""Tools of the user's own, the whole way: the help's snippets, a real host, calls of a model, results it reads."""
+"""A user's own tools, end to end: the help's snippets, a real host, calls by a model, results it reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ local require = function(name) return name == "codecompanion" and companion or r
 
 
 def start(nvim_factory: Factory, root: Path, server: ChatServerThread, code: str, **more: Any) -> RealChat:
-    """Return an open chat; `code` calls `setup`, laid over what the test needs."""
+    """Return an open chat; `code` calls `setup`, merged with the test's needs."""
     chat = start_chat(nvim_factory, root, server, opened=False, **more)
     chat.nvim.lua(LAID_OVER + code)
     chat.open()
@@ -53,8 +53,8 @@ def offered(server: ChatServerThread) -> dict[str, Any]:
     return {tool["function"]["name"]: tool["function"] for tool in sent}
 
 
-def test_the_tools_of_the_help_are_called_and_asked_about(nvim_factory: Factory, tmp_path: Path) -> None:
-    """As the page has them: one that runs at once, one that asks and answers later."""
+def test_the_tools_of_the_help_are_called_and_approved(nvim_factory: Factory, tmp_path: Path) -> None:
+    """As printed: one that runs at once, one that asks and answers later."""
     calls = [Call("open_windows", id="a"), Call("run_make", '{"target": "hello"}', id="b")]
     with ChatServerThread([reply(calls=calls), reply("Done.")], key=KEY) as server:
         files = [("Makefile", "hello:\n\t@echo from make\n")]
@@ -125,7 +125,7 @@ RUN = "opts = { require_approval_before = false }"
          "first"),
     ],
 )  # fmt: skip
-def test_what_a_function_in_lua_gives_is_what_the_model_reads(
+def test_the_model_reads_the_result_of_a_lua_function(
     nvim_factory: Factory, tmp_path: Path, callback: str, result: str
 ) -> None:
     with ChatServerThread([reply(calls=[Call("mine", id="a")]), reply("Done.")], key=KEY) as server:
@@ -136,7 +136,7 @@ def test_what_a_function_in_lua_gives_is_what_the_model_reads(
         assert results(server)[0].startswith(result) or result in results(server)[0]
 
 
-def test_a_long_result_is_cut_and_stored_like_any_other(nvim_factory: Factory, tmp_path: Path) -> None:
+def test_a_long_result_is_truncated_and_stored_like_any_other(nvim_factory: Factory, tmp_path: Path) -> None:
     with ChatServerThread([reply(calls=[Call("mine", id="a")]), reply("Done.")], key=KEY) as server:
         big = "function() return ('a line of text\\n'):rep(350000) end"
         chat = start(nvim_factory, tmp_path, server, tools(f"mine = {{ description = 'M.', callback = {big}, {RUN} }}"))
@@ -145,8 +145,8 @@ def test_a_long_result_is_cut_and_stored_like_any_other(nvim_factory: Factory, t
         assert "of 5,250,000 characters are left out here" in results(server)[0]
 
 
-def test_a_tool_that_never_answers_is_stopped_and_told(nvim_factory: Factory, tmp_path: Path) -> None:
-    """By its time limit, and by the user: what it gives then is dropped."""
+def test_a_tool_that_never_answers_is_stopped_and_notified(nvim_factory: Factory, tmp_path: Path) -> None:
+    """By its time limit, and by the user: its later result is dropped."""
     hangs = """mine = { description = 'Hangs.', opts = { require_approval_before = false, timeout = %d },
       callback = function(_, context, done)
         context.on_cancel(function() _G.told = context.is_cancelled(); done('too late') end)
@@ -169,8 +169,8 @@ def test_a_tool_that_never_answers_is_stopped_and_told(nvim_factory: Factory, tm
         assert len([r for r in server.requests if r.path.endswith("/chat/completions")]) == 1
 
 
-def test_a_host_that_dies_ends_the_call_and_the_chat_goes_on(nvim_factory: Factory, tmp_path: Path) -> None:
-    """The tool is told; what it still answers is not taken for an answer to the next host's question."""
+def test_a_host_that_dies_ends_the_call_and_the_chat_continues(nvim_factory: Factory, tmp_path: Path) -> None:
+    """The tool is notified; a late answer does not count for the next host's question."""
     hangs = """mine = { description = 'Hangs.', opts = { require_approval_before = false },
       callback = function(_, context, done)
         _G.began = true
@@ -191,7 +191,7 @@ def test_a_host_that_dies_ends_the_call_and_the_chat_goes_on(nvim_factory: Facto
         assert server.refusals == []
 
 
-def test_mistakes_name_their_key_and_the_others_are_offered(nvim_factory: Factory, tmp_path: Path) -> None:
+def test_mistakes_name_their_key_and_the_other_tools_are_offered(nvim_factory: Factory, tmp_path: Path) -> None:
     lua = """
       good = { description = 'Good.', callback = function() return 1 end },
       nothing = { description = 'x' },
@@ -233,8 +233,8 @@ def test_mistakes_name_their_key_and_the_others_are_offered(nvim_factory: Factor
         chat.nvim.wait_screen(r"tools\.silent: it is not offered")
 
 
-def test_what_failed_of_ones_own_is_listed_with_key_file_and_line(nvim_factory: Factory, tmp_path: Path) -> None:
-    """Tools that raise in Lua and in Python, and members of groups that are not there: `:CodeCompanion problems`."""
+def test_a_users_failures_are_listed_with_key_file_and_line(nvim_factory: Factory, tmp_path: Path) -> None:
+    """Tools that raise in Lua and in Python, and missing members of groups: `:CodeCompanion problems`."""
     (tmp_path / "own.py").write_text('def broken() -> str:\n    """Break."""\n    raise KeyError("x")\n')
     lua = f"""
       odd = {{
@@ -272,10 +272,8 @@ def test_what_failed_of_ones_own_is_listed_with_key_file_and_line(nvim_factory: 
         chat.nvim.wait_for(lambda: "Your own code failed" in chat.nvim.screen(), "the check-up")
 
 
-def test_python_that_prints_or_reads_the_input_does_not_break_the_channel(
-    nvim_factory: Factory, tmp_path: Path
-) -> None:
-    """The host talks to the editor by its standard input and output: a program must get neither."""
+def test_python_that_prints_or_reads_input_does_not_break_the_channel(nvim_factory: Factory, tmp_path: Path) -> None:
+    """The host talks to the editor over standard input and output: a program must get neither."""
     source = (
         "import os, subprocess, sys\n"
         "def loud():\n    'Loud.'\n    print('noise', flush=True)\n    sys.stdout.write('more')\n"
@@ -290,7 +288,7 @@ def test_python_that_prints_or_reads_the_input_does_not_break_the_channel(
         assert "Quiet." in chat.text()
 
 
-def test_programs_that_a_tool_in_python_starts_cannot_find_the_editor(nvim_factory: Factory, tmp_path: Path) -> None:
+def test_programs_started_by_a_python_tool_cannot_find_the_editor(nvim_factory: Factory, tmp_path: Path) -> None:
     """Through `$NVIM` a program could ask the editor for its keys (issue 20)."""
     (tmp_path / "own.py").write_text(
         "import subprocess\n\ndef shown() -> str:\n    '''Show the environment.'''\n"

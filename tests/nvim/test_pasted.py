@@ -1,4 +1,4 @@
-"""Images from the clipboard, and paths dropped onto the terminal: offered, never attached by surprise."""
+"""Images from the clipboard, and paths dropped onto the terminal: offered, never attached unasked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def program(folder: Path, name: str, script: str) -> None:
 
 
 def chat_with(nvim_factory: Callable[..., Nvim], programs: Path, **env: str) -> ChatDriver:
-    """Return a chat whose Neovim finds these programs only, beside the shell's own."""
+    """Return a chat whose Neovim finds only these programs, besides the shell's own."""
     own = {"WAYLAND_DISPLAY": "", "DISPLAY": "", **env}
     chat = make_chat(nvim_factory, env=own)
     chat.nvim.lua("vim.env.PATH = ...", f"{programs}:/usr/bin:/bin")
@@ -55,7 +55,7 @@ def attached(chat: ChatDriver) -> list[dict[str, object]]:
 def test_an_image_in_the_clipboard_is_attached(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, name: str, script: str, env: dict[str, str]
 ) -> None:
-    """Kept as a file that only the user can read."""
+    """Stored as a file that only the user can read."""
     program(tmp_path / "bin", name, script)
     chat = chat_with(nvim_factory, tmp_path / "bin", DATA=base64.b64encode(png()).decode(), **env)
     chat.nvim.feed("Gi/paste<Esc><CR>")
@@ -67,8 +67,8 @@ def test_an_image_in_the_clipboard_is_attached(
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_an_image_command_without_a_path_takes_the_clipboard(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """At once where the project has no image; else it is the first choice."""
+def test_an_image_command_without_a_path_uses_the_clipboard(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    """At once if the project has no image; otherwise it is the first choice."""
     program(tmp_path / "bin", "wl-paste", 'printf %s "$DATA" | base64 -d')
     data = {"DATA": base64.b64encode(png()).decode(), "WAYLAND_DISPLAY": "wayland-9"}
     chat = chat_with(nvim_factory, tmp_path / "bin", **data)
@@ -94,10 +94,10 @@ def test_an_image_command_without_a_path_takes_the_clipboard(nvim_factory: Calla
         (None, {"WAYLAND_DISPLAY": "w"}, "read with wl-paste, which is not installed"),
     ],
 )
-def test_what_is_missing_is_said(
+def test_a_missing_image_clipboard_or_program_is_reported(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, script: str | None, env: dict[str, str], why: str
 ) -> None:
-    """No image, no clipboard, no program: one sentence, and the command is back in the input."""
+    """In one sentence, and the command is back in the input."""
     (tmp_path / "bin").mkdir()
     if script is not None:
         program(tmp_path / "bin", "wl-paste", script)
@@ -108,8 +108,8 @@ def test_what_is_missing_is_said(
     assert "/paste" in chat.text()
 
 
-def test_paths_as_terminals_paste_them(nvim: Nvim, tmp_path: Path) -> None:
-    """Quoted, escaped, as URI, several; nothing where a word of it is no file."""
+def test_paths_are_recognised_as_terminals_paste_them(nvim: Nvim, tmp_path: Path) -> None:
+    """Quoted, escaped, as URIs, several; nothing if one of the words is not a file."""
     plain, spaced = tmp_path / "a.png", tmp_path / "with spaces'n more.txt"
     plain.touch()
     spaced.touch()
@@ -123,10 +123,10 @@ def test_paths_as_terminals_paste_them(nvim: Nvim, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("phases", [[-1], [1, 3], [1, 2, 3]])
-def test_a_dropped_path_is_offered_and_attached_by_a_key(
+def test_a_dropped_path_is_offered_and_attached_with_a_key(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, phases: list[int]
 ) -> None:
-    """The text stays; the key attaches it and takes the line; undo brings the line back."""
+    """The text stays; the key attaches the file and removes the line; undo restores the line."""
     picture = tmp_path / "a picture.png"
     picture.write_bytes(png())
     chat = make_chat(nvim_factory, size=(160, 30))
@@ -147,7 +147,7 @@ def test_a_dropped_path_is_offered_and_attached_by_a_key(
 
 
 def test_other_pastes_are_left_alone(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """Prose with a path in it, relative names, and what is pasted elsewhere."""
+    """Prose with a path in it, relative names, and text pasted elsewhere."""
     (tmp_path / "a.txt").touch()
     chat = make_chat(nvim_factory)
     chat.nvim.feed("Gi")

@@ -1,4 +1,4 @@
-"""What the plugin adds at start-up: commands, maps, and one sentence when another plugin has the same name."""
+"""The plugin at startup: commands, maps, and one message if another plugin has the same name."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ end })
 
 
 def calls(nvim: Nvim) -> list[list[Any]]:
-    """Return what the chat module was asked to do: name and arguments of each call."""
+    """Return the calls of the chat module: name and arguments of each."""
     return list(nvim.lua("return _G.calls"))
 
 
 def other_plugin(root: Path) -> Path:
-    """Make a plugin of the same name, with the same commands."""
+    """Create a plugin with the same name and commands."""
     other = root / "codecompanion.nvim"
     (other / "lua" / "codecompanion").mkdir(parents=True)
     (other / "plugin").mkdir()
@@ -45,7 +45,7 @@ def other_plugin(root: Path) -> Path:
     return other
 
 
-def test_starting_up_loads_no_module_and_no_host(nvim: Nvim) -> None:
+def test_startup_loads_no_module_and_no_host(nvim: Nvim) -> None:
     """Design "≤ 0.1 ms added to start-up": every require is inside a callback."""
     loaded = nvim.lua("return vim.tbl_keys(package.loaded)")
     assert [name for name in loaded if name.startswith("codecompanion")] == []
@@ -66,23 +66,23 @@ def test_starting_up_loads_no_module_and_no_host(nvim: Nvim) -> None:
         ("CodeCompanionCompact keep the  names", ["compact", "keep the  names", {"ask": True}]),
     ],
 )
-def test_a_command_asks_the_chat(nvim: Nvim, command: str, call: list[Any]) -> None:
+def test_a_command_calls_the_chat(nvim: Nvim, command: str, call: list[Any]) -> None:
     """The commands of the issue."""
     nvim.lua(SPY)
     nvim.command(command)
     assert calls(nvim) == [call]
 
 
-def test_a_range_takes_its_lines_into_the_draft(nvim: Nvim) -> None:
-    """Issue: with a range the selection goes into the draft."""
+def test_a_range_adds_its_lines_to_the_draft(nvim: Nvim) -> None:
+    """Issue: with a range the selection is added to the draft."""
     nvim.lua(SPY)
     nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'one', 'two', 'three' })")
     nvim.command("2,3CodeCompanionChat")
     assert calls(nvim) == [["add_selection", ["two", "three"], [2, 3]]]
 
 
-def test_plug_maps_do_what_the_commands_do(nvim: Nvim) -> None:
-    """For those who map keys."""
+def test_plug_maps_do_the_same_as_the_commands(nvim: Nvim) -> None:
+    """For users' own mappings."""
     nvim.lua(SPY)
     nvim.lua("vim.keymap.set('n', '<Space>c', '<Plug>(CodeCompanionToggle)')")
     nvim.lua("vim.keymap.set('x', '<Space>c', '<Plug>(CodeCompanionChat)')")
@@ -125,17 +125,17 @@ def test_subcommands_are_completed(nvim: Nvim, line: str, expected: list[str]) -
     assert nvim.lua("return vim.fn.getcompletion(..., 'cmdline')", line) == expected
 
 
-def test_the_log_command_says_that_there_is_none_yet(nvim: Nvim) -> None:
-    """No empty buffer of a file that does not exist."""
+def test_the_log_command_reports_a_missing_log(nvim: Nvim) -> None:
+    """It does not open an empty buffer of a missing file."""
     nvim.command("CodeCompanion log")
     nvim.wait_for(lambda: "The log is empty" in nvim.messages())
 
 
 @pytest.mark.parametrize("ours_first", [True, False])
-def test_another_plugin_of_the_name_is_said_once(
+def test_another_plugin_of_the_same_name_is_reported_once(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, ours_first: bool
 ) -> None:
-    """Issue: say so once instead of half working, whichever comes first."""
+    """Issue: report it once instead of half working, whichever loads first."""
     other = other_plugin(tmp_path)
     add = "prepend" if not ours_first else "append"
     nvim = nvim_factory(init=f"vim.opt.runtimepath:{add}({lua_string(str(other))})\n")
@@ -155,15 +155,15 @@ def test_another_plugin_of_the_name_is_said_once(
         assert nvim.lua("return _G.other_called") is True
 
 
-def test_the_plugin_can_be_switched_off_in_silence(nvim_factory: Callable[..., Nvim]) -> None:
-    """`let g:loaded_codecompanion = 1` is the usual way."""
+def test_the_plugin_can_be_disabled_silently(nvim_factory: Callable[..., Nvim]) -> None:
+    """`let g:loaded_codecompanion = 1` is the convention."""
     nvim = nvim_factory(init="vim.g.loaded_codecompanion = 1")
     assert nvim.lua("return vim.fn.exists(':CodeCompanion')") == 0
     assert nvim.messages() == ""
 
 
-def test_sourcing_the_plugin_twice_is_fine(nvim: Nvim) -> None:
-    """A plugin manager may do so."""
+def test_sourcing_the_plugin_twice_is_harmless(nvim: Nvim) -> None:
+    """A plugin manager may do that."""
     nvim.command(f"source {REPO}/plugin/codecompanion.lua")
     nvim.lua(SPY)
     nvim.command("CodeCompanionChat")
@@ -171,8 +171,8 @@ def test_sourcing_the_plugin_twice_is_fine(nvim: Nvim) -> None:
     assert nvim.messages() == ""
 
 
-def test_a_manager_that_reloads_finds_the_commands_ours(nvim: Nvim) -> None:
-    """lazy.nvim forgets `g:loaded_codecompanion` and sources `plugin/` again, while the commands are there."""
+def test_a_reload_by_a_plugin_manager_recognises_our_commands(nvim: Nvim) -> None:
+    """lazy.nvim clears `g:loaded_codecompanion` and sources `plugin/` again, while the commands exist."""
     nvim.lua("vim.g.loaded_codecompanion = nil")
     nvim.command(f"source {REPO}/plugin/codecompanion.lua")
     nvim.lua(SPY)
@@ -216,10 +216,8 @@ def test_the_same_folder_twice_on_the_runtimepath_is_one_plugin(
         ("attach({ 1 })", "paths[1]: expected string, got number"),
     ],
 )
-def test_a_wrong_argument_is_refused_where_it_was_given(
-    nvim_factory: Callable[..., Nvim], call: str, reason: str
-) -> None:
-    """Of each version of Neovim; nothing is done, and nothing is loaded."""
+def test_a_wrong_argument_is_refused_at_the_call(nvim_factory: Callable[..., Nvim], call: str, reason: str) -> None:
+    """On each version of Neovim; nothing is done, and nothing is loaded."""
     for binary in [None, *other_nvims()]:
         nvim = nvim_factory(binary=binary)
         nvim.lua(SPY)
@@ -229,7 +227,7 @@ def test_a_wrong_argument_is_refused_where_it_was_given(
 
 
 def test_the_chat_function_may_be_a_callback(nvim: Nvim) -> None:
-    """Of a user command or an autocommand: what Neovim hands over asks for nothing."""
+    """Of a user command or an autocommand: Neovim's callback argument requests nothing."""
     nvim.lua(SPY)
     nvim.lua("vim.api.nvim_create_user_command('Ask', require('codecompanion').chat, {})")
     nvim.lua("vim.api.nvim_create_autocmd('User', { pattern = 'Ask', callback = require('codecompanion').chat })")
@@ -238,8 +236,8 @@ def test_the_chat_function_may_be_a_callback(nvim: Nvim) -> None:
     assert [name for name, *_ in calls(nvim)] == ["open", "open"]
 
 
-def test_what_the_functions_take_is_passed_on(nvim: Nvim) -> None:
-    """All arguments may be left out but the paths."""
+def test_the_functions_pass_on_their_arguments(nvim: Nvim) -> None:
+    """All arguments except the paths are optional."""
     nvim.lua(SPY)
     for call in (
         "chat()",
@@ -253,8 +251,8 @@ def test_what_the_functions_take_is_passed_on(nvim: Nvim) -> None:
     assert [name for name, *_ in calls(nvim)] == ["open", "open", "resume", "resume", "restore", "compact"]
 
 
-def test_the_health_check_answers_also_when_nothing_is_there(nvim_factory: Callable[..., Nvim]) -> None:
-    """`:checkhealth codecompanion` without environment must neither install nor hang nor fail."""
+def test_the_health_check_works_without_an_environment(nvim_factory: Callable[..., Nvim]) -> None:
+    """`:checkhealth codecompanion` without an environment must not install, hang or fail."""
     nvim = nvim_factory()
     nvim.command("checkhealth codecompanion")
     report = "\n".join(nvim.lines())
@@ -264,7 +262,7 @@ def test_the_health_check_answers_also_when_nothing_is_there(nvim_factory: Calla
 
 
 def test_the_health_check_never_shows_a_key(nvim_factory: Callable[..., Nvim]) -> None:
-    """Present: yes or no."""
+    """It reports only whether one is present."""
     nvim = nvim_factory(env={"MISTRAL_API_KEY": "sk-very-secret", "ANTHROPIC_API_KEY": ""})
     nvim.command("checkhealth codecompanion")
     report = "\n".join(nvim.lines())
@@ -274,10 +272,10 @@ def test_the_health_check_never_shows_a_key(nvim_factory: Callable[..., Nvim]) -
     assert "sk-very-secret" not in report
 
 
-def test_the_health_check_names_what_is_configured_and_where_each_key_comes_from(
+def test_the_health_check_names_the_configuration_and_each_keys_source(
     nvim_factory: Callable[..., Nvim], tmp_path: Path
 ) -> None:
-    """Kind, address and place of the key; a key that is needed and not there is a warning."""
+    """Kind, address and source of the key; a missing required key is a warning."""
     key = tmp_path / "key"
     key.write_text("sk-very-secret")
     init = f"""require("codecompanion").setup({{

@@ -1,4 +1,4 @@
-"""Every named event of a policy is a documented autocmd with the fields it really has."""
+"""Every named event of a policy is a documented autocmd with its actual fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts: in the palette, the command line and the input; of the plugin, the configuration, the user, a project."""
+"""Prompts in the palette, the command line and the input; from the plugin, the configuration, the user, a project."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def start(nvim_factory, tmp_path, server, *, mine=(), project=(), options=None, 
 
 
 def messages(server, index=-1):
-    """Return the messages of a request the server got, as (role, text), without the system prompt."""
+    """Return the messages of a request to the server, as (role, text), without the system prompt."""
     request = [r.json for r in server.requests if r.path.endswith("/chat/completions")][index]
     return [(m["role"], m["content"]) for m in request["messages"][1:]]
 
 
-def test_a_users_prompt_is_asked_filled_and_sent(nvim_factory, tmp_path):
-    """File, pinned instruction, parameter, selection: all of it is in the one request, as ordinary messages."""
+def test_a_users_prompt_asks_for_parameters_and_is_sent(nvim_factory, tmp_path):
+    """File, pinned instruction, parameter, selection: all of them in one request, as ordinary messages."""
     with ChatServerThread([reply("Documented.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, mine=[("docs.md", DOCS)])
         nvim = chat.nvim
@@ -66,7 +66,7 @@ def test_a_users_prompt_is_asked_filled_and_sent(nvim_factory, tmp_path):
 
 
 def test_a_prompt_is_a_slash_command_with_its_argument(nvim_factory, tmp_path):
-    """`/docs users` asks nothing; completion knows it; the file is read again when it has changed."""
+    """`/docs users` has no prompt for input; completion knows it; a changed file is read again."""
     with ChatServerThread([reply("Done."), reply("Again.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, mine=[("docs.md", DOCS)])
         chat.open()
@@ -81,8 +81,8 @@ def test_a_prompt_is_a_slash_command_with_its_argument(nvim_factory, tmp_path):
         assert chat.draft() == "/docs nobody"
 
 
-def test_a_projects_prompt_waits_for_trust_and_is_never_sent_by_itself(nvim_factory, tmp_path):
-    """What a repository says configures nothing, runs no command, and waits in the input for the user's <CR>."""
+def test_a_projects_prompt_waits_for_trust_and_is_never_sent_automatically(nvim_factory, tmp_path):
+    """A repository's prompt configures nothing, runs no command, and waits in the input for the user's <CR>."""
     with ChatServerThread([reply("Nothing happened.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, project=[("evil.md", EVIL)], size=(120, 30))
         nvim = chat.nvim
@@ -124,8 +124,8 @@ REACHING = (
 )
 
 
-def test_a_projects_prompt_takes_nothing_along_from_beyond_the_project(nvim_factory, tmp_path):
-    """Its words are not the user's: what leads out is no mention any more, and its instruction is named as its own."""
+def test_a_projects_prompt_attaches_nothing_from_outside_the_project(nvim_factory, tmp_path):
+    """It does not speak for the user: mentions of outside paths are text, and its instruction is attributed to it."""
     with ChatServerThread([reply("Read it.")] * 2, key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, project=[("reaching.md", REACHING)], size=(120, 40))
         nvim = chat.nvim
@@ -156,8 +156,8 @@ def test_a_projects_prompt_takes_nothing_along_from_beyond_the_project(nvim_fact
         assert any("local x = 1" in text for text in texts)
 
 
-def test_what_a_file_says_mentions_nothing(nvim_factory, tmp_path):
-    """The text of a buffer in a prompt of the user's that is sent by itself."""
+def test_text_of_a_file_is_not_parsed_for_mentions(nvim_factory, tmp_path):
+    """The text of a buffer in a user's prompt that is sent automatically."""
     mine = "---\nname: Look\nopts:\n  alias: look\n  auto_submit: true\n---\nAt:\n${context.code}\n"
     with ChatServerThread([reply("Seen.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, mine=[("look.md", mine)], size=(120, 30))
@@ -169,8 +169,8 @@ def test_what_a_file_says_mentions_nothing(nvim_factory, tmp_path):
         assert len(messages(server)) <= 2
 
 
-def test_the_palette_lists_what_fits_and_says_where_it_is_from(nvim_factory, tmp_path):
-    """Prompts by origin, open chats, commands; modes and filetypes decide; a configured `false` removes one."""
+def test_the_palette_lists_matching_entries_with_their_origin(nvim_factory, tmp_path):
+    """Prompts by origin, open chats, commands; modes and filetypes filter them; a configured `false` removes one."""
     only_visual = DOCS.replace("name: Docs", "name: Visual").replace("alias: docs", "alias: visual\n  modes: [v]")
     only_python = DOCS.replace("name: Docs", "name: Snake").replace(
         "alias: docs", "alias: snake\n  filetypes: [python]"
@@ -209,8 +209,8 @@ def test_the_palette_lists_what_fits_and_says_where_it_is_from(nvim_factory, tmp
         nvim.wait_screen("Add the selection to a chat")
 
 
-def test_the_command_without_words_is_the_palette_always(nvim_factory, tmp_path):
-    """Also with a range, where it offers an edit of these lines; a model is chosen first where there is none."""
+def test_the_command_without_words_always_opens_the_palette(nvim_factory, tmp_path):
+    """Also with a range, where it offers an edit of these lines; without a model it asks for one first."""
     with ChatServerThread([reply("```lua\nlocal y = 1\n```")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, size=(120, 40))
         nvim = chat.nvim
@@ -236,7 +236,7 @@ def test_the_command_without_words_is_the_palette_always(nvim_factory, tmp_path)
 
 
 def test_one_word_runs_the_prompt_of_that_name(nvim_factory, tmp_path):
-    """About the lines of a range, as with a slash; a subcommand wins, and several words edit in place."""
+    """On the lines of a range, like the slash command; a subcommand takes precedence, several words edit in place."""
     with ChatServerThread([reply("It counts.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, size=(120, 30))
         nvim = chat.nvim
@@ -255,7 +255,7 @@ def test_one_word_runs_the_prompt_of_that_name(nvim_factory, tmp_path):
 
 @pytest.mark.parametrize("command", ["CodeCompanion explian", "1CodeCompanion explian"])
 def test_a_mistyped_prompt_is_reported_and_edits_nothing(nvim_factory, tmp_path, command):
-    """With a range too; what is near nothing is an instruction there."""
+    """With a range too; a word unlike any name is an instruction there."""
     with ChatServerThread([reply("```lua\nlocal y = 1\n```")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, size=(160, 30))
         nvim = chat.nvim
@@ -283,8 +283,8 @@ def test_the_palette_fits_the_screen(nvim_factory, tmp_path, columns):
         assert chat.nvim.lua("return vim.fn.winheight(0)") >= len(rows), "one line each"
 
 
-def test_broken_files_are_named_once_and_cost_only_themselves(nvim_factory, tmp_path):
-    """A bad file is a sentence; the good one beside it works."""
+def test_broken_files_are_named_once_and_affect_only_themselves(nvim_factory, tmp_path):
+    """A bad file is a sentence; a good one beside it works."""
     mine = [("bad.md", "---\nname: x\n\topts: y\n---\nhi"), ("docs.md", DOCS)]
     with ChatServerThread([], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, mine=mine, size=(160, 30))
@@ -295,7 +295,7 @@ def test_broken_files_are_named_once_and_cost_only_themselves(nvim_factory, tmp_
         assert "bad.md:3: the front matter is no YAML" in found
 
 
-def test_an_inline_prompt_edits_in_place_and_from_a_chat_says_that_it_does_not(nvim_factory, tmp_path):
+def test_an_inline_prompt_edits_in_place_and_is_refused_in_a_chat(nvim_factory, tmp_path):
     """The same edit as `:CodeCompanion instruction`, on the lines of the range."""
     mine = [("up.md", "---\nname: Up\ninteraction: inline\n---\nMake x upper case.\n")]
     with ChatServerThread([reply("```lua\nlocal X = 1\n```"), reply("Hm.")], key=KEY) as server:
@@ -312,8 +312,8 @@ def test_an_inline_prompt_edits_in_place_and_from_a_chat_says_that_it_does_not(n
         assert chat.draft() == "Make x upper case."
 
 
-def test_of_two_prompts_with_one_alias_the_first_keeps_it(nvim_factory, tmp_path):
-    """The user's before the built-in one before the project's; the other is still in the palette."""
+def test_the_first_of_two_prompts_keeps_their_alias(nvim_factory, tmp_path):
+    """The user's before the built-in one before the project's; the other stays in the palette."""
     mine = [("explain.md", DOCS.replace("alias: docs", "alias: explain")), ("twin.md", DOCS)]
     project = [("explain.md", EVIL.replace("alias: evil", "alias: explain"))]
     with ChatServerThread([], key=KEY) as server:
@@ -329,8 +329,8 @@ def test_of_two_prompts_with_one_alias_the_first_keeps_it(nvim_factory, tmp_path
         assert ["Evil", "", "project"] in found
 
 
-def test_functions_of_the_configuration_make_the_text(nvim_factory, tmp_path):
-    """codecompanion.nvim's way: content is a function of the context; a failing one is one sentence."""
+def test_functions_in_the_configuration_create_the_text(nvim_factory, tmp_path):
+    """As in codecompanion.nvim: content is a function of the context; a failing one is one sentence."""
     lua = """require('codecompanion').setup(vim.tbl_deep_extend('force', require('codecompanion.config').user, {
         prompt_library = {
           ['Own one'] = { strategy = 'chat', description = 'd', opts = { short_name = 'own', auto_submit = true },
@@ -367,7 +367,7 @@ def test_functions_of_the_configuration_make_the_text(nvim_factory, tmp_path):
         ({"interaction": "cli", "prompts": []}, "interaction: got"),
     ],
 )
-def test_a_wrong_entry_is_named_by_its_key(nvim_factory, tmp_path, entry, problem):
+def test_an_invalid_entry_is_named_by_its_key(nvim_factory, tmp_path, entry, problem):
     """The others stay."""
     given = lua_string(json.dumps(entry))
     init = f"""require('codecompanion').setup({{ prompt_library = {{ bad = vim.json.decode({given}),
@@ -380,8 +380,8 @@ def test_a_wrong_entry_is_named_by_its_key(nvim_factory, tmp_path, entry, proble
     assert nvim.lua("return require('codecompanion.prompt_library').find('good') ~= nil")
 
 
-def test_the_built_in_prompts_take_the_things_of_the_editor_along(nvim_factory, tmp_path):
-    """`/explain` without a selection brings the file, `/fix` its diagnostics, `/review` what is not staged."""
+def test_the_built_in_prompts_attach_editor_context(nvim_factory, tmp_path):
+    """`/explain` without a selection attaches the file, `/fix` its diagnostics, `/review` the unstaged changes."""
     with ChatServerThread(key=KEY, default=lambda received: reply("So it is.")) as server:
         chat = start(nvim_factory, tmp_path, server)
         nvim = chat.nvim

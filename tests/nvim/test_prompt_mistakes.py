@@ -1,4 +1,4 @@
-"""Mistakes in the user's prompts, slash commands, items of editor context and system prompt are listed in one place."""
+"""Mistakes in the user's prompts, slash commands, editor context and system prompt are listed in one place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ require('codecompanion').setup(vim.tbl_deep_extend('force', options, {
 """
 
 
-def test_all_of_them_are_listed_and_each_is_said_where_it_happens(nvim_factory, tmp_path):
+def test_all_mistakes_are_listed_and_each_is_reported_where_it_occurs(nvim_factory, tmp_path):
     with ChatServerThread([reply("Seen.")], key=KEY) as server:
         mine = [("mine.md", MINE), ("broken.md", BROKEN)]
         chat = start(nvim_factory, tmp_path, server, mine=mine, lua=SETUP, size=(160, 50))

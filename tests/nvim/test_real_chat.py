@@ -28,12 +28,12 @@ def read(path, call_id="call_1"):
 
 
 def sent(server, index=-1):
-    """Return the messages of a request the server got."""
+    """Return the messages of a request to the server."""
     return [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")][index]
 
 
 def test_a_question_with_tools_from_the_keys_to_the_wire_and_back(nvim_factory, tmp_path):
-    """The main job in small: parallel calls, the meter from the provider's report, everything in the log."""
+    """The main job in miniature: parallel calls, the meter from the provider's report, everything in the log."""
     script = [
         reply("Let me look.", calls=[read("a.txt"), read("b.txt", "call_2")]),
         reply("Both are fine.", usage=USAGE),
@@ -58,7 +58,7 @@ def test_a_question_with_tools_from_the_keys_to_the_wire_and_back(nvim_factory, 
 
 @pytest.mark.slow("a long chat in a small window")
 def test_the_context_is_edited_then_compacted_and_never_overflows(nvim_factory, tmp_path):
-    """The purpose of it all: the server refuses what exceeds its window, and has nothing to refuse."""
+    """The purpose of the plugin: the server refuses requests over its window, and never has to."""
     window = 12_000
     big = "".join(f"{i}: the quick brown fox number {i} jumps\n" for i in range(110))
 
@@ -97,7 +97,7 @@ def test_the_context_is_edited_then_compacted_and_never_overflows(nvim_factory, 
         assert violations(chat.view().messages) == []
 
 
-def test_the_preview_shows_what_would_change_without_asking_anybody(nvim_factory, tmp_path):
+def test_the_preview_shows_the_changes_without_a_request(nvim_factory, tmp_path):
     """R-546."""
     with ChatServerThread([reply("Answer. " * 300)], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
@@ -135,7 +135,7 @@ def test_compact_with_instructions_by_slash_command(nvim_factory, tmp_path):
 
 @pytest.mark.parametrize("when", ["streaming", "running_tools", "idle"])
 def test_a_killed_host_loses_nothing_that_was_shown_as_sent(nvim_factory, tmp_path, when):
-    """Lessons 36, 44: kill -9, then the next message simply works, with a valid history."""
+    """Lessons 36, 44: kill -9, then the next message works, with a valid history."""
     never = reply("half of the answer and more", chunk_chars=5, delay_s=0.2)
     sleep = reply(calls=[Call("run_command", json.dumps({"command": "sleep 300"}), id="call_s")])
     script = {"streaming": [never], "running_tools": [sleep], "idle": [reply("whole")]}[when]
@@ -169,7 +169,7 @@ def test_a_killed_host_loses_nothing_that_was_shown_as_sent(nvim_factory, tmp_pa
 
 
 def test_a_killed_editor_loses_nothing_that_was_shown_as_sent(nvim_factory, tmp_path):
-    """Lesson 36: kill -9 of Neovim; the chat is resumed in the next one, draft and cut reply included."""
+    """Lesson 36: kill -9 of Neovim; the chat is resumed in the next one, with its draft and partial reply."""
     with ChatServerThread(
         [reply("first answer"), reply("second ans" * 40, chunk_chars=4, delay_s=0.05)], key=KEY
     ) as server:
@@ -205,8 +205,8 @@ def saved_draft(root: Path, chat: str) -> str:
         store.close()
 
 
-def test_a_rate_limit_is_shown_waited_for_and_overcome(nvim_factory, tmp_path):
-    """Lesson 38: visible retry, no prompt that blocks, one answer."""
+def test_a_rate_limit_is_shown_and_retried(nvim_factory, tmp_path):
+    """Lesson 38: visible retry, no blocking prompt, one answer."""
     limit = failure(429, "Rate limit reached", headers={"retry-after": "4"})
     with ChatServerThread([limit, reply("made it")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
@@ -228,7 +228,7 @@ def test_a_rate_limit_is_shown_waited_for_and_overcome(nvim_factory, tmp_path):
     ],
 )
 def test_an_error_is_one_sentence_in_the_buffer(nvim_factory, tmp_path, answer, said):
-    """Lessons 37, 38: no raw JSON, no hit-enter; the next message goes out with the one that failed."""
+    """Lessons 37, 38: no raw JSON, no hit-enter; the next message is sent with the failed one."""
     with ChatServerThread([answer, reply("recovered")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opts={"max_retries": 0})
         chat.say("first try")
@@ -241,7 +241,7 @@ def test_an_error_is_one_sentence_in_the_buffer(nvim_factory, tmp_path, answer, 
         assert [m["content"] for m in sent(server) if m["role"] == "user"] == ["first try", "second try"]
 
 
-def test_a_reply_cut_in_the_middle_is_kept_and_marked(nvim_factory, tmp_path):
+def test_a_reply_cut_off_is_kept_and_marked(nvim_factory, tmp_path):
     """Lesson 39."""
     with ChatServerThread([reply("half a sentence that", break_after=5)], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opts={"max_retries": 0})
@@ -260,7 +260,7 @@ def test_no_endpoint_is_one_clear_sentence(nvim_factory, tmp_path):
     assert "anybody there?" in chat.text()
 
 
-def test_a_missing_key_says_where_it_was_looked_for(nvim_factory, tmp_path):
+def test_a_missing_key_names_the_searched_places(nvim_factory, tmp_path):
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, key="")
         chat.say("hello")
@@ -307,8 +307,8 @@ def test_a_read_only_data_folder_still_gives_a_chat(nvim_factory, tmp_path):
         assert "works" in chat.text()
 
 
-def test_a_data_folder_that_is_a_file_still_gives_a_chat_and_says_so(nvim_factory, tmp_path):
-    """Bad input: nothing can be stored; the user is told, the chat works."""
+def test_a_file_in_place_of_the_data_folder_still_gives_a_chat_with_a_warning(nvim_factory, tmp_path):
+    """Bad input: nothing can be stored; the user is notified, the chat works."""
     data = tmp_path / "data" / "nvim"
     data.mkdir(parents=True)
     (data / "codecompanion").write_text("in the way")
@@ -319,7 +319,7 @@ def test_a_data_folder_that_is_a_file_still_gives_a_chat_and_says_so(nvim_factor
         assert "not be kept" in chat.nvim.messages() + chat.nvim.screen()
 
 
-def test_a_damaged_database_is_kept_aside_and_said(nvim_factory, tmp_path):
+def test_a_damaged_database_is_set_aside_and_reported(nvim_factory, tmp_path):
     data = tmp_path / "data" / "nvim" / "codecompanion"
     data.mkdir(parents=True)
     (data / "sessions.db").write_bytes(b"this is not a database" * 500)
@@ -342,7 +342,7 @@ def test_an_unreadable_rule_file_is_named_and_the_others_load(nvim_factory, tmp_
         assert "Be brief." in str(sent(server))
 
 
-def test_rules_are_sent_again_when_their_file_changes(nvim_factory, tmp_path):
+def test_rules_are_sent_again_if_their_file_changes(nvim_factory, tmp_path):
     """R-549: re-read when the file changed."""
     with ChatServerThread([reply("a"), reply("b")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("AGENTS.md", "Old rule.\n")], trusted=True)
@@ -353,7 +353,7 @@ def test_rules_are_sent_again_when_their_file_changes(nvim_factory, tmp_path):
         assert "Old rule" not in str(sent(server))
 
 
-def test_an_edit_is_approved_in_the_buffer_and_done(nvim_factory, tmp_path):
+def test_an_edit_is_approved_in_the_buffer_and_applied(nvim_factory, tmp_path):
     edit = Call("create_file", json.dumps({"path": "new.txt", "content": "fresh\n"}), id="call_e")
     with ChatServerThread([reply(calls=[edit]), reply("created")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
@@ -366,7 +366,7 @@ def test_an_edit_is_approved_in_the_buffer_and_done(nvim_factory, tmp_path):
         assert (tmp_path / "work" / "new.txt").read_text() == "fresh\n"
 
 
-def test_a_message_typed_while_the_model_answers_is_queued_and_sent_once(nvim_factory, tmp_path):
+def test_a_message_typed_during_a_reply_is_queued_and_sent_once(nvim_factory, tmp_path):
     """Lesson 16."""
     with ChatServerThread(
         [reply("slow answer " * 10, chunk_chars=6, delay_s=0.03), reply("second")], key=KEY

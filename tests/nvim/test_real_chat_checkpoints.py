@@ -1,4 +1,4 @@
-"""Checkpoints in a real Neovim: kill -9, a database that is gone, the picker, `/memory` (R-464…R-478)."""
+"""Checkpoints in a real Neovim: kill -9, a missing database, the picker, `/memory` (R-464…R-478)."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def stored(chat, chat_id):
 
 
 def wait_for_messages(chat, chat_id, count):
-    """Wait until the newest checkpoint holds so many messages: it is written after the turn."""
+    """Wait until the newest checkpoint has that many messages: it is written after the turn."""
     chat.nvim.wait_for(
         lambda: any(len((one.raw or {}).get("conversationHistory", ())) == count for one in stored(chat, chat_id)[:1]),
         f"a checkpoint of {count} messages",
     )
 
 
-def test_a_chat_whose_database_is_gone_is_restored(nvim_factory, tmp_path):
-    """R-473, R-478: by its id, under its id, with a note that says from where; and it goes on."""
+def test_a_chat_with_a_missing_database_is_restored(nvim_factory, tmp_path):
+    """R-473, R-478: by its id, under its id, with a note about the source; and it continues."""
     with ChatServerThread([reply("first answer"), reply("second answer"), reply("went on")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("question one")
@@ -66,8 +66,8 @@ def test_a_chat_whose_database_is_gone_is_restored(nvim_factory, tmp_path):
         assert server.refusals == []
 
 
-def test_the_picker_restores_a_chosen_checkpoint_as_a_chat_of_its_own(nvim_factory, tmp_path):
-    """Kind, time and messages; the old chat is untouched."""
+def test_the_picker_restores_a_chosen_checkpoint_as_a_new_chat(nvim_factory, tmp_path):
+    """Kind, time and messages; the old chat is unchanged."""
     with ChatServerThread([reply("first answer"), reply("second answer")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=OFTEN)
         chat.say("question one")
@@ -99,7 +99,7 @@ def test_the_picker_restores_a_chosen_checkpoint_as_a_chat_of_its_own(nvim_facto
 
 
 def test_leaving_neovim_completes_a_chat_that_did_something(nvim_factory, tmp_path):
-    """R-466: `:qa` is enough; it does not take longer for it."""
+    """R-466: `:qa` is enough, and takes no longer."""
     with ChatServerThread([reply("a long answer " * 20)], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("question one")
@@ -112,8 +112,8 @@ def test_leaving_neovim_completes_a_chat_that_did_something(nvim_factory, tmp_pa
         )
 
 
-def test_a_host_killed_in_the_middle_of_a_reply_leaves_whole_files(nvim_factory, tmp_path):
-    """R-478: the state after the last whole turn is there, and every file can be read."""
+def test_a_host_killed_during_a_reply_leaves_complete_files(nvim_factory, tmp_path):
+    """R-478: the state after the last complete turn is there, and every file is readable."""
     slow = reply("word " * 400, chunk_chars=5, delay_s=0.02)
     with ChatServerThread([reply("first answer"), slow], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=OFTEN)
@@ -127,8 +127,8 @@ def test_a_host_killed_in_the_middle_of_a_reply_leaves_whole_files(nvim_factory,
         assert payloads.form_of(found[0].raw) == "v2"
 
 
-def test_a_compaction_is_remembered_and_can_be_looked_at(nvim_factory, tmp_path):
-    """R-447, R-472: checkpoint before, memory and daily log after it; `/memory` opens what was written."""
+def test_a_compaction_is_remembered_and_can_be_viewed(nvim_factory, tmp_path):
+    """R-447, R-472: checkpoint before, memory and daily log after it; `/memory` opens the entry."""
     answers = [*[reply("answer " * 900) for _ in range(4)], reply(SUMMARY)]
     with ChatServerThread(answers, key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=COWORK, opts={"context_window": 9_000})
@@ -150,8 +150,8 @@ def test_a_compaction_is_remembered_and_can_be_looked_at(nvim_factory, tmp_path)
         chat.nvim.wait_for(lambda: not any(state_dir(chat).rglob("*.new")), "no drafts left behind")
 
 
-def test_a_state_folder_that_cannot_be_used_costs_one_sentence(nvim_factory, tmp_path):
-    """R-472: the chat works as ever."""
+def test_an_unusable_state_folder_costs_one_sentence(nvim_factory, tmp_path):
+    """R-472: the chat works as usual."""
     with ChatServerThread([reply("first answer"), silence()], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opened=False)
         folder = state_dir(chat)

@@ -1,4 +1,4 @@
-"""A message that the host stored and could not tell of any more is neither lost nor doubled (issue 2, issue 8)."""
+"""A message stored by a host that died before confirming it is neither lost nor duplicated (issue 2, issue 8)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def typed(chat: RealChat) -> list[str]:
 
 
 def kill_after_storing(chat: RealChat, text: str, *, stored: bool) -> None:
-    """Send a message to a host that is killed before the editor hears of it; it was in the log by then, or not."""
+    """Send a message to a host that is killed before the editor gets its answer, after or before storing it."""
     pid = chat.host_pid()
     os.kill(pid, signal.SIGSTOP)
     chat.send(text)
@@ -45,7 +45,7 @@ def kill_after_storing(chat: RealChat, text: str, *, stored: bool) -> None:
 
 
 def test_a_stored_message_is_shown_as_sent_and_not_as_a_draft(chat: RealChat) -> None:
-    """The host is started again to ask; /continue lets the model answer."""
+    """The host is restarted to check; /continue lets the model answer."""
     chat.say("first")
     kill_after_storing(chat, "second\nline", stored=True)
     chat.nvim.wait_for(lambda: "Your message was stored" in chat.text(), "the confirmation")
@@ -58,8 +58,8 @@ def test_a_stored_message_is_shown_as_sent_and_not_as_a_draft(chat: RealChat) ->
     assert chat.text().count("An answer.") == 2
 
 
-def test_a_message_that_was_not_stored_comes_back_once(chat: RealChat) -> None:
-    """It is a draft, and changed before it is sent again it is one message."""
+def test_an_unstored_message_returns_once(chat: RealChat) -> None:
+    """It is a draft; edited and sent again it is one message."""
     chat.say("first")
     kill_after_storing(chat, "second", stored=False)
     chat.nvim.wait_lua("return require('codecompanion.chat').current().attached == 'yes'")
@@ -70,8 +70,8 @@ def test_a_message_that_was_not_stored_comes_back_once(chat: RealChat) -> None:
     assert typed(chat) == ["first", "third second"]
 
 
-def test_what_was_saved_of_a_draft_is_no_draft_once_it_was_sent(chat: RealChat) -> None:
-    """A pause while typing saves half a message; sent whole, nothing of it comes back with the chat."""
+def test_a_saved_draft_is_gone_once_it_was_sent(chat: RealChat) -> None:
+    """A pause in typing saves half a message; after the whole is sent, no part of it reappears with the chat."""
     chat.type("half a mess")
     chat.nvim.wait_lua("return require('codecompanion.chat').current().draft.saved == 'half a mess'")
     chat.nvim.feed("Aage<Esc><CR>")

@@ -1,4 +1,4 @@
-"""The whole stack when processes are killed, stopped or left, and when the disk is full."""
+"""The whole stack with killed, stopped or abandoned processes, and with a full disk."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ return host.status() == "failed" and chat.attached == "no" and #chat.outgoing ==
 
 
 def typed(chat):
-    """Return what the user said, as stored."""
+    """Return the user's messages as stored."""
     return [m.text for m in chat.view().messages if m.role == "user" and not m.tag]
 
 
 @pytest.mark.parametrize("when", ["streaming", "compacting", "running_tools"])
-def test_leaving_in_the_middle_is_quick_and_leaves_a_valid_history(nvim_factory, tmp_path, when):
+def test_leaving_during_a_turn_is_quick_and_leaves_a_valid_history(nvim_factory, tmp_path, when):
     long = reply("word " * 4_000, chunk_chars=5, delay_s=0.1)
     nap = f"sleep 777.{os.getpid()}"
     tool = reply(calls=[Call("run_command", json.dumps({"command": nap}), id="call_s")])
@@ -77,8 +77,8 @@ def test_leaving_in_the_middle_is_quick_and_leaves_a_valid_history(nvim_factory,
 
 
 @pytest.mark.parametrize("how", ["killed", "restarted"])
-def test_a_turn_that_the_host_leaves_behind_is_said_with_what_asks_again(nvim_factory, tmp_path, how):
-    """Killed or restarted by the user while a request waits; `gr` there asks with the message that has no reply."""
+def test_a_turn_lost_with_the_host_is_reported_with_a_remedy(nvim_factory, tmp_path, how):
+    """Killed or restarted by the user during a request; `gr` there sends the unanswered message."""
     with ChatServerThread([silence(), reply("At last.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
         chat.send("first")
@@ -95,7 +95,7 @@ def test_a_turn_that_the_host_leaves_behind_is_said_with_what_asks_again(nvim_fa
 
 
 def test_a_stopped_host_does_not_freeze_the_editor(nvim_factory, tmp_path):
-    """SIGSTOP, as a suspended machine or a debugger does."""
+    """SIGSTOP, as sent by a suspended machine or a debugger."""
     with ChatServerThread([reply("one"), reply("two")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("first")
@@ -120,12 +120,12 @@ def test_leaving_with_a_stopped_host_is_quick(nvim_factory, tmp_path):
         chat.say("first")
         pid = chat.host_pid()
         os.kill(pid, signal.SIGSTOP)
-        chat.nvim.leave()  # whoever waited for the host would wait for ever
+        chat.nvim.leave()  # waiting for the host would take forever
         wait_until_gone(pid)
 
 
-def test_a_disk_that_fills_up_in_the_middle_of_a_chat(nvim_factory, tmp_path):
-    """What was shown as sent stays; what cannot be stored comes back as a draft with a reason; room again: it works."""
+def test_a_chat_survives_a_disk_that_fills_up(nvim_factory, tmp_path):
+    """Messages shown as sent stay; one that cannot be stored returns as a draft; with room it works again."""
     with ChatServerThread([reply("one")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("first")
@@ -142,7 +142,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_chat(nvim_factory, tmp_path):
         assert server.refusals == []
 
 
-def test_a_disk_that_fills_up_while_a_tool_loop_runs(nvim_factory, tmp_path):
+def test_a_tool_loop_survives_a_disk_that_fills_up(nvim_factory, tmp_path):
     waits = {"command": "until [ -e go ]; do sleep 0.05; done; echo hi"}
     with ChatServerThread(key=KEY) as server:
         server.script = [
@@ -167,13 +167,13 @@ def test_a_disk_that_fills_up_while_a_tool_loop_runs(nvim_factory, tmp_path):
 
 
 def logged(chat):
-    """Return everything the user ever said, as stored, also what was compacted since."""
+    """Return everything the user ever sent, as stored, including compacted messages."""
     messages = [event.payload.message for event in chat.log() if isinstance(event.payload, MessageAdded)]
     return [message.text for message in messages if message.role == "user" and not message.tag]
 
 
 def shown_as_sent(chat, numbers):
-    """Return which questions stand in the buffer as sent: neither in the draft nor on their way."""
+    """Return the questions shown as sent in the buffer: neither in the draft nor pending."""
     text, waiting = chat.nvim.lua(
         "local c = require('codecompanion.chat').current()"
         " local waiting = { require('codecompanion.chat.buffer.chat_text').input_text(c) }"
@@ -185,7 +185,7 @@ def shown_as_sent(chat, numbers):
 
 
 def test_a_host_killed_at_random_moments_loses_nothing(nvim_factory, tmp_path):
-    """Lessons 35, 36: kill -9 through tools and compaction; what was shown as sent is stored exactly once."""
+    """Lessons 35, 36: kill -9 during tools and compaction; messages shown as sent are stored exactly once."""
     rng = random.Random(int(os.environ.get("SEED", "7")))
     window = 9_000
 
@@ -232,8 +232,8 @@ def test_a_host_killed_at_random_moments_loses_nothing(nvim_factory, tmp_path):
         assert server.refusals == []
 
 
-def test_what_was_shown_of_a_reply_is_what_the_model_gets(nvim_factory, tmp_path):
-    """The host keeps a reply once a second; what the editor has shown beyond that goes to the next host."""
+def test_the_model_gets_the_displayed_part_of_a_reply(nvim_factory, tmp_path):
+    """The host stores a reply once a second; text displayed beyond that is sent to the next host."""
     numbers = " ".join(str(number) for number in range(10_000))
     with ChatServerThread([reply(numbers, chunk_chars=5, delay_s=0.02), reply("fine again")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)

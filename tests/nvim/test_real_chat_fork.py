@@ -58,7 +58,7 @@ def hint(chat: RealChat) -> str:
 
 
 def shown(chat: RealChat) -> list[str]:
-    """Return what stands in the buffer as said by somebody."""
+    """Return the messages in the buffer."""
     lines = [line for line in chat.nvim.lines() if line and not line.startswith("## ")]
     return [line for line in lines if "Forked from" not in line]
 
@@ -67,8 +67,8 @@ def views(chat: RealChat) -> list[str]:
     return [message.text for message in chat.view().messages]
 
 
-def test_an_edited_message_goes_on_in_a_branch(chat: RealChat, server) -> None:
-    """In the same window; what is shown is what the model got, and the old branch is a chat of its own."""
+def test_an_edited_message_continues_in_a_branch(chat: RealChat, server) -> None:
+    """In the same window; it shows the model's view, and the old branch is a separate chat."""
     old, window = chat.id, chat.nvim.lua("return vim.api.nvim_get_current_win()")
     edit(chat, "two")
     assert "editing · sends a branch · u cancels" in hint(chat)
@@ -95,7 +95,7 @@ def test_an_edited_message_goes_on_in_a_branch(chat: RealChat, server) -> None:
 
 
 @pytest.mark.parametrize("cancel", ["u", "ggVGd", "cccompletely new<Esc>"])
-def test_an_edit_can_be_given_up(chat: RealChat, server, cancel: str) -> None:
+def test_an_edit_can_be_abandoned(chat: RealChat, server, cancel: str) -> None:
     """By undo, or by emptying the input, also within one insert: the next message is a normal one."""
     chat.type("a draft")
     edit(chat, "two")
@@ -131,8 +131,8 @@ def test_attachments_stay_with_the_edited_message(chat: RealChat, server) -> Non
     assert "- ↻ <file>a.txt</file>" in chat.text()
 
 
-def test_fork_goes_on_in_a_copy(chat: RealChat, server) -> None:
-    """With a title of its own; the other chat stays as it is and open."""
+def test_fork_continues_in_a_copy(chat: RealChat, server) -> None:
+    """With its own title; the other chat stays unchanged and open."""
     old, before = chat.id, views(chat)
     chat.send("/fork Another way")
     chat.nvim.wait_for(lambda: chat.id != old and "Answer to three." in chat.text(), "the branch")
@@ -145,7 +145,7 @@ def test_fork_goes_on_in_a_copy(chat: RealChat, server) -> None:
     assert (forked.from_chat, forked.from_title) == (old, "one")
 
 
-def test_only_own_messages_are_edited(chat: RealChat) -> None:
+def test_only_user_messages_can_be_edited(chat: RealChat) -> None:
     chat.nvim.lua("vim.fn.search('Answer to two')")
     chat.nvim.feed("g<CR>")
     chat.nvim.wait_for(
@@ -155,7 +155,7 @@ def test_only_own_messages_are_edited(chat: RealChat) -> None:
 
 
 def test_a_host_that_dies_leaves_the_text_in_the_input(chat: RealChat, server) -> None:
-    """Killed before it made the branch: nothing was made, the text is still there, and sending it again works."""
+    """Killed before creating the branch: nothing was created, the text remains, and sending again works."""
     old = chat.id
     edit(chat, "two")
     pid = chat.host_pid()
@@ -172,8 +172,8 @@ def test_a_host_that_dies_leaves_the_text_in_the_input(chat: RealChat, server) -
     assert shown(chat) == views(chat)
 
 
-def test_a_chat_that_another_neovim_has_open_is_gone_on_with_in_a_copy(chat: RealChat, nvim_factory, server) -> None:
-    """It can only be read here; the branch is ours."""
+def test_a_chat_open_in_another_neovim_is_continued_in_a_copy(chat: RealChat, nvim_factory, server) -> None:
+    """It is read-only here; the branch is ours."""
     old = chat.id
     other = start_chat(nvim_factory, chat.root, server)
     other.nvim.lua("require('codecompanion').resume(...)", old)
@@ -185,8 +185,8 @@ def test_a_chat_that_another_neovim_has_open_is_gone_on_with_in_a_copy(chat: Rea
     assert len(views(chat)) == 6
 
 
-def test_an_edit_outlives_a_redraw(chat: RealChat, server) -> None:
-    """`:e` draws the chat out of the log: the input is still an edit, and what leaves with it is dimmed."""
+def test_an_edit_survives_a_redraw(chat: RealChat, server) -> None:
+    """`:e` redraws the chat from the log: the input is still an edit, and the messages it would drop are dimmed."""
     edit(chat, "two")
     chat.nvim.command("edit")
     chat.nvim.wait_for(lambda: "Answer to three." in chat.text() and "editing" in hint(chat), "the edit")
@@ -203,7 +203,7 @@ def test_an_edit_outlives_a_redraw(chat: RealChat, server) -> None:
 
 
 def test_ctrl_c_in_the_list_of_branches_chooses_none(chat: RealChat, server) -> None:
-    """It was Neovim's numbered list, and its interrupt a warning with a cut-off traceback."""
+    """It used to be Neovim's numbered list, whose interrupt gave a warning with a truncated traceback."""
     chat.say("four")
     chat.send("/fork")
     chat.nvim.wait_lua("return vim.b.codecompanion_chat.title:find('(2)', 1, true) ~= nil")
@@ -216,8 +216,8 @@ def test_ctrl_c_in_the_list_of_branches_chooses_none(chat: RealChat, server) -> 
     assert "failed" not in chat.nvim.lua("return vim.fn.execute('messages')")
 
 
-def test_words_typed_while_the_branch_is_made_are_kept(chat: RealChat, server) -> None:
-    """The host takes its time for a long chat: what is typed after <CR> stands in the input of the branch."""
+def test_text_typed_while_the_branch_is_created_is_kept(chat: RealChat, server) -> None:
+    """The host needs time for a long chat: text typed after <CR> is in the input of the branch."""
     edit(chat, "two")
     chat.nvim.lua(
         """local host = require('codecompanion.host')

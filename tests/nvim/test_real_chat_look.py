@@ -1,4 +1,4 @@
-"""What a picky user looks at, with the real host: where the cursor is left, how things are named, what has room."""
+"""Details that a picky user checks, with the real host: cursor positions, names, room."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.summaries import nine_sections
 
 
 @pytest.mark.parametrize("layout", ["horizontal", "vertical", "float"])
-def test_the_inspector_gives_the_cursor_back_to_the_chat(nvim_factory, tmp_path, layout):
-    """It lies over a floating chat, its sum is the meter's, and `q` does not end in another window."""
+def test_closing_the_inspector_returns_the_cursor_to_the_chat(nvim_factory, tmp_path, layout):
+    """It covers a floating chat, its sum is the meter's, and `q` never ends in another window."""
     with ChatServerThread(key=KEY) as server:
         options = {"display": {"chat": {"window": {"layout": layout}}}}
         chat = start_chat(nvim_factory, tmp_path, server, options=options, size=(80, 30))
@@ -32,8 +32,8 @@ def test_the_inspector_gives_the_cursor_back_to_the_chat(nvim_factory, tmp_path,
         assert f" {total[1].lstrip('~')}/128.0k" in chat.nvim.lua("return require('codecompanion').statusline()")
 
 
-def test_the_inspector_goes_back_to_requests_that_were_sent(nvim_factory, tmp_path):
-    """R-328: `[` shows each as it was sent, `b` its body, `]` leads back to the next one."""
+def test_the_inspector_shows_earlier_requests(nvim_factory, tmp_path):
+    """R-328: `[` shows each as it was sent, `b` its body, `]` goes to the next one."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(120, 40))
         chat.say("hello")
@@ -58,7 +58,7 @@ def test_the_inspector_goes_back_to_requests_that_were_sent(nvim_factory, tmp_pa
 
 
 def test_the_inspector_shows_the_request_for_a_summary(nvim_factory, tmp_path):
-    """R-328: it is named for what it asked, its text and body can be read, and nothing can be changed from there."""
+    """R-328: it is titled by its purpose, text and body can be read, and nothing can be changed from there."""
     usage = {"prompt_tokens": 1234, "completion_tokens": 9}
     script = [reply("The port is 8089. " * 200), reply(nine_sections("The port is 8089."), usage=usage)]
     with ChatServerThread(script, key=KEY) as server:
@@ -87,8 +87,8 @@ def test_the_inspector_shows_the_request_for_a_summary(nvim_factory, tmp_path):
         assert any(message.tag == "compact_summary" for message in chat.view().messages)
 
 
-def test_what_is_attached_is_named_from_the_workspace(nvim_factory, tmp_path):
-    """The block and the request name files as the tools do, not by their whole path."""
+def test_attachments_are_named_relative_to_the_workspace(nvim_factory, tmp_path):
+    """The block and the request name files like the tools, not by absolute path."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("sub/a.txt", "alpha\n"), ("b.txt", "beta\n")])
         chat.nvim.command("edit b.txt")
@@ -104,8 +104,8 @@ def test_what_is_attached_is_named_from_the_workspace(nvim_factory, tmp_path):
         assert str(tmp_path) not in "".join(texts)
 
 
-def test_a_blank_line_stands_below_what_happens_now(nvim_factory, tmp_path):
-    """The activity takes the blank line above the input and leaves another one."""
+def test_a_blank_line_is_below_the_activity(nvim_factory, tmp_path):
+    """The activity uses the blank line above the input and leaves another one."""
     with ChatServerThread([reply("words " * 40, chunk_chars=5, delay_s=0.2)], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.send("go")
@@ -116,8 +116,8 @@ def test_a_blank_line_stands_below_what_happens_now(nvim_factory, tmp_path):
         chat.nvim.feed("<Esc>q")
 
 
-def test_a_selection_carries_the_language_of_its_buffer(nvim_factory, tmp_path):
-    """Also where the name of the file does not say it."""
+def test_a_selection_has_the_language_of_its_buffer(nvim_factory, tmp_path):
+    """Also if the file's name does not show it."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("script", "local a = 1\nreturn a\n")], opened=False)
         chat.nvim.command("edit script | set filetype=lua")
@@ -126,8 +126,8 @@ def test_a_selection_carries_the_language_of_its_buffer(nvim_factory, tmp_path):
         assert chat.draft() == "script:1-2\n```lua\nlocal a = 1\nreturn a\n```\n"
 
 
-def test_what_was_cleared_has_room_below(chat_everywhere):
-    """The line of an edit does not stick to the header of the input."""
+def test_there_is_room_below_an_edit_line(chat_everywhere):
+    """The line of an edit does not touch the header of the input."""
     chat_everywhere.accept("look")
     chat_everywhere.push(
         events.ReplyStarted(adapter="openai", model="gpt-4o"),
@@ -141,8 +141,8 @@ def test_what_was_cleared_has_room_below(chat_everywhere):
     assert screen[row + 2].startswith("## Me")
 
 
-def test_the_manual_opens_without_help_tags_and_a_short_screen_says_there_is_more(nvim_factory, tmp_path):
-    """A checkout on the runtimepath has no tags; the keys need more than 24 lines."""
+def test_the_manual_opens_without_help_tags_and_scrolls_on_a_short_screen(nvim_factory, tmp_path):
+    """A checkout on the runtimepath has no tags; the key list needs more than 24 lines."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(80, 24))
         chat.nvim.feed("<Esc>g?")
@@ -154,7 +154,7 @@ def test_the_manual_opens_without_help_tags_and_a_short_screen_says_there_is_mor
 
 
 def test_a_narrow_status_line_keeps_the_meter(nvim_factory, tmp_path):
-    """What gives way in 40 columns is the start of the line, not how full the context is."""
+    """At 40 columns the start of the line is cut, not the fill of the context."""
     with ChatServerThread([silence()], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(40, 24))
         chat.send("go")

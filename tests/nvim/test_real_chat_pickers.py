@@ -1,4 +1,4 @@
-"""Lists and questions with the real host: models, stored chats, what a compaction would come to."""
+"""Lists and questions with the real host: models, stored chats, the forecast of a compaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
 
 
-def test_an_adapter_that_is_not_set_up_does_not_hide_the_others(nvim_factory, tmp_path):
+def test_an_unconfigured_adapter_does_not_hide_the_others(nvim_factory, tmp_path):
     """`ga` in a fresh installation: most adapters have neither key nor address."""
     with ChatServerThread([reply("hi")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
@@ -22,7 +22,7 @@ def test_an_adapter_that_is_not_set_up_does_not_hide_the_others(nvim_factory, tm
 
 
 @pytest.mark.parametrize("key", ["y", "c"])
-def test_an_idle_chat_is_compacted_and_answered_only_when_that_was_chosen(nvim_factory, tmp_path, key):
+def test_an_idle_chat_is_compacted_and_answered_only_if_configured(nvim_factory, tmp_path, key):
     """R-528, R-533: the question has figures, one key answers it."""
     long = "A long answer about stacks. " * 300
     script = [reply(long), reply(nine_sections("A stack.")), reply("I go on.")]
@@ -41,8 +41,8 @@ def test_an_idle_chat_is_compacted_and_answered_only_when_that_was_chosen(nvim_f
         assert len(server.requests) == (3 if key == "c" else 2)
 
 
-def test_a_cleared_chat_says_how_it_comes_back_and_does(nvim_factory, tmp_path):
-    """`gC`, then `u` where the input is empty."""
+def test_a_cleared_chat_shows_the_undo_key_and_it_works(nvim_factory, tmp_path):
+    """`gC`, then `u` in the empty input."""
     with ChatServerThread([reply("hi")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
         chat.say("Explain stacks")
@@ -75,8 +75,8 @@ def test_a_stored_chat_is_found_by_its_title(nvim_factory, tmp_path):
 
 
 @pytest.mark.parametrize("address", ["localhost:18951", ""])
-def test_a_wrong_address_leaves_a_chat_that_goes_on_with_another_adapter(nvim_factory, tmp_path, address):
-    """What is wrong is said once, by the name the user wrote; `ga` lists why, and another adapter answers."""
+def test_a_chat_with_a_wrong_address_continues_with_another_adapter(nvim_factory, tmp_path, address):
+    """The error appears once, with the configured name; `ga` lists the reason, and another adapter answers."""
     wrong = {"extends": "openai_compatible", "env": {"url": address, "api_key": "LOOP_KEY"}}
     failing = {"extends": "loop", "env": {"api_key": "cmd:false"}}
     options = {

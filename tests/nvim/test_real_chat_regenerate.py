@@ -46,8 +46,8 @@ def folded(chat: RealChat, text: str) -> None:
     chat.nvim.wait_for(lambda: text in screen(chat), f"the fold {text!r}")
 
 
-def test_a_replaced_answer_is_folded_and_comes_back_with_undo(chat: RealChat) -> None:
-    """The fold says how; after the undo it is the newer answer that is folded. A resume draws the same."""
+def test_a_replaced_answer_is_folded_and_restored_by_undo(chat: RealChat) -> None:
+    """The fold names the key; after the undo the newer answer is folded. A resume draws the same."""
     chat.say("question")
     regenerate(chat)
     folded(chat, "▸ replaced by a new answer · u undo · K original · 3 lines")
@@ -74,7 +74,7 @@ def test_a_replaced_answer_is_folded_and_comes_back_with_undo(chat: RealChat) ->
 
 
 def test_a_replaced_answer_is_settled_by_the_next_message(chat: RealChat) -> None:
-    """No undo is offered that would answer another question; twice replaced there are two folds."""
+    """No undo is offered that would answer another question; replaced twice, there are two folds."""
     chat.say("question")
     regenerate(chat)
     regenerate(chat)
@@ -84,8 +84,8 @@ def test_a_replaced_answer_is_settled_by_the_next_message(chat: RealChat) -> Non
     assert views(chat) == ["question", "Answer 3", "next", "Answer 4"]
 
 
-def test_a_cleared_chat_says_so_in_one_line(chat: RealChat) -> None:
-    """Undo brings everything back, also after the chat was resumed; redo clears it again."""
+def test_a_cleared_chat_is_marked_in_one_line(chat: RealChat) -> None:
+    """Undo restores everything, also after a resume; redo clears it again."""
     chat.say("question")
     chat.send("/clear")
     folded(chat, "Chat cleared · u undo")

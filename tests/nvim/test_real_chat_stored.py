@@ -39,8 +39,8 @@ def delete(chat: RealChat, chat_id: str) -> None:
     chat.nvim.lua(deleted, row)
 
 
-def test_a_chat_is_named_after_its_first_words_until_the_user_names_it(chat: RealChat) -> None:
-    """In the buffer variable and in the list, with the questions; still there after the chat was closed and resumed."""
+def test_a_chat_is_titled_by_its_first_words_until_the_user_renames_it(chat: RealChat) -> None:
+    """In the buffer variable and in the list, with the questions; still there after closing and resuming."""
     chat.say("Why is the sky blue?")
     chat.nvim.wait_for(lambda: title(chat) == "Why is the sky blue?", "the title")
     chat.say("And at night?")
@@ -60,7 +60,7 @@ def test_a_chat_is_named_after_its_first_words_until_the_user_names_it(chat: Rea
     chat.nvim.wait_for(lambda: title(chat) == "Sky", "the title after resuming")
 
 
-def test_only_a_closed_chat_is_deleted_and_only_when_the_user_says_so(chat: RealChat) -> None:
+def test_only_a_closed_chat_is_deleted_and_only_after_confirmation(chat: RealChat) -> None:
     chat.say("Delete me")
     first = chat.id
     delete(chat, first)
@@ -79,7 +79,7 @@ def test_only_a_closed_chat_is_deleted_and_only_when_the_user_says_so(chat: Real
 
 
 def leave_and_come_back(chat: RealChat, first: str) -> None:
-    """Closed and resumed in one breath the chat is still ours: it was given back after it had been opened."""
+    """A chat closed and resumed at once is still ours: its lease was released after it had been reopened."""
     chats = "local chats = require('codecompanion.chat')\n"
     chat.nvim.lua(chats + "chats.resume(...)", first)
     chat.wait_ready()
@@ -95,8 +95,8 @@ def leave_and_come_back(chat: RealChat, first: str) -> None:
     store.close()
 
 
-def test_a_chat_that_is_being_deleted_cannot_be_opened(chat: RealChat) -> None:
-    """Opened in the middle of it, the chat went on in a log that was gone; what is typed stays in the input."""
+def test_a_chat_being_deleted_cannot_be_opened(chat: RealChat) -> None:
+    """Opened during the deletion, the chat used to continue in a missing log; typed text stays in the input."""
     chat.say("Delete me")
     first = chat.id
     chat.nvim.lua(

@@ -1,4 +1,4 @@
-"""A chat survives what Vim does to its buffer: one drawing out of the log, draft included (issue 8, section 2)."""
+"""A chat survives Vim's operations on its buffer: one drawing from the log, draft included (issue 8, section 2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def chat(request, nvim_factory, tmp_path):
 
 
 def drawn(chat: RealChat) -> list[str]:
-    """Return the lines of the buffer, once everything has been drawn."""
+    """Return the lines of the buffer once everything has been drawn."""
     chat.nvim.wait_lua(
         """local c = require('codecompanion.chat').current()
            return c and not c.awaiting and not c.queue.scheduled and not c.restore.running"""
@@ -35,7 +35,7 @@ def drawn(chat: RealChat) -> list[str]:
 
 
 def comes_back(chat: RealChat, before: list[str]) -> None:
-    """Wait until the buffer is as it was."""
+    """Wait until the buffer is as before."""
     chat.nvim.wait_for(lambda: drawn(chat) == before, f"{before}, not {drawn(chat)}")
 
 
@@ -48,8 +48,8 @@ def said_something(chat: RealChat) -> list[str]:
 
 
 @pytest.mark.parametrize("command", ["edit", "edit!", "windo edit"])
-def test_reading_the_buffer_again_draws_the_same_chat(chat, command):
-    """Text, draft, filetype, keys and options; and the chat goes on."""
+def test_rereading_the_buffer_draws_the_same_chat(chat, command):
+    """Text, draft, filetype, keys and options; and the chat continues."""
     before = said_something(chat)
     chat.nvim.command(command)
     comes_back(chat, before)
@@ -67,8 +67,8 @@ def test_reading_the_buffer_again_draws_the_same_chat(chat, command):
 
 
 @pytest.mark.parametrize("back", ["buffer {}", "sbuffer {}", "CodeCompanionChat Toggle", "CodeCompanionChat"])
-def test_an_unloaded_chat_comes_back(chat, back):
-    """`:bd`, then by number or by command; a chat that was used is no place for a new one."""
+def test_an_unloaded_chat_is_restored(chat, back):
+    """`:bd`, then by number or by command; a used chat is not reused for a new one."""
     before = said_something(chat)
     number, name = chat.nvim.lua("return { vim.api.nvim_get_current_buf(), vim.api.nvim_buf_get_name(0) }")
     chat.nvim.command("bdelete")
@@ -89,8 +89,8 @@ def test_a_wiped_chat_is_resumed_with_its_draft(chat):
     comes_back(chat, before)
 
 
-def test_a_reply_goes_on_while_the_buffer_is_away(chat):
-    """The turn is the host's; what has arrived is there when the buffer is shown again, and the rest follows."""
+def test_a_reply_continues_while_the_buffer_is_unloaded(chat):
+    """The turn belongs to the host; received text is there when the buffer is shown again, and the rest follows."""
     chat.send("slowly")
     chat.nvim.wait_screen("slow slow")
     chat.nvim.command("bdelete")
@@ -108,10 +108,10 @@ def test_a_reply_goes_on_while_the_buffer_is_away(chat):
 
 
 @pytest.mark.parametrize("end", ["quit", "SIGHUP", "SIGTERM"])
-def test_a_session_file_brings_the_chat_back(chat, nvim_factory, tmp_path, end):
-    """`:mksession` and `nvim -S`, before any command of ours (E95 before), also when the terminal was closed.
+def test_a_session_file_restores_the_chat(chat, nvim_factory, tmp_path, end):
+    """`:mksession` and `nvim -S`, before any of our commands (E95 before), also after the terminal was closed.
 
-    Neovim closes its buffers before it says that it goes then, and a draft read from them is empty.
+    In that case Neovim closes its buffers before it announces its exit, and a draft read from them is empty.
     """
     before, chat_id = said_something(chat), chat.id
     session = tmp_path / "Session.vim"
@@ -149,8 +149,8 @@ def test_reloading_the_modules_keeps_the_chat(chat):
     comes_back(chat, before)
 
 
-def test_nothing_stands_in_the_way_of_leaving(chat):
-    """Typed and not sent: `:qa` leaves at once, `:w` is fine, and the draft is there the next time."""
+def test_nothing_prevents_leaving_neovim(chat):
+    """With unsent text `:qa` leaves at once, `:w` works, and the draft is there the next time."""
     chat.nvim.feed("Gia draft<Esc>:w<CR>")
     chat.nvim.settle()
     assert chat.nvim.lua("return vim.bo.modified") is False
@@ -158,7 +158,7 @@ def test_nothing_stands_in_the_way_of_leaving(chat):
     chat.nvim.lua("vim.cmd('normal! Amore')\nassert(pcall(vim.cmd, 'bdelete'))")
 
 
-def test_a_second_command_uses_the_chat_nobody_has_used(chat):
+def test_a_second_command_reuses_an_unused_chat(chat):
     first = chat.id
     chat.nvim.command("CodeCompanionChat")
     assert chat.id == first
@@ -183,8 +183,8 @@ COMMANDS = (
 )
 
 
-def test_what_was_sent_cannot_be_changed(chat):
-    """Whatever changes it: the transcript is as the log says, and the draft as the user left it."""
+def test_sent_messages_cannot_be_changed(chat):
+    """After any change the transcript is as logged, and the draft as the user left it."""
     before = said_something(chat)
     for command in COMMANDS:
         for start in ("G", "gg"):
@@ -204,7 +204,7 @@ def test_what_was_sent_cannot_be_changed(chat):
 
 
 def test_typing_in_the_transcript_goes_to_the_input(chat):
-    """And on a message of one's own it says how that is changed; keys without a meaning there say so."""
+    """And on a user message a hint names the edit key; keys without a function there are reported."""
     chat.say("first question")
     for keys, text in (("ione", "one"), ("Atwo", "onetwo"), ("othree", "onetwothree")):
         chat.nvim.feed("gg/an answer<CR>" + keys + "<Esc>")
@@ -223,8 +223,8 @@ def test_typing_in_the_transcript_goes_to_the_input(chat):
     assert "first question" in chat.text()
 
 
-def test_operators_in_the_transcript_take_their_motion_with_them(chat):
-    """`dap` used to read `a` and `p` as keys of their own: with an empty register that was an error wall."""
+def test_operators_in_the_transcript_include_their_motion(chat):
+    """`dap` used to read `a` and `p` as separate keys: with an empty register that caused a long error."""
     chat.say("first question")
     before = chat.text()
     chat.nvim.lua("vim.fn.setreg('\"', '')")
@@ -239,7 +239,7 @@ def test_operators_in_the_transcript_take_their_motion_with_them(chat):
     chat.nvim.wait_for(lambda: chat.draft() == "one", f"one, not {chat.draft()}")
     chat.nvim.feed("gg/an answer<CR>cctwo<Esc>")
     chat.nvim.wait_for(lambda: chat.draft() == "onetwo", f"onetwo, not {chat.draft()}")
-    # on a message of one's own, too, and over a selection: what is typed next is text, not keys
+    # on a user message, too, and over a selection: the next keys typed are text
     typed = "onetwo"
     for where, keys in (("first", "cw"), ("first", "C"), ("first", "o"), ("first", "veec"), ("an answer", "VR")):
         chat.nvim.feed(f"gg/{where}<CR>")
@@ -254,15 +254,15 @@ def test_operators_in_the_transcript_take_their_motion_with_them(chat):
 
 
 def test_typing_on_the_header_of_the_input_goes_to_the_input(chat):
-    """`O` there opened a line above the header, where nothing is sent from and the next redraw removes it."""
+    """`O` there used to open a line above the header, which is never sent and the next redraw removes."""
     chat.say("first question")
     for keys, text in (("Oone", "one"), ("cwtwo", "onetwo"), ("othree", "onetwothree"), ("ifour", "onetwothreefour")):
         chat.nvim.feed("G?^## Me<CR>" + keys + "<Esc>")
         chat.nvim.wait_for(lambda text=text: chat.draft() == text, f"{text}, not {chat.draft()}")
 
 
-def test_a_context_line_and_its_attachment_go_and_come_together(chat):
-    """`dd` detaches, `u` there attaches again."""
+def test_a_context_line_and_its_attachment_stay_in_step(chat):
+    """`dd` detaches, `u` attaches again."""
     (chat.root / "work" / "notes.txt").write_text("notes\n")
     chat.send("/file notes.txt")
     chat.nvim.wait_screen("<file>notes.txt</file>")

@@ -18,7 +18,7 @@ STRANGE = "emoji 👩‍👩‍👧 🇩🇪, CJK 漢字かな, RTL שלום م�
 
 
 def sent(server, index=-1):
-    """Return the messages of a request the server got."""
+    """Return the messages of a request to the server."""
     return [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")][index]
 
 
@@ -28,7 +28,7 @@ def bodies(server):
 
 
 def typed(chat):
-    """Return what the user said, as stored."""
+    """Return the user's messages as stored."""
     return [m.text for m in chat.view().messages if m.role == "user" and not m.tag]
 
 
@@ -43,7 +43,7 @@ def raw(*events):
     return Answer(parts=(*events, b"data: [DONE]\n\n"))
 
 
-def test_every_script_goes_to_the_model_and_comes_back(nvim_factory, tmp_path):
+def test_every_script_reaches_the_model_and_the_buffer(nvim_factory, tmp_path):
     with ChatServerThread([reply(STRANGE + " back", chunk_chars=1)], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say(STRANGE)
@@ -80,7 +80,7 @@ WRONG_SHAPES = [
 
 @pytest.mark.slow("many broken replies")
 @pytest.mark.parametrize("first", range(0, len(WRONG_SHAPES), 7))
-def test_chunks_of_the_wrong_shape_never_break_the_chat(nvim_factory, tmp_path, first):
+def test_malformed_chunks_never_break_the_chat(nvim_factory, tmp_path, first):
     """One clear end each, no traceback, and the next message works; seven of them in one chat."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opts={"max_retries": 0})
@@ -101,7 +101,7 @@ def test_chunks_of_the_wrong_shape_never_break_the_chat(nvim_factory, tmp_path, 
 
 
 @pytest.mark.slow("many tools in a real chat")
-def test_odd_results_of_tools_are_shown_and_sent(nvim_factory, tmp_path):
+def test_odd_tool_results_are_shown_and_sent(nvim_factory, tmp_path):
     """Invalid UTF-8, 5 MB, and a line of 2 MB; lesson 47."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "latin.txt").write_bytes(b"caf\xe9 \xff\xfe\n")
@@ -156,8 +156,8 @@ def test_a_double_return_sends_once(nvim_factory, tmp_path):
 
 @pytest.mark.slow("waits for a stop in every state")
 @pytest.mark.parametrize("when", ["idle", "streaming", "running_tools", "awaiting_approval", "compacting", "retrying"])
-def test_the_stop_key_pressed_again_and_again(nvim_factory, tmp_path, when):
-    """At every state: idle soon, the history valid, the chat usable."""
+def test_the_stop_key_works_in_every_state(nvim_factory, tmp_path, when):
+    """Pressed repeatedly: soon idle, the history valid, the chat usable."""
     long = reply("word " * 400, chunk_chars=5, delay_s=0.02)
     tool = reply(calls=[Call("run_command", json.dumps({"command": "sleep 300"}), id="call_s")])
     limit = plain(b"{}", status=429, headers={"retry-after": "50"}, content_type="application/json")
@@ -188,7 +188,7 @@ def test_the_stop_key_pressed_again_and_again(nvim_factory, tmp_path, when):
         assert chat.nvim.messages() == ""
 
 
-def test_a_buffer_wiped_in_the_middle_of_a_stream(nvim_factory, tmp_path):
+def test_a_buffer_can_be_wiped_during_a_stream(nvim_factory, tmp_path):
     with ChatServerThread([reply("word " * 400, chunk_chars=5, delay_s=0.02)], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.send("precious")
@@ -220,20 +220,20 @@ SLOW = {
 
 
 def only_some_are_slow(request):
-    """Answer by what is asked, because a stopped request may never have reached the server."""
+    """Answer by the question, because a stopped request may never have reached the server."""
     asked = request.json["messages"][-1]["content"]
     return SLOW[asked][0]() if asked in SLOW else reply(f"fine: {asked}")
 
 
 def stop_and_ask_on(chat, server, asked, begun):
-    """Stop a slow reply; its connection is given up and the next answer is there at once."""
+    """Stop a slow reply; its connection is dropped and the next answer arrives at once."""
     ended = chat.finished()
     chat.send(asked)
     chat.nvim.wait_for(lambda: bodies(server)[-1:] == [asked], "the request at the server")
     chat.nvim.wait_screen(begun)
     slow = server.requests[-1]
     chat.nvim.feed("q")
-    # What was wrong took as long as the slow reply, 40 s and more.
+    # The bug took as long as the slow reply, 40 s and more.
     chat.nvim.wait_for(lambda: chat.finished() == ended + 1, "the end")
     chat.say(f"after it {asked}")
     assert f"fine: after it {asked}" in chat.text()
@@ -241,8 +241,8 @@ def stop_and_ask_on(chat, server, asked, begun):
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
-def test_a_slow_reply_is_stopped_at_once_and_the_next_is_there_at_once(nvim_factory, tmp_path, tls):
-    """A provider that drips keeps its connection to itself: nothing waits for it."""
+def test_a_slow_reply_is_stopped_and_the_next_arrives_at_once(nvim_factory, tmp_path, tls):
+    """A dripping provider keeps its own connection: nothing waits for it."""
     trusted = {"SSL_CERT_FILE": str(CERTIFICATE)} if tls else {}
     with ChatServerThread(key=KEY, default=only_some_are_slow, tls=tls) as server:
         chat = start_chat(nvim_factory, tmp_path, server, env=trusted)
@@ -250,8 +250,8 @@ def test_a_slow_reply_is_stopped_at_once_and_the_next_is_there_at_once(nvim_fact
             stop_and_ask_on(chat, server, asked, begun)
 
 
-def test_requests_stopped_before_they_left_do_not_hold_the_next(nvim_factory, tmp_path):
-    """Each leaves a thread that still waits (for a key's command here, for a name to be resolved elsewhere)."""
+def test_requests_stopped_before_sending_do_not_delay_the_next(nvim_factory, tmp_path):
+    """Each leaves a waiting thread (for a key's command here, for a DNS lookup elsewhere)."""
     stored = tmp_path / "key"
     command = f"cmd:[ -e '{stored}' ] && exec cat '{stored}'; while kill -0 $PPID; do sleep 0.2; done"
     options = {"adapters": {"http": {"loop": {"env": {"api_key": command}}}}}
@@ -270,8 +270,8 @@ def test_requests_stopped_before_they_left_do_not_hold_the_next(nvim_factory, tm
 
 
 @pytest.mark.slow("a gigabyte of answer")
-def test_a_provider_that_sends_without_end_is_ended(nvim_factory, tmp_path):
-    """Neither the memory nor the chat suffers."""
+def test_an_endless_stream_is_ended(nvim_factory, tmp_path):
+    """Neither the memory nor the chat is affected."""
     endless = Answer(content_type="application/json", parts=(b'{"a": "', *((b"a" * 100_000,) * 10_000)))
     with ChatServerThread([endless, reply("fine")], key=KEY, window=0) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opts={"max_retries": 0})

@@ -1,4 +1,4 @@
-"""One chat in two Neovims: who closes it leaves it to the other, with all that was typed in either."""
+"""One chat in two Neovims: closing it hands it to the other, with the text typed in both."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def leave(chat: RealChat) -> None:
 
 
 @pytest.mark.parametrize("end", ["leave", "kill"])
-def test_the_other_neovim_goes_on_when_the_first_has_closed_the_chat(pair: Pair, end: str) -> None:
-    """Its next action takes the chat, as the sentence promises; what was said there meanwhile is not missed."""
+def test_the_other_neovim_continues_once_the_first_closed_the_chat(pair: Pair, end: str) -> None:
+    """Its next action takes the chat, as announced; messages from the meantime are included."""
     first, second, server = pair
     first.say("still mine")
     if end == "leave":
@@ -72,8 +72,8 @@ def test_the_other_neovim_goes_on_when_the_first_has_closed_the_chat(pair: Pair,
     assert second.draft() == ""
 
 
-def test_drafts_of_both_are_there_once(pair: Pair, tmp_path: Path) -> None:
-    """What is typed into a copy is no draft of the owner; whoever goes on has both, the owner's first."""
+def test_the_drafts_of_both_are_there_once(pair: Pair, tmp_path: Path) -> None:
+    """Text typed into a copy is not the owner's draft; the next owner gets both, the previous one's first."""
     first, second, _ = pair
     first.type("draft A")
     first.nvim.wait_for(lambda: stored_draft(tmp_path, first.id) == "draft A", "the draft to be stored")
@@ -101,9 +101,7 @@ def test_sending_takes_the_chat_and_leaves_the_owners_draft_in_the_input(pair: P
     assert second.draft() == stored_draft(tmp_path, second.id) == "draft A"
 
 
-def test_what_was_typed_into_a_copy_comes_back_when_its_neovim_is_gone(
-    pair: Pair, nvim_factory: Factory, tmp_path: Path
-) -> None:
+def test_text_typed_into_a_copy_survives_its_neovim(pair: Pair, nvim_factory: Factory, tmp_path: Path) -> None:
     first, second, server = pair
     chat_id = first.id
     first.type("draft A")

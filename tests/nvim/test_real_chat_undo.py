@@ -23,7 +23,7 @@ OPTIONS = {"interactions": {"chat": {"opts": {"context_management": SETTINGS, "o
 
 
 def answer(received):
-    """Read a file for every question; the summary says little."""
+    """Read a file for every question; the summary is short."""
     messages = received.json["messages"]
     if "nine headings" in str(messages[0]["content"])[:3000]:
         return reply(five_lines("Read everything."))
@@ -61,8 +61,8 @@ def put_cursor(chat: RealChat, text: str, offset: int = 0) -> None:
     chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row + offset)
 
 
-def test_an_edit_is_undone_redone_and_restored_with_keys_also_behind_a_killed_host(chat):
-    """R-545, R-516: the view in the store is what it was, message for message."""
+def test_an_edit_is_undone_redone_and_restored_with_keys_also_after_a_host_crash(chat):
+    """R-545, R-516: the stored view equals the previous one, message for message."""
     for number in range(2):
         chat.say(f"question {number}")
     assert "✂ 1 tool result cleared" in chat.nvim.wait_screen("✂")
@@ -98,8 +98,8 @@ def test_an_edit_is_undone_redone_and_restored_with_keys_also_behind_a_killed_ho
     chat.nvim.wait_for(lambda: next(m for m in messages(chat) if m.id == kept).edited, "the result cleared by hand")
 
 
-def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat):
-    """R-545: the card says so, the old turns are open again; R-516: found, flagged, restored."""
+def test_a_compaction_is_undone_on_its_card_and_removed_messages_are_recalled(chat):
+    """R-545: the card shows it, the old turns are open again; R-516: found, flagged, restored."""
     chat.say("question about foxes")
     before = messages(chat)
     type_command(chat, "CodeCompanionCompact!")
@@ -131,8 +131,8 @@ def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat
     assert "undone · " not in chat.nvim.screen()
 
 
-def test_recall_lists_the_same_read_once(chat):
-    """R-516: with how often, and a read of another text beside it; what is restored of it leaves the others."""
+def test_recall_lists_identical_reads_once(chat):
+    """R-516: with their number, separate from a read of other text; restoring one keeps the others."""
     for number in range(4):
         chat.say(f"question {number} about foxes")
     (chat.root / "work" / "big.txt").write_text("another fox\n")
@@ -151,7 +151,7 @@ def test_recall_lists_the_same_read_once(chat):
     assert "read_file big.txt ×3" in chat.nvim.wait_screen("×3")
 
 
-def test_pins_are_set_listed_and_taken_off_with_keys(chat):
+def test_pins_are_set_listed_and_removed_with_keys(chat):
     """R-361: `/pin`, `/pins`, `/unpin`, and `p` in the inspector."""
     chat.say("question 0")
     chat.send("/pin use tabs")
@@ -175,14 +175,14 @@ def test_pins_are_set_listed_and_taken_off_with_keys(chat):
     chat.nvim.wait_for(lambda: sum(m.pinned for m in messages(chat)) == 1, "the undone pin")
 
 
-def test_r_still_replaces_a_character_where_nothing_can_be_restored(chat):
-    """The input is the user's."""
+def test_r_still_replaces_a_character_if_nothing_can_be_restored(chat):
+    """The input belongs to the user."""
     chat.type("cat")
     chat.nvim.feed("0rb")
     assert chat.draft() == "bat"
 
 
-def test_a_cleared_chat_comes_back_into_the_buffer_and_goes_again(chat):
+def test_a_cleared_chat_is_restored_in_the_buffer_and_cleared_again(chat):
     """R-545: `/clear` is a change like any other."""
     chat.say("question 0")
     before, text = messages(chat), chat.text()
@@ -200,8 +200,8 @@ def test_a_cleared_chat_comes_back_into_the_buffer_and_goes_again(chat):
     assert [m.text for m in messages(chat) if m.role == "user"] == ["question 1"]
 
 
-def test_a_paused_chat_asks_also_behind_a_closed_window_and_a_dead_host(nvim_factory, tmp_path):
-    """R-545: nothing is logged while it is asked; the next host asks again, and one key compacts and sends."""
+def test_a_paused_chat_asks_even_after_a_closed_window_and_a_dead_host(nvim_factory, tmp_path):
+    """R-545: nothing is logged during the question; the next host asks again, and one key compacts and sends."""
 
     def talk(received):
         head = str(received.json["messages"][0]["content"])[:3000]

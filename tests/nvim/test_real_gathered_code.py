@@ -1,4 +1,4 @@
-"""Code for a question, the whole way: a project on disk, the real host and its gatherers, the bytes on the wire."""
+"""Code for a question, end to end: a project on disk, the real host and its gatherers, the bytes on the wire."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start(nvim_factory, tmp_path, server, **more):
 
 
 def test_a_question_gets_its_code_right_before_it(nvim_factory, tmp_path):
-    """R-201, R-253: found, sent once, and the same bytes ever after."""
+    """R-201, R-253: found, sent once, and identical bytes in later requests."""
     with ChatServerThread([reply("The last item."), reply("Yes.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.say(QUESTION)
@@ -65,7 +65,7 @@ def test_a_question_gets_its_code_right_before_it(nvim_factory, tmp_path):
         chat.nvim.wait_screen("src/stack.py:")
 
 
-def test_a_plain_message_gets_none_and_a_named_file_does(nvim_factory, tmp_path):
+def test_a_plain_message_gets_no_code_and_a_named_file_does(nvim_factory, tmp_path):
     """R-213: `auto` under another policy than `codebuddy`."""
     with ChatServerThread([reply("Hello."), reply("A readme.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
@@ -77,7 +77,7 @@ def test_a_plain_message_gets_none_and_a_named_file_does(nvim_factory, tmp_path)
 
 
 def test_under_codebuddy_the_question_decides(nvim_factory, tmp_path):
-    """R-201, R-204: about the project or not; nobody needs to ask for code."""
+    """R-201, R-204: about the project or not; the user does not have to ask for code."""
     with ChatServerThread(default=lambda received: reply("Ok."), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, opts={"context_window": 64_000})
         chat.send("/policy codebuddy")
@@ -101,8 +101,8 @@ def test_under_codebuddy_the_question_decides(nvim_factory, tmp_path):
         assert "def pop_item(self)" in sent(server)[-2]
 
 
-def test_an_index_that_is_rubbish_is_in_nobodys_way(nvim_factory, tmp_path):
-    """What cannot be used is built again; the question is answered meanwhile."""
+def test_a_damaged_index_is_no_obstacle(nvim_factory, tmp_path):
+    """It is rebuilt; the question is answered in the meantime."""
     with ChatServerThread(default=lambda received: reply("Ok."), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.say(QUESTION)
@@ -115,8 +115,8 @@ def test_an_index_that_is_rubbish_is_in_nobodys_way(nvim_factory, tmp_path):
         assert "Already above, unchanged: src/stack.py:1-3" in sent(server)[-2]
 
 
-def test_unsaved_changes_are_what_is_read(nvim_factory, tmp_path):
-    """Lesson 53: what the user sees."""
+def test_unsaved_changes_are_read(nvim_factory, tmp_path):
+    """Lesson 53: as displayed to the user."""
     with ChatServerThread([reply("Both.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.nvim.command("new src/stack.py")
@@ -126,7 +126,7 @@ def test_unsaved_changes_are_what_is_read(nvim_factory, tmp_path):
         assert "# not saved yet" in sent(server)[-2]
 
 
-def test_q_stops_it_and_the_words_are_back(nvim_factory, tmp_path):
+def test_q_stops_the_gathering_and_returns_the_message(nvim_factory, tmp_path):
     """Lesson 41: immediate; nothing was sent, nothing stored."""
     with ChatServerThread([reply("Now.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, options={"context": SLOW})
@@ -142,7 +142,7 @@ def test_q_stops_it_and_the_words_are_back(nvim_factory, tmp_path):
 
 
 @pytest.mark.parametrize("who", ["host", "editor"])
-def test_a_kill_while_gathering_loses_no_words(nvim_factory, tmp_path, who):
+def test_a_kill_during_gathering_loses_no_text(nvim_factory, tmp_path, who):
     """Lessons 36, 44."""
     with ChatServerThread([reply("Now.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, options={"context": SLOW})
@@ -162,7 +162,7 @@ def test_a_kill_while_gathering_loses_no_words(nvim_factory, tmp_path, who):
         again.nvim.wait_for(lambda: SLOW_QUESTION in again.text(), "the words in the chat that is resumed")
 
 
-def test_two_chats_gather_at_the_same_time(nvim_factory, tmp_path):
+def test_two_chats_gather_in_parallel(nvim_factory, tmp_path):
     with ChatServerThread(default=lambda received: reply("Done."), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.send(QUESTION)
@@ -173,8 +173,8 @@ def test_two_chats_gather_at_the_same_time(nvim_factory, tmp_path):
         assert ["def pop_item(self)" in sent(server, index)[0] for index in (0, 1)] == [True, True]
 
 
-def test_no_project_no_search(nvim_factory, tmp_path):
-    """The home directory and `/` are not indexed, and it is said."""
+def test_without_a_project_there_is_no_search(nvim_factory, tmp_path):
+    """The home directory and `/` are not indexed, and that is reported."""
     with ChatServerThread([reply("Hm.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.nvim.command("cd /")
@@ -186,7 +186,7 @@ def test_no_project_no_search(nvim_factory, tmp_path):
         assert sent(server) == ["where is pop_item? #{codebase}"]
 
 
-def test_context_shows_it_and_sends_nothing(nvim_factory, tmp_path):
+def test_context_shows_the_code_and_sends_nothing(nvim_factory, tmp_path):
     with ChatServerThread([reply("Ok.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.send("/context what does pop_item of the Stack return?")
@@ -203,8 +203,8 @@ def test_context_shows_it_and_sends_nothing(nvim_factory, tmp_path):
         assert left_out.groups() not in pieces
 
 
-def test_a_pin_follows_its_code_and_outlives_the_host(nvim_factory, tmp_path):
-    """Issue 11, `/context`: by the log, also when the host was killed and the file was changed meanwhile."""
+def test_a_pin_follows_its_code_and_survives_the_host(nvim_factory, tmp_path):
+    """Issue 11, `/context`: from the log, even if the host was killed and the file changed."""
     with ChatServerThread(default=lambda request: reply("Ok."), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.say("hello #{symbols}")

@@ -1,4 +1,4 @@
-"""Ghost text with the real host and a server on the loopback that fills in code: the whole way of a suggestion."""
+"""Ghost text with the real host and a loopback server that fills in code: a suggestion end to end."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def start(factory: Callable[..., Nvim], url: str, **options: Any) -> Ghost:
     return ghost
 
 
-def test_the_whole_way(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
-    """From a pause to the server's bytes and back; the host is started by the first pause and not before."""
+def test_a_suggestion_works_end_to_end(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
+    """From a pause to the server's bytes and back; the first pause starts the host, nothing before it."""
     server.script.extend(["range(3):\n    print(i)", "\nprint('done')"])
     ghost = start(nvim_factory, server.address)
     ghost.open("a.py", "import os\n\n\nx = 1\n", (4, 5))
@@ -66,8 +66,10 @@ def test_a_secret_file_never_reaches_the_server(nvim_factory: Callable[..., Nvim
     assert ghost.status().endswith("nothing here: .env may hold secrets")
 
 
-def test_a_server_that_is_down_and_comes_back(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
-    """Said once, after Insert mode; asking by hand tries at once."""
+def test_a_server_that_goes_down_and_recovers_is_handled(
+    nvim_factory: Callable[..., Nvim], server: FillServerThread
+) -> None:
+    """Reported once, after Insert mode; a manual request tries at once."""
     ghost = start(nvim_factory, "http://127.0.0.1:9")
     ghost.open("a.py")
     ghost.type("ix = ")
@@ -82,8 +84,10 @@ def test_a_server_that_is_down_and_comes_back(nvim_factory: Callable[..., Nvim],
     assert "; asked again in Insert mode, in " in ghost.status()
 
 
-def test_the_host_is_killed_while_it_is_asked(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
-    """Nothing is lost, nothing blocks; the next question starts another one."""
+def test_a_host_killed_during_a_request_is_restarted(
+    nvim_factory: Callable[..., Nvim], server: FillServerThread
+) -> None:
+    """Nothing is lost or blocked; the next request starts another one."""
     ghost = start(nvim_factory, server.address)
     ghost.open("a.py")
     server.script.append("first")
@@ -104,8 +108,8 @@ def test_the_host_is_killed_while_it_is_asked(nvim_factory: Callable[..., Nvim],
     assert ghost.nvim.messages() == ""
 
 
-def test_more_of_them(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
-    """Another one is asked of the server when the user wants it."""
+def test_another_suggestion_is_requested(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
+    """From the server, if the user wants it."""
     server.script.extend(["one", "two", "three", "four"])
     ghost = start(nvim_factory, server.address)
     ghost.open("a.py")
@@ -118,7 +122,7 @@ def test_more_of_them(nvim_factory: Callable[..., Nvim], server: FillServerThrea
 
 
 def test_names_of_an_unsaved_buffer_are_known(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
-    """Issue 11: what stands in a buffer counts, not what stands on the disk, also where there is no file yet."""
+    """Issue 11: the buffer's text counts, not the file's, also without a file."""
     server.script.extend([""] * 100)
     ghost = start(nvim_factory, server.address)
     ghost.open("store.py", "def open_store(path, *, is_new=False): ...")

@@ -1,6 +1,6 @@
 """A recorded session with tools, replayed through each adapter against its strict server (issue 3, proof 3).
 
-The session that comes with the package, in a window it outgrows; `tests/external` has one of 480,000 tokens.
+The session shipped with the package, in a window it outgrows; `tests/external` has one of 480,000 tokens.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ QUESTION = RecordedTurn("One more question: where was the error?", (RecordedRepl
     ],
     ids=lambda voice: voice.adapter,
 )
-def test_a_session_is_edited_and_compacted_where_it_should_and_the_meter_is_right(nvim_factory, tmp_path, voice):
+def test_a_session_is_edited_and_compacted_as_specified_and_the_meter_is_right(nvim_factory, tmp_path, voice):
     """87 replies, 203 calls; whoever compacts; the host is killed on the way."""
     session = read_recording(DEMO)
     with Replay(nvim_factory, tmp_path, session, voice, window=WINDOW) as replay:
@@ -35,9 +35,9 @@ def test_a_session_is_edited_and_compacted_where_it_should_and_the_meter_is_righ
         assert "It was in the berths." in replay.chat.text()
         # As Responses items the session stays below 85 % by clearing alone.
         errors = check_replay(replay, compacts=voice is not ResponsesVoice)
-    # The prompts of this session are short: what one tool returned is most of some, and may be off by a tenth.
+    # The prompts of this session are short: one tool result is most of some, and may be off by a tenth.
     before, after, compacted = (errors[name] for name in ("before", "after", "compacted"))
     assert (before["p50"] < 0.2, before["p95"] < 2, before["max"] < 8) == (True, True, True), before
     assert (after["p50"] < 0.1, after["p95"] < 1) == (True, True), after
-    # What stays live of a turn compacted half-way had been reported together with what left.
+    # The rest of a turn compacted half-way was reported together with the removed part.
     assert compacted["max"] < 8, compacted

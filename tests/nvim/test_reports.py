@@ -32,14 +32,14 @@ def wait_title(chat: RealChat, start: str) -> None:
 
 
 def store_chat(root: Path, log: LogWriter, chat: str = "stored") -> None:
-    """Put a chat into the history that Neovim below `root` will read."""
+    """Store a chat in the history that Neovim below `root` reads."""
     store = open_store(root / "data" / "nvim" / "codecompanion")
     store.append(chat, [event.payload for event in log.events]).result()
     store.close()
 
 
-def test_cost_and_trace_are_typed_read_and_closed_and_stay_the_same_behind_a_restart(nvim_factory, tmp_path):
-    """The way of a user: two turns, /cost, /trace 1, [t ]t, q; then the host is restarted (R-360)."""
+def test_cost_and_trace_are_typed_read_and_closed_and_survive_a_restart(nvim_factory, tmp_path):
+    """As a user does it: two turns, /cost, /trace 1, [t ]t, q; then the host is restarted (R-360)."""
     call = Call("read_file", json.dumps({"path": "a.txt"}), id="call_1")
     script = [reply("Look.", calls=[call], usage=USAGE), reply("Fine.", usage=USAGE), reply("Bye.", usage=USAGE)]
     with ChatServerThread(script, key=KEY) as server:
@@ -75,7 +75,7 @@ def test_cost_and_trace_are_typed_read_and_closed_and_stay_the_same_behind_a_res
 
 
 def test_an_open_report_follows_the_chat_and_keeps_cursor_and_folds(nvim_factory, tmp_path):
-    """R-356: it refreshes on events; a section that was closed stays closed."""
+    """R-356: it refreshes on events; a closed section stays closed."""
     with ChatServerThread([reply("One.", usage=USAGE), reply("Two.", usage=USAGE)], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 50))
         chat.nvim.command("CodeCompanionCost")
@@ -100,13 +100,13 @@ def test_an_open_report_follows_the_chat_and_keeps_cursor_and_folds(nvim_factory
         assert sum("Cost" in name for name in names) == 1
 
 
-def test_what_cannot_be_traced_is_said_and_opens_no_window(nvim_factory, tmp_path):
-    """R-357: out of range names the range; no number is no turn; no turn yet."""
+def test_an_invalid_trace_is_reported_without_a_window(nvim_factory, tmp_path):
+    """R-357: out of range names the range; text that is not a number; no turn yet."""
     with ChatServerThread([reply("One.", usage=USAGE), failure(401, "wrong key")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 40))
         chat.send("/trace")
         chat.nvim.wait_screen("No turn yet: send a message first.")
-        chat.nvim.feed("Gcc<Esc>")  # what is refused stays in the input
+        chat.nvim.feed("Gcc<Esc>")  # a refused command stays in the input
         chat.say("first")
         for typed, said in (
             ("/trace 5", "There is no turn 5: there is only turn 1."),
@@ -125,8 +125,8 @@ def test_what_cannot_be_traced_is_said_and_opens_no_window(nvim_factory, tmp_pat
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_a_stored_chat_is_told_in_the_width_of_the_window(nvim_factory, tmp_path, columns):
-    """A chat of the history, resumed after a restart of everything; a row of the table leads to its turn."""
+def test_a_stored_chat_is_reported_in_the_width_of_the_window(nvim_factory, tmp_path, columns):
+    """A stored chat, resumed after a restart of everything; a table row links to its turn."""
     store_chat(tmp_path, worked_chat())
     with ChatServerThread([], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(columns, 40), opened=False)
@@ -144,15 +144,15 @@ def test_a_stored_chat_is_told_in_the_width_of_the_window(nvim_factory, tmp_path
 
 
 @pytest.mark.parametrize("command", ["CodeCompanionCost", "CodeCompanionTrace 1"])
-def test_without_a_chat_the_commands_say_what_to_do(nvim_factory, tmp_path, command):
+def test_without_a_chat_the_commands_name_the_remedy(nvim_factory, tmp_path, command):
     with ChatServerThread([], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opened=False)
         chat.nvim.command(command)
         chat.nvim.wait_screen("No chat is open; :CodeCompanionChat opens one")
 
 
-def test_a_budget_that_is_used_up_gives_the_message_back(nvim_factory, tmp_path):
-    """R-358: nothing is sent, one sentence says why, and the text stands in the input again."""
+def test_an_exhausted_budget_returns_the_message(nvim_factory, tmp_path):
+    """R-358: nothing is sent, one sentence gives the reason, and the text is in the input again."""
     store_chat(tmp_path, worked_chat())
     options = {"interactions": {"chat": {"opts": {"budget": 0.1}}}}
     with ChatServerThread([], key=KEY) as server:
@@ -181,8 +181,8 @@ def managed_chat() -> LogWriter:
 
 
 @pytest.mark.parametrize(("columns", "ambiwidth"), [(40, "single"), (100, "single"), (100, "double")])
-def test_the_chart_is_drawn_with_its_colours_in_any_window(nvim_factory, tmp_path, columns, ambiwidth):
-    """R-356: no line wraps; the signs have their groups; where Braille cannot be counted on it is ASCII."""
+def test_the_chart_has_colours_in_any_window(nvim_factory, tmp_path, columns, ambiwidth):
+    """R-356: no line wraps; the marks have their groups; without reliable Braille it is ASCII."""
     store_chat(tmp_path, managed_chat())
     with ChatServerThread([], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(columns, 50))
@@ -211,8 +211,8 @@ def test_the_chart_is_drawn_with_its_colours_in_any_window(nvim_factory, tmp_pat
         assert all(first < line < last for line, _ in marks)
 
 
-def test_only_an_entry_for_a_server_that_runs_models_is_free_of_charge(nvim_factory, tmp_path):
-    """R-359: any other loopback address may be a gateway to a paid provider; a budget says what it cannot count."""
+def test_only_an_entry_for_a_local_model_server_is_free(nvim_factory, tmp_path):
+    """R-359: any other loopback address may be a gateway to a paid provider; a budget names its uncounted calls."""
     for name in ("server", "gateway", "hidden"):
         (tmp_path / name).mkdir()
     with ChatServerThread([reply("One.", usage=USAGE)], key=KEY, models=("qwen3:14b",)) as server:

@@ -1,4 +1,4 @@
-"""The list of stored chats: what is near comes first, and everything can be done from it."""
+"""The list of stored chats: this project first, with all actions available."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stored(chat: ChatDriver, number: int, *, here: bool = True, hours: float = 1
 
 
 def test_this_project_comes_first_with_age_messages_and_questions(chat: ChatDriver) -> None:
-    """Others stand below a line, with their folder; <CR> opens the chat under the cursor."""
+    """Others are below a line, with their folder; <CR> opens the chat under the cursor."""
     rows = [
         stored(chat, 1, here=False, hours=0, title="elsewhere"),
         stored(chat, 2, hours=3, messages=1, last_question="and why is that so?"),
@@ -47,7 +47,7 @@ def test_this_project_comes_first_with_age_messages_and_questions(chat: ChatDriv
 
 
 def test_a_chat_is_renamed_and_deleted_from_the_list(chat: ChatDriver) -> None:
-    """The list comes back with what is there then."""
+    """The list is redrawn with the current entries."""
     chat.answer("list_sessions", [stored(chat, 1), stored(chat, 2)])
     chat.answer("rename_session", "Renamed.")
     chat.answer("delete_session", "Deleted.")
@@ -67,8 +67,8 @@ def test_a_chat_is_renamed_and_deleted_from_the_list(chat: ChatDriver) -> None:
     assert chat.sent("delete_session") == [{"chat": "s1"}]
 
 
-def test_a_picker_of_the_users_gets_the_same_rows_and_a_way_to_manage(chat: ChatDriver) -> None:
-    """telescope and the like replace vim.ui.select; renaming is one more item there."""
+def test_a_users_picker_gets_the_same_rows_and_a_manage_item(chat: ChatDriver) -> None:
+    """Plugins such as telescope replace vim.ui.select; renaming is one more item there."""
     chat.answer("list_sessions", [stored(chat, 1), stored(chat, 2)])
     chat.nvim.lua(
         """_G.prompts = {}
@@ -90,8 +90,8 @@ def test_a_picker_of_the_users_gets_the_same_rows_and_a_way_to_manage(chat: Chat
     ]
 
 
-def test_titles_complete_and_bring_a_chat_back(chat: ChatDriver) -> None:
-    """From the host's last answer, so that completion never waits; an id where two chats have one title."""
+def test_titles_are_completed_and_resume_a_chat(chat: ChatDriver) -> None:
+    """From the host's last answer, so that completion never waits; an id if two chats share a title."""
     chat.answer(
         "list_sessions",
         [stored(chat, 1, title="Fix the parser"), stored(chat, 2, title="Fix it"), stored(chat, 3, title="Fix it")],
@@ -111,8 +111,8 @@ def test_titles_complete_and_bring_a_chat_back(chat: ChatDriver) -> None:
     chat.nvim.wait_screen('No stored chat is called "no such title"')
 
 
-def test_the_first_tab_finds_the_titles_and_starts_the_host(chat: ChatDriver) -> None:
-    """They are asked for when a command line is begun; without a host the first <Tab> starts it."""
+def test_the_first_tab_starts_the_host_and_finds_the_titles(chat: ChatDriver) -> None:
+    """They are requested when a command line is started; without a host the first <Tab> starts it."""
     chat.answer("list_sessions", [stored(chat, 1, title="slow one")])
     completed = "return vim.fn.getcompletion('CodeCompanionChat Resume slo', 'cmdline')"
     chat.nvim.feed(":")
@@ -136,7 +136,7 @@ def test_the_first_tab_finds_the_titles_and_starts_the_host(chat: ChatDriver) ->
 
 @pytest.mark.parametrize("size", [(40, 20), (80, 24), (200, 60)])
 def test_the_list_fits_every_terminal(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
-    """The age and the beginning of the title are seen everywhere."""
+    """The age and the beginning of the title are always visible."""
     chat = make_chat(nvim_factory, size=size)
     chat.answer("list_sessions", [stored(chat, n, title=f"chat {n} " + "word " * 30) for n in range(60)])
     chat.nvim.command("CodeCompanionChat Resume")
@@ -146,8 +146,8 @@ def test_the_list_fits_every_terminal(nvim_factory: Callable[..., Nvim], size: t
     assert "q close" in screen
 
 
-def test_an_empty_chat_that_is_open_is_not_offered_and_this_one_is_marked(chat: ChatDriver) -> None:
-    """Nothing could be resumed in it; a draft in another chat can be."""
+def test_an_empty_open_chat_is_not_listed_and_the_current_one_is_marked(chat: ChatDriver) -> None:
+    """It has nothing to resume; a draft in another chat does."""
     rows = [
         stored(chat, 1, id=chat.id, title="", messages=0),
         stored(chat, 2, title="", messages=0),
@@ -168,14 +168,14 @@ def test_an_empty_chat_that_is_open_is_not_offered_and_this_one_is_marked(chat: 
     assert chat.sent("open_chat")[1]["resume"] == "s3"
 
 
-def test_nothing_stored_is_one_sentence(chat: ChatDriver, tmp_path: Path) -> None:
+def test_an_empty_history_is_one_sentence(chat: ChatDriver, tmp_path: Path) -> None:
     chat.answer("list_sessions", [])
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("codecompanion: No stored chats yet")
 
 
-def test_a_list_that_is_left_for_a_window_is_closed(chat: ChatDriver) -> None:
-    """It stayed on the screen, over the text, while the keys went to the window below."""
+def test_leaving_the_list_for_another_window_closes_it(chat: ChatDriver) -> None:
+    """It used to stay on the screen, over the text, while keys went to the window below."""
     chat.answer("list_sessions", [stored(chat, 1)])
     chat.nvim.command("split")
     chat.nvim.command("CodeCompanionChat Resume")
@@ -185,16 +185,16 @@ def test_a_list_that_is_left_for_a_window_is_closed(chat: ChatDriver) -> None:
     assert chat.nvim.lua("return vim.api.nvim_win_get_config(0).relative") == ""
 
 
-def test_a_title_of_one_word_brings_its_chat_back(chat: ChatDriver) -> None:
-    """The completion offers it; it looks like an id and is none."""
+def test_a_one_word_title_resumes_its_chat(chat: ChatDriver) -> None:
+    """Completion offers it; it looks like an id but is not one."""
     chat.answer("list_sessions", [stored(chat, 1, title="hello")])
     chat.nvim.command("CodeCompanionChat Resume hello")
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
     assert chat.sent("open_chat")[1]["resume"] == "s1"
 
 
-def test_an_id_opens_a_chat_only_when_there_is_one(chat: ChatDriver) -> None:
-    """The host is asked for this very chat: an old one is not in the list. What does not exist opened a dead chat."""
+def test_an_id_opens_only_an_existing_chat(chat: ChatDriver) -> None:
+    """The host looks up this chat: an old one is not in the list. A missing one used to open a dead chat."""
     chat.answer("list_sessions", [])
     chat.nvim.command("CodeCompanionChat Resume 0123456789abcdef")
     chat.nvim.wait_screen('No stored chat is called "0123456789abcdef"')
@@ -206,7 +206,7 @@ def test_an_id_opens_a_chat_only_when_there_is_one(chat: ChatDriver) -> None:
     assert chat.sent("open_chat")[1]["resume"] == "0123456789abcdef"
 
 
-def test_missing_chats_are_named_above_the_list_and_come_back_by_one_key(chat: ChatDriver) -> None:
+def test_missing_chats_are_named_above_the_list_and_restored_with_one_key(chat: ChatDriver) -> None:
     """Issue 20: the list never shows an emptied history without a notice."""
     missing = "2 chats with 31 messages missing from the history"
     chat.answer("list_sessions", [])
@@ -223,8 +223,8 @@ def test_missing_chats_are_named_above_the_list_and_come_back_by_one_key(chat: C
     assert chat.nvim.lines() == ["1 h ago      title 1 · 3 messages"]
 
 
-def test_the_line_of_a_chat_about_missing_chats_goes_once_they_are_restored(chat: ChatDriver) -> None:
-    """Also when another Neovim has restored them: whoever asks for the list hears of it."""
+def test_the_line_about_missing_chats_disappears_once_they_are_restored(chat: ChatDriver) -> None:
+    """Also after another Neovim restored them: requesting the list reveals it."""
     chat.open()
     told = "1 chat with 4 messages missing from the history (“a” of today). :CodeCompanion resume restores them."
     chat.push(events.Notice(chat=chat.id, level=events.Severity.WARN, text=told, until_restored=True))
@@ -238,7 +238,7 @@ def test_the_line_of_a_chat_about_missing_chats_goes_once_they_are_restored(chat
         assert ("restores them." in chat.text()) == is_said
 
 
-def test_the_newest_chat_of_an_emptied_history_is_the_list_of_what_is_missing(chat: ChatDriver) -> None:
+def test_resuming_the_newest_chat_of_an_emptied_history_opens_the_list(chat: ChatDriver) -> None:
     chat.answer("list_sessions", [])
     chat.answer("list_missing", {"text": "1 chat with 4 messages missing from the history", "chats": []})
     chat.nvim.command("CodeCompanion resume last")

@@ -1,4 +1,4 @@
-"""Changes of files are shown, listed and reverted, three-way against what came later (issue 8, section 3)."""
+"""Changes of files are shown, listed and reverted, three-way against later changes (issue 8, section 3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def go_to_change(user, name="insert_edit"):
     assert name in user.nvim.lua("return vim.api.nvim_get_current_line()")
 
 
-def test_the_fold_keeps_the_diff_and_gx_takes_the_change_back_and_brings_it_back(desk):
+def test_the_fold_keeps_the_diff_and_gx_reverts_and_reapplies_the_change(desk):
     user = desk(edit("line 5\n", "five\nand more\n"), reply("I see."))
     buffer = user.open()
     user.say()
@@ -92,8 +92,8 @@ def test_a_conflict_changes_nothing_unless_the_user_wants_markers(desk):
     assert "<<<<<<<" not in user.disk()
 
 
-def test_reverts_of_created_and_deleted_files_work_without_the_editor_too(desk):
-    """Nothing is open; the deleted file comes back byte for byte, with its permissions."""
+def test_created_and_deleted_files_are_reverted_without_the_editor_too(desk):
+    """No buffer is open; the deleted file is restored byte for byte, with its permissions."""
     user = desk(
         tool("create_file", path="new/a.py", content="print(1)\n"),
         tool("delete_file", path="a.txt"),
@@ -114,7 +114,7 @@ def test_reverts_of_created_and_deleted_files_work_without_the_editor_too(desk):
     user.nvim.wait_for(lambda: not (user.root / "new/a.py").exists(), "the created file to go")
 
 
-def test_a_created_file_that_was_changed_since_is_not_deleted(desk):
+def test_a_created_file_with_later_changes_is_not_deleted(desk):
     user = desk(tool("create_file", path="new.py", content="print(1)\n"))
     user.say()
     (user.root / "new.py").write_text("print(2)\n")
@@ -155,8 +155,8 @@ def test_a_turn_is_reverted_as_a_whole_and_listed_in_the_quickfix_list(desk):
     assert user.lines(buffer) == TEXT.split("\n")[:-1]
 
 
-def test_a_turn_of_several_files_is_reviewed_place_by_place(desk):
-    """One line says so; in the list places are marked, reverted for good reasons only once, and shown as a diff."""
+def test_a_turn_with_several_files_is_reviewed_hunk_by_hunk(desk):
+    """One line reports it; in the list hunks are marked, reverted at most once, and shown as a diff."""
     both = reply(
         calls=[
             edit_call("b.txt", "one", "1", "c9"),
@@ -203,7 +203,7 @@ def test_a_turn_of_several_files_is_reviewed_place_by_place(desk):
     user.nvim.wait_screen("revert a.txt")
 
 
-def test_a_change_whose_only_place_is_reverted_in_the_review_is_reverted_everywhere(desk):
+def test_a_change_whose_only_hunk_is_reverted_counts_as_reverted(desk):
     user = desk(edit("line 5\n", "five\n"), reply("I see."))
     user.say()
     user.nvim.command("tabfirst")
@@ -246,7 +246,7 @@ def test_after_a_restart_the_fold_shows_the_diff_and_the_revert_still_works(desk
     user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+1 −1 · reverted")
 
 
-def test_while_the_model_works_nothing_is_reverted(desk):
+def test_nothing_is_reverted_during_a_turn(desk):
     user = desk(edit("line 5\n", "five\n"), tool("run_command", command="true"))
     user.say()
     user.chat.send("and now a command, which asks even in YOLO mode")
@@ -256,8 +256,8 @@ def test_while_the_model_works_nothing_is_reverted(desk):
     assert "five\n" in user.disk()
 
 
-def test_the_line_of_a_turn_follows_what_counts_and_comes_back_with_the_chat(desk):
-    """Live, after `:edit`, in a chat that is resumed; `gR` there is the review of that turn, whatever came later."""
+def test_the_line_of_a_turn_follows_its_changes_and_is_redrawn_with_the_chat(desk):
+    """Live, after `:edit`, in a resumed chat; `gR` there reviews that turn, whatever came later."""
     both = reply(
         calls=[edit_call("b.txt", "one", "1", "c9"), edit_call("a.txt", "line 3\n", "row 3\n", "c1")],
     )

@@ -1,4 +1,4 @@
-"""A real host is started without the secrets of Neovim's environment and is told them (issue 9, section 5)."""
+"""A real host starts without the secrets of Neovim's environment and receives them otherwise (issue 9, section 5)."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ OPTIONS = {
 
 @pytest.fixture
 def server() -> Any:
-    """Return a server that takes every key."""
+    """Return a server that accepts every key."""
     with ChatServerThread(key="") as made:
         yield made
 
 
 def host_environment(chat: RealChat) -> str:
-    """Return what the system shows of the host's environment; only root may look."""
+    """Return the host's environment as shown by the system; only root may look."""
     pid = chat.host_pid()
     try:
         return Path(f"/proc/{pid}/environ").read_text(errors="replace").replace("\0", "\n")
@@ -84,7 +84,7 @@ def test_the_host_has_no_secret_in_its_environment_and_the_keys_work(nvim_factor
     (result,) = [message.text for message in chat.view().messages if message.role == "tool"]
     assert "done" in result
     assert "HARMLESS=stays" in result
-    # Nothing had to be hidden: it was not there. What the user keeps is there, and hidden before it is stored.
+    # Nothing had to be redacted: it was not there. A kept variable is there, and redacted before it is stored.
     assert result.count("[hidden]") == 1
     assert "NEEDED_TOKEN=[hidden]" in result
     assert not [name for name in (*SECRETS, "NVIM") if f"\n{name}=" in f"\n{result}"]
@@ -113,7 +113,7 @@ for name in ("environ", "mem"):
 
 
 def seen_of(pid: int, how: str) -> list[str]:
-    """Return, for each private file of a process, whether another program of the user can open it."""
+    """Return, per private file of a process, whether another program of the user can open it."""
     done = subprocess.run([sys.executable, "-c", _LOOK, how, str(pid)], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
@@ -131,8 +131,8 @@ def test_a_running_neovim_and_its_host_are_closed_to_other_programs(nvim_factory
     assert chat.nvim.lua("return require('ffi').C.prctl(3, 0, 0, 0, 0)") == 0
 
 
-def test_a_key_changed_in_the_running_neovim_counts_from_the_next_request(nvim_factory, tmp_path, server):
-    """And one that is taken away is missed, with a sentence that names the variable."""
+def test_a_key_changed_in_the_running_neovim_applies_from_the_next_request(nvim_factory, tmp_path, server):
+    """And a removed one is reported, with a sentence that names the variable."""
     chat = start_chat(nvim_factory, tmp_path, server, key="pencil-first-1")
     server.script[:] = [chat_answers.reply("one")]
     chat.say("first")
@@ -152,8 +152,8 @@ def test_a_key_changed_in_the_running_neovim_counts_from_the_next_request(nvim_f
     assert sent_keys(server)[-1] == "Bearer pencil-third-3"
 
 
-def test_each_piece_of_a_value_that_begins_like_a_key_is_looked_at(nvim):
-    """A short `sk-…` in front of it does not make a key harmless."""
+def test_each_key_like_part_of_a_value_is_checked(nvim):
+    """A short `sk-…` before it does not make a key harmless."""
     lua = """
       vim.env.DOUBLE = "sk-short and sk-ABCDEFGHIJKLMNOPQRSTUV"
       vim.env.SINGLE = "sk-short"

@@ -1,4 +1,4 @@
-"""A planted key is nowhere but on the wire (lesson 44; issue 3, proof 5): all three adapters, whatever goes wrong."""
+"""A planted key is nowhere but on the wire (lesson 44; issue 3, proof 5): all three adapters, with any failure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAME = "PLANTED_CREDENTIAL"
 
 @dataclass(frozen=True)
 class Case:
-    """One adapter: its answers, its server, and where the configuration says that its key is."""
+    """One adapter: its answers, its server, and the source of its key in the configuration."""
 
     extends: str
     model: str
@@ -64,7 +64,7 @@ CASES = {
 
 @pytest.fixture
 def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file with the key, outside of everything that is searched."""
+    """Return a file with the key, outside every searched folder."""
     path = tmp_path_factory.mktemp("keys") / "key"
     path.write_text(KEY)
     return path
@@ -72,7 +72,7 @@ def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_key_is_nowhere_but_on_the_wire(nvim_factory, tmp_path, key_file, name):
-    """Text, tools, refusals that echo it, retries, a cut stream, a compaction, a bug, a killed host."""
+    """Text, tools, refusals that echo it, retries, an interrupted stream, a compaction, a bug, a killed host."""
     case = CASES[name]
     with case.server() as server:
         chat = begin(nvim_factory, tmp_path, server, case, key_file)
@@ -91,7 +91,7 @@ def test_the_key_is_nowhere_but_on_the_wire(nvim_factory, tmp_path, key_file, na
 
 
 def begin(nvim_factory: Any, root: Path, server: Any, case: Case, key_file: Path) -> RealChat:
-    """Start a chat on the host with a bug, logging all there is."""
+    """Start a chat on the host with a bug, at the most verbose log level."""
     python = root / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).with_name("buggy_host.py")} "$@"\n')
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
@@ -115,7 +115,7 @@ def begin(nvim_factory: Any, root: Path, server: Any, case: Case, key_file: Path
 
 
 def converse(chat: RealChat, server: Any, answers: Any) -> None:
-    """Live through all that a key has to do with."""
+    """Run every operation that involves a key."""
     environment = answers.Call("run_command", '{"command": "env; echo done"}')
     tries = {
         "hello": [answers.reply("Answer. " * 60)],
@@ -144,14 +144,14 @@ def converse(chat: RealChat, server: Any, answers: Any) -> None:
 
 
 def compacted(chat: RealChat) -> bool:
-    """Say whether a compaction has come to its end, and fail when it failed."""
+    """Return whether a compaction has ended, and fail if it failed."""
     payloads = [event.payload for event in chat.log()]
     assert not any(isinstance(payload, CompactionFailed) for payload in payloads)
     return any(isinstance(payload, ViewChanged) and payload.kind == "compacted" for payload in payloads)
 
 
 def everything_shown(chat: RealChat) -> str:
-    """Return all that the editor holds as text: buffers, variables, messages, health, log, inspector."""
+    """Return all text in the editor: buffers, variables, messages, health, log, inspector."""
     nvim = chat.nvim
     nvim.lua("require('codecompanion.chat').current()")
     nvim.command("checkhealth codecompanion")
@@ -174,7 +174,7 @@ def everything_shown(chat: RealChat) -> str:
 
 
 def everything_stored(chat: RealChat) -> str:
-    """Return every value of every table, and the log as it is read back."""
+    """Return every value of every table, and the log as read back."""
     values = [str(event) for event in chat.log()]
     for path in (chat.root / "data").rglob("*.db"):
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
@@ -187,7 +187,7 @@ def everything_stored(chat: RealChat) -> str:
 
 
 def files_with_the_key(root: Path) -> list[Path]:
-    """Return the files that hold the key, also within base64: of the database with its log, caches, logs, stderr."""
+    """Return the files that contain the key, also in base64: database and WAL, caches, logs, stderr."""
     forms = [KEY.encode(), *(base64.b64encode(b" " * shift + KEY.encode())[4:-4] for shift in range(3))]
     contents = dict(contents_below(root))
     assert any(path.name == "codecompanion.log" and content for path, content in contents.items())

@@ -1,4 +1,4 @@
-"""`opts.send_code = false`: what you type is sent, code is not, by any way there is."""
+"""`opts.send_code = false`: typed text is sent, code is not, on any path."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def server() -> Iterator[ChatServer]:
 
 
 def start(nvim_factory: Callable[..., Nvim], root: Path, server: ChatServer, **more: object) -> RealChat:
-    """Open a chat beside a file with code, in which no code may be sent."""
+    """Open a chat next to a file with code, with sending code disabled."""
     options = {**OFF, **more.pop("options", {})}  # type: ignore[dict-item]
     files = [("a.lua", f"local x = '{SECRET}'\nreturn x\n")]
     return start_chat(nvim_factory, root, server, options=options, files=files, size=(150, 40), **more)
 
 
 def sent(server: ChatServer) -> str:
-    """Return all that the provider was sent."""
+    """Return everything sent to the provider."""
     return "\n".join(json.dumps(seen.json) for seen in server.requests if seen.path.endswith("/completions"))
 
 
-def test_typed_text_is_sent_without_code_and_tools_and_the_chat_says_so_once(nvim_factory, tmp_path, server):
+def test_typed_text_is_sent_without_code_and_tools_with_one_note(nvim_factory, tmp_path, server):
     """`@path` stays text, nothing is gathered, no tool is offered."""
     chat = start(nvim_factory, tmp_path, server)
     chat.say("What does @a.lua in this project do?")
@@ -50,7 +50,7 @@ def test_typed_text_is_sent_without_code_and_tools_and_the_chat_says_so_once(nvi
     assert all("tools" not in seen.json for seen in server.requests if seen.path.endswith("/completions"))
 
 
-def test_a_model_that_calls_a_tool_that_was_not_offered_gets_nothing(nvim_factory, tmp_path):
+def test_a_call_of_a_tool_that_was_not_offered_returns_nothing(nvim_factory, tmp_path):
     """A model may make one up."""
     call = Call("read_file", json.dumps({"path": "a.lua"}), id="call_1")
     with ChatServerThread([reply("Look.", calls=[call]), reply("Fine.")], key=KEY) as server:
@@ -73,7 +73,7 @@ def test_editor_context_is_refused_and_the_message_stays(nvim_factory, tmp_path,
 
 @pytest.mark.parametrize("command", ["/file a.lua", "/buffer a.lua", "/symbols a.lua", "/diff"])
 def test_attachments_are_refused(nvim_factory, tmp_path, server, command):
-    """Nothing stands in the context block."""
+    """The context block is empty."""
     chat = start(nvim_factory, tmp_path, server)
     chat.nvim.command("badd a.lua")
     chat.type(command)
@@ -83,7 +83,7 @@ def test_attachments_are_refused(nvim_factory, tmp_path, server, command):
 
 
 def test_selections_edits_prompts_and_commit_messages_are_refused(nvim_factory, tmp_path, server):
-    """Each in one line; no request is made."""
+    """Each in one line; no request is sent."""
     chat = start(nvim_factory, tmp_path, server)
     nvim = chat.nvim
     nvim.command("edit a.lua")
@@ -103,8 +103,8 @@ def test_selections_edits_prompts_and_commit_messages_are_refused(nvim_factory, 
     assert sent(server) == ""
 
 
-def test_a_command_line_is_made_of_the_words_alone(nvim_factory, tmp_path):
-    """Neither the line under the cursor nor the range goes along."""
+def test_a_command_line_is_generated_from_the_words_alone(nvim_factory, tmp_path):
+    """Neither the line under the cursor nor the range is sent."""
     with ChatServerThread([reply("sort"), reply("1,2sort")], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server).nvim
         nvim.command("edit a.lua")
@@ -118,15 +118,15 @@ def test_a_command_line_is_made_of_the_words_alone(nvim_factory, tmp_path):
 
 
 def test_completion_at_the_cursor_is_off(nvim_factory, tmp_path, server):
-    """Its status says why."""
+    """Its status shows the reason."""
     chat = start(nvim_factory, tmp_path, server, options={"completion": {"enabled": True}})
     chat.nvim.command("edit a.lua")
     problem = chat.nvim.lua("return require('codecompanion.inline.eligible').buffer_problem(0)")
     assert problem == "opts.send_code is false"
 
 
-def test_a_function_decides_each_time_and_one_that_fails_forbids(nvim_factory, tmp_path, server):
-    """Of one folder yes, of another no."""
+def test_a_function_decides_each_time_and_a_failing_one_forbids(nvim_factory, tmp_path, server):
+    """Yes for one folder, no for another."""
     chat = start(nvim_factory, tmp_path, server, opened=False)
     nvim = chat.nvim
     nvim.lua(
@@ -148,7 +148,7 @@ def test_a_function_decides_each_time_and_one_that_fails_forbids(nvim_factory, t
     assert sent(server) == ""
 
 
-def test_what_is_said_to_be_no_code_is_sent(nvim_factory, tmp_path, server):
+def test_items_declared_free_of_code_are_sent(nvim_factory, tmp_path, server):
     """`contains_code = false` of an item and of a command."""
     no_code = {"opts": {"contains_code": False}}
     chat = {"editor_context": {"buffer": no_code}, "slash_commands": {"file": no_code}}

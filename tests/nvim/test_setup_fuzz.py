@@ -1,4 +1,4 @@
-"""Whatever `setup()` is given: no exception, no prompt, defaults in force, and a host that answers."""
+"""For any argument of `setup()`: no exception, no prompt, working defaults, and a host that answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ look(require("codecompanion.config.schema"), {})
 return { paths = paths, parts = vim.tbl_keys(parts) }
 """
 
-# Functions, coroutines, userdata and odd numbers stand in the JSON as { ["\\0"] = name }.
+# Functions, coroutines, userdata and odd numbers are in the JSON as { ["\\0"] = name }.
 _TRY = """
 local odd = {
   ["function"] = function() end,
@@ -83,7 +83,7 @@ return answers
 
 @pytest.fixture(scope="module")
 def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nvim]:
-    """Return one Neovim for all tables, with the narrowest screen somebody may have."""
+    """Return one Neovim for all tables, with the narrowest realistic screen."""
     with Nvim(tmp_path_factory.mktemp("fuzz"), size=(40, 12)) as nvim:
         yield nvim
 
@@ -120,7 +120,7 @@ def values(parts: list[str]) -> st.SearchStrategy[Any]:
 
 
 def placed(paths: list[list[str]], parts: list[str]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return tables with anything at one to three places of the schema."""
+    """Return tables with any value at one to three places of the schema."""
 
     def build(entries: list[tuple[list[str], Any]]) -> dict[str, Any]:
         table: dict[str, Any] = {}
@@ -146,7 +146,7 @@ def placed(paths: list[list[str]], parts: list[str]) -> st.SearchStrategy[dict[s
 
 
 def check(nvim: Nvim, tables: list[Any]) -> None:
-    """Give the tables to `setup()`, one after the other, and what comes of them to the host's reading."""
+    """Pass the tables to `setup()` one by one, and the results to the host's decoder."""
     answers = nvim.lua(_TRY, [json.dumps(table) for table in tables])
     for table, answer in zip(tables, answers, strict=True):
         assert answer["ok"], f"{table}: {answer['answer']}"
@@ -160,7 +160,7 @@ def check(nvim: Nvim, tables: list[Any]) -> None:
 
 
 @pytest.mark.slow("random settings")
-def test_any_table_at_all_leaves_the_editor_usable(child: Nvim) -> None:
+def test_any_table_leaves_the_editor_usable(child: Nvim) -> None:
     parts = keys_of(child)["parts"]
 
     @settings(max_examples=8, **BOUNDED)
@@ -172,7 +172,7 @@ def test_any_table_at_all_leaves_the_editor_usable(child: Nvim) -> None:
 
 
 @pytest.mark.slow("random settings")
-def test_anything_at_any_place_of_the_schema_is_taken_or_named(child: Nvim) -> None:
+def test_any_value_at_any_place_of_the_schema_is_accepted_or_reported(child: Nvim) -> None:
     schema = keys_of(child)
 
     @settings(max_examples=15, **BOUNDED)
@@ -183,7 +183,7 @@ def test_anything_at_any_place_of_the_schema_is_taken_or_named(child: Nvim) -> N
     run()
 
 
-async def test_what_was_told_for_any_table_greets_a_host(child: Nvim, tmp_path: Any) -> None:
+async def test_the_settings_for_any_table_start_a_host(child: Nvim, tmp_path: Any) -> None:
     """The last step, with a real runtime: it answers and a chat opens."""
     odd_names = ["cycle", "mixed", "hole", "nan", "bytes", "thread", "null", "empty", "function"]
     tables: list[Any] = [

@@ -1,4 +1,4 @@
-"""Mistakes in `setup()`, as a user meets them: one short line, all of it in a float, a host that answers."""
+"""Mistakes in `setup()` as the user sees them: one short line, all of them in a float, a host that answers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ PROBLEMS = ":CodeCompanion problems"
 
 
 def setup(options: str) -> str:
-    """Return an init file that gives `setup()` a Lua table."""
+    """Return an init file that calls `setup()` with a Lua table."""
     return f"require('codecompanion').setup({options})\n"
 
 
 def last_line(nvim: Nvim) -> str:
-    """Return what stands on the command line."""
+    """Return the text on the command line."""
     return nvim.screen().split("\n")[-1]
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("notify", ["", "vim.o.cmdheight = 1; vim.o.showcmd = false\n"])
-def test_a_wall_of_mistakes_is_one_line_that_fits(
+def test_many_mistakes_are_one_line_that_fits(
     nvim_factory: Callable[..., Nvim], size: tuple[int, int], notify: str
 ) -> None:
     nvim = nvim_factory(size=size, init=notify + setup(f"vim.json.decode({lua_string(WALL)})"))
@@ -49,7 +49,7 @@ def test_a_wall_of_mistakes_is_one_line_that_fits(
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_long_mistake_alone_gives_way_to_a_line_that_fits(
+def test_a_single_long_mistake_is_shortened_to_a_line_that_fits(
     nvim_factory: Callable[..., Nvim], size: tuple[int, int]
 ) -> None:
     nvim = nvim_factory(size=size, init=setup("{ ['" + "x" * 300 + "'] = 1 }"))
@@ -57,10 +57,10 @@ def test_a_long_mistake_alone_gives_way_to_a_line_that_fits(
     assert not nvim.blocked()
 
 
-def test_an_adapter_that_does_not_exist_is_said_in_the_chat_before_anything_is_sent(
+def test_an_unknown_adapter_is_reported_in_the_chat_before_anything_is_sent(
     nvim_factory: Callable[..., Nvim], tmp_path: Path
 ) -> None:
-    """With the near name, and who answers instead; listed once among the problems."""
+    """With the closest name and the replacement; listed once among the problems."""
     wrong = {"interactions": {"chat": {"adapter": "lopp"}}}
     nvim = nvim_factory(root=tmp_path, size=(120, 24), init=init_lua("http://127.0.0.1:1", wrong))
     chat = RealChat(nvim, tmp_path)
@@ -69,7 +69,7 @@ def test_an_adapter_that_does_not_exist_is_said_in_the_chat_before_anything_is_s
     assert len(nvim.lua("return require('codecompanion.config').findings().problems")) == 1
 
 
-def test_setup_that_is_called_late_says_the_same(nvim_factory: Callable[..., Nvim]) -> None:
+def test_a_late_setup_reports_the_same(nvim_factory: Callable[..., Nvim]) -> None:
     nvim = nvim_factory(size=(70, 15))
     nvim.command("lua require('codecompanion').setup({ a = 1, b = 2 })")
     nvim.wait_screen(r"mistakes in setup\(\): :CodeCompanion problems")
@@ -80,7 +80,7 @@ def test_setup_that_is_called_late_says_the_same(nvim_factory: Callable[..., Nvi
 
 
 @pytest.mark.parametrize("given", ["'text'", "7", "true", "function() end", "{ 1, 2, { 3 } }", "vim.NIL"])
-def test_setup_takes_anything(nvim_factory: Callable[..., Nvim], given: str) -> None:
+def test_setup_accepts_anything(nvim_factory: Callable[..., Nvim], given: str) -> None:
     nvim = nvim_factory(init=setup(given))
     nvim.wait_for(lambda: "codecompanion: setup" in nvim.messages() or PROBLEMS in nvim.messages(), "a message")
     assert not nvim.blocked()
@@ -105,10 +105,10 @@ POLICIES = {
 }
 
 
-def test_wrong_policies_leave_the_host_the_chats_and_the_other_policies_alone(
+def test_invalid_policies_leave_the_host_the_chats_and_other_policies_alone(
     nvim_factory: Callable[..., Nvim], tmp_path: Any
 ) -> None:
-    """K1; what the host found is in `:CodeCompanion problems`, too."""
+    """K1; the host's findings are in `:CodeCompanion problems`, too."""
     opts = {"policy": "mine", "policies": POLICIES}
     init = init_lua("http://127.0.0.1:9/v1", {"interactions": {"chat": {"opts": opts}}})
     nvim = nvim_factory(root=tmp_path, init=init, size=(150, 50))
@@ -138,7 +138,7 @@ UNSENDABLE = [
 ]
 
 
-def test_a_policy_that_cannot_be_sent_is_left_out_by_itself(nvim_factory: Callable[..., Nvim]) -> None:
+def test_an_unsendable_policy_is_left_out_alone(nvim_factory: Callable[..., Nvim]) -> None:
     wrong = ", ".join(f"p{number} = {table}" for number, (table, _) in enumerate(UNSENDABLE))
     policies = f"{{ mine = {{ extends = 'cowork' }}, {wrong} }}"
     nvim = nvim_factory(init=setup(f"{{ interactions = {{ chat = {{ opts = {{ policies = {policies} }} }} }} }}"))
@@ -151,7 +151,7 @@ def test_a_policy_that_cannot_be_sent_is_left_out_by_itself(nvim_factory: Callab
     assert list(told["chat"]["policies"]) == ["mine"]
 
 
-def test_a_choice_that_is_wrong_for_one_adapter_holds_for_the_others(nvim_factory: Callable[..., Nvim]) -> None:
+def test_a_choice_invalid_for_one_adapter_applies_to_the_others(nvim_factory: Callable[..., Nvim]) -> None:
     policy = "{ default = 'cowork', openai = 7, anthropic = 'kodacode' }"
     nvim = nvim_factory(init=setup(f"{{ interactions = {{ chat = {{ opts = {{ policy = {policy} }} }} }} }}"))
     told = json.loads(nvim.lua("return vim.json.encode(require('codecompanion.config').for_host())"))
@@ -161,10 +161,10 @@ def test_a_choice_that_is_wrong_for_one_adapter_holds_for_the_others(nvim_factor
     ]
 
 
-def test_what_the_host_finds_in_adapters_is_told_before_there_is_a_chat(
+def test_the_hosts_findings_about_adapters_are_reported_before_a_chat(
     nvim_factory: Callable[..., Nvim], tmp_path: Any
 ) -> None:
-    """What an entry means is known to the host: `:CodeCompanion problems` and `:checkhealth` ask it, a chat says it."""
+    """The host interprets an entry: `:CodeCompanion problems` and `:checkhealth` ask it, a chat shows it."""
     adapters = {"http": {"openai": {"opts": {"timeuot": 1}, "url": "localhost"}}}
     init = init_lua("http://127.0.0.1:9/v1", {"adapters": adapters, "displya": {}})
     nvim = nvim_factory(root=tmp_path, init=init, size=(150, 50))

@@ -29,12 +29,12 @@ def opened(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Iterator[Open]:
 
 
 def attached(server: ChatServerThread) -> str:
-    """Return the message before the question of the last request."""
+    """Return the message before the question in the last request."""
     return str([m["content"] for m in server.requests[-1].json["messages"] if m["role"] == "user"][-2])
 
 
-def test_a_page_comes_from_the_cache_and_a_private_one_not_at_all(opened: Open) -> None:
-    """What is sent right after it waits for it; a refused address is back in the input."""
+def test_a_page_is_read_from_the_cache_and_a_private_one_never(opened: Open) -> None:
+    """A message sent right after it waits for it; a refused address is back in the input."""
     chat, server = opened
     chat.send("/fetch http://127.0.0.1:1/")
     chat.nvim.wait_screen(r"127\.0\.0\.1 is not fetched: it is this machine itself \(127\.0\.0\.1\)\.")
@@ -50,7 +50,7 @@ def test_a_page_comes_from_the_cache_and_a_private_one_not_at_all(opened: Open) 
     chat.nvim.wait_screen("<page>https://example.org/x</page>")
 
 
-def test_an_outline_a_terminal_and_the_time(opened: Open) -> None:
+def test_an_outline_a_terminal_and_the_time_are_attached(opened: Open) -> None:
     """Each is one line of the context block."""
     chat, server = opened
     chat.send("/symbols a.py")
@@ -70,7 +70,7 @@ def test_an_outline_a_terminal_and_the_time(opened: Open) -> None:
     assert re.search(r"\w+, \d\d \w+ \d{4}, \d\d:\d\d:\d\d \(UTC[+-]\d{4}\)", attached(server))
 
 
-def test_a_diff_and_what_there_is_none_of(opened: Open) -> None:
+def test_a_diff_is_attached_and_an_impossible_one_refused(opened: Open) -> None:
     """Outside a repository the command is back in the input."""
     chat, server = opened
     chat.send("/diff")
@@ -92,7 +92,7 @@ def test_a_diff_and_what_there_is_none_of(opened: Open) -> None:
 
 
 def test_help_with_a_tag_is_attached_and_without_one_shown(opened: Open) -> None:
-    """The entry at the tag, not the file; a tag there is none of names the nearest."""
+    """The entry at the tag, not the file; an unknown tag is answered with the closest."""
     chat, server = opened
     chat.send("/help 'scrolloff'")
     chat.nvim.wait_screen("<help>:help 'scrolloff'</help>")
@@ -115,8 +115,8 @@ def test_help_with_a_tag_is_attached_and_without_one_shown(opened: Open) -> None
     chat.nvim.wait_screen("Send the message")
 
 
-def test_nothing_to_fetch_and_nothing_to_stop(opened: Open) -> None:
-    """Wrong words are refused before the host is asked."""
+def test_fetch_without_a_page_and_stop_without_a_fetch_are_refused(opened: Open) -> None:
+    """Before the host is asked."""
     chat, _ = opened
     chat.send("/fetch")
     chat.nvim.wait_screen("/fetch takes one address")

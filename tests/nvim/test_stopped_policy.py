@@ -1,4 +1,4 @@
-"""A wrong option of a policy, as its user sees it: header line, notice, `:checkhealth`, `/policy` (R-347, R-350)."""
+"""An invalid policy option in the user interface: header line, notice, `:checkhealth`, `/policy` (R-347, R-350)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def opened_with(factory: Factory, root: Path, server: ChatServerThread, opts: di
         ({"context_packet": {"enabled_sections": ["gti"]}}, "context_packet.enabled_sections.1"),
     ],
 )
-def test_the_header_line_the_chat_and_checkhealth_say_which_option_stops_the_policy(
+def test_header_chat_and_checkhealth_name_the_option_that_stops_the_policy(
     nvim_factory: Factory, tmp_path: Path, opts: dict[str, Any], key: str
 ) -> None:
     with ChatServerThread([reply("ok")], key=KEY) as server:
@@ -46,7 +46,7 @@ def test_the_header_line_the_chat_and_checkhealth_say_which_option_stops_the_pol
         assert problem in chat.health()
 
 
-def test_the_header_of_the_input_says_it_where_no_bar_of_the_chat_does(nvim_factory: Factory, tmp_path: Path) -> None:
+def test_the_header_of_the_input_shows_it_if_no_bar_of_the_chat_does(nvim_factory: Factory, tmp_path: Path) -> None:
     with ChatServerThread([reply("ok")], key=KEY) as server:
         wrong = {"context_management": {"compaction_threshold": 5.5}}
         chat = opened_with(nvim_factory, tmp_path, server, wrong, display={"chat": {"winbar": "never"}})
@@ -54,7 +54,7 @@ def test_the_header_of_the_input_says_it_where_no_bar_of_the_chat_does(nvim_fact
         chat.nvim.wait_screen("kodacode stopped   ctx~ ")
 
 
-def test_choosing_another_policy_ends_the_warning_and_the_stopped_one_says_why(
+def test_choosing_another_policy_ends_the_warning_and_the_stopped_one_gives_the_reason(
     nvim_factory: Factory, tmp_path: Path
 ) -> None:
     with ChatServerThread([reply("ok")], key=KEY) as server:
@@ -66,7 +66,7 @@ def test_choosing_another_policy_ends_the_warning_and_the_stopped_one_says_why(
         chat.nvim.wait_screen(r"/policy kodacode: the policy is stopped")
 
 
-def test_a_narrow_window_keeps_that_a_policy_is_stopped(nvim_factory: Factory, tmp_path: Path) -> None:
+def test_a_narrow_window_still_shows_the_stopped_policy(nvim_factory: Factory, tmp_path: Path) -> None:
     with ChatServerThread([reply("ok")], key=KEY) as server:
         chat = opened_with(nvim_factory, tmp_path, server, {"context_management": {"compaction_threshold": 5.5}})
         chat.nvim.wait_screen("policy kodacode stopped")
@@ -74,8 +74,8 @@ def test_a_narrow_window_keeps_that_a_policy_is_stopped(nvim_factory: Factory, t
         chat.nvim.wait_screen(r"^ kodacode stopped · .*%")
 
 
-def test_a_wrong_name_below_sessions_is_told_with_its_whole_path(nvim_factory: Factory, tmp_path: Path) -> None:
-    """And stops nothing: a name that means nothing is not a value of the policy."""
+def test_a_wrong_name_below_sessions_is_reported_with_its_full_path(nvim_factory: Factory, tmp_path: Path) -> None:
+    """And stops nothing: an unknown name is not a value of the policy."""
     with ChatServerThread([reply("ok")], key=KEY) as server:
         chat = opened_with(nvim_factory, tmp_path, server, {"context_management": {"sessions": {"threshold": 0.5}}})
         chat.wait_ready()
@@ -100,7 +100,7 @@ def test_the_style_below_sessions_is_used(nvim_factory: Factory, tmp_path: Path)
 @pytest.mark.parametrize(
     ("answer", "said"), [("'no'", "'no' is not a trigger"), ("nil", "the function returned nil"), ("-1", "is negative")]
 )
-def test_a_function_with_a_wrong_answer_stops_the_policy_and_checkhealth_names_the_one_that_runs(
+def test_an_invalid_function_result_stops_the_policy_and_checkhealth_names_the_running_one(
     nvim_factory: Factory, tmp_path: Path, answer: str, said: str
 ) -> None:
     with ChatServerThread([reply("ok")], key=KEY) as server:

@@ -1,4 +1,4 @@
-"""File names and titles that mean something to Vim or the shell are names and nothing else."""
+"""File names and titles that Vim or the shell would interpret are only names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from files_desk import tool
 from tests.providers.chat.answers import reply
 
 
-def test_the_name_of_a_file_is_never_run_nor_expanded(desk):
+def test_a_file_name_is_never_run_or_expanded(desk):
     """`:CodeCompanionRevert {path}`: backticks run a command in `expand()`, brackets match other files."""
     name = "`touch pwned`.txt"
     user = desk(tool("create_file", path=name, content="x\n"), reply("ok"))
@@ -28,7 +28,7 @@ def test_a_name_with_a_line_break_is_listed(desk):
     assert any("create_file two" in line for line in user.nvim.lines())
 
 
-def test_a_deleted_link_to_nothing_comes_back(desk):
+def test_a_deleted_dangling_link_is_restored(desk):
     user = desk(tool("delete_file", path="link"), reply("ok"))
     (user.root / "link").symlink_to("nowhere")
     user.chat.send("go")

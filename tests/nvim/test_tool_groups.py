@@ -19,7 +19,7 @@ Factory = Callable[..., Nvim]
 READ_ONLY = {"read_file", "file_search", "grep_search", "code_search", "get_diagnostics"}
 
 
-def test_a_group_is_chosen_shown_taken_out_and_brought_back(nvim_factory: Factory, tmp_path: Path) -> None:
+def test_a_group_is_chosen_shown_removed_and_restored(nvim_factory: Factory, tmp_path: Path) -> None:
     with ChatServerThread([reply("ok")] * 5, key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("hello")
@@ -40,8 +40,8 @@ def test_a_group_is_chosen_shown_taken_out_and_brought_back(nvim_factory: Factor
         assert set(offered(server)) == everything
 
 
-def test_a_narrow_list_keeps_what_tools_cost(nvim_factory: Factory, tmp_path: Path) -> None:
-    """40 columns: names are shortened in the middle, figures are whole, and nothing is cut to a few letters."""
+def test_a_narrow_list_keeps_the_cost_of_tools(nvim_factory: Factory, tmp_path: Path) -> None:
+    """40 columns: names are shortened in the middle, figures are complete, and nothing is cut to a few letters."""
     own = "look_up_in_the_reference_of_it = { description = 'Look it up.', callback = function() end }"
     with ChatServerThread([reply("ok")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, tools(own), size=(40, 30))
@@ -54,7 +54,7 @@ def test_a_narrow_list_keeps_what_tools_cost(nvim_factory: Factory, tmp_path: Pa
         chat.nvim.wait_screen(r"run_command +\d+ tokens +· asks · Run a shell")
 
 
-def test_the_list_shows_what_each_tool_costs_and_switches(nvim_factory: Factory, tmp_path: Path) -> None:
+def test_the_list_shows_the_cost_of_each_tool_and_toggles_it(nvim_factory: Factory, tmp_path: Path) -> None:
     with ChatServerThread([reply("ok")] * 3, key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.send("/tools")
@@ -79,7 +79,7 @@ def test_the_list_shows_what_each_tool_costs_and_switches(nvim_factory: Factory,
         assert chat.draft() == "/tools nonsense"
 
 
-def test_the_group_of_the_help_is_what_a_chat_begins_with(nvim_factory: Factory, tmp_path: Path) -> None:
+def test_a_chat_begins_with_the_group_in_the_help(nvim_factory: Factory, tmp_path: Path) -> None:
     with ChatServerThread([reply("ok")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, snippet("codecompanion-tool-groups"))
         chat.say("x")
@@ -88,7 +88,7 @@ def test_the_group_of_the_help_is_what_a_chat_begins_with(nvim_factory: Factory,
         assert "\n\nYou review code. Change nothing.\n\nThe user's environment:" in system
 
 
-def test_names_are_completed_beside_files(chat: ChatDriver) -> None:
+def test_tool_names_are_completed_beside_files(chat: ChatDriver) -> None:
     (chat.nvim.root / "work" / "filed.txt").write_text("x")
     chat.answer(
         "list_tools",

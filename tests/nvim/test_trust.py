@@ -62,7 +62,7 @@ def test_rules_wait_in_one_line_join_and_leave_a_running_chat(nvim_factory, tmp_
 
 
 @pytest.mark.parametrize("typed", ["TTtT", "iT t T"])
-def test_keys_that_were_typed_before_the_page_was_read_decide_nothing(nvim_factory, tmp_path, typed):
+def test_keys_typed_before_the_page_was_read_decide_nothing(nvim_factory, tmp_path, typed):
     """Typing continues where it was; a key on the page counts only after the page has been shown for a while."""
     with ChatServerThread([reply("One.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES)
@@ -85,7 +85,7 @@ def test_keys_that_were_typed_before_the_page_was_read_decide_nothing(nvim_facto
         chat.nvim.wait_screen(r"Everything is loaded\.")
 
 
-def test_one_file_is_trusted_as_it_was_shown(nvim_factory, tmp_path):
+def test_one_file_is_trusted_as_displayed(nvim_factory, tmp_path):
     """`t` on its line; a file that changes between page and key still waits; `K` shows the text."""
     with ChatServerThread([reply("One.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES, size=(100, 30))
@@ -107,7 +107,7 @@ def test_one_file_is_trusted_as_it_was_shown(nvim_factory, tmp_path):
         assert [Path(one["path"]).name for one in decisions(tmp_path)["files"]] == ["AGENTS.md", "CLAUDE.md"]
 
 
-def test_the_line_is_silenced_until_something_else_waits(nvim_factory, tmp_path):
+def test_the_line_is_silenced_until_something_new_waits(nvim_factory, tmp_path):
     """`n` silences the next chat, too; a new file shows the line again."""
     with ChatServerThread([reply("One."), reply("Two.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES[:1])
@@ -126,7 +126,7 @@ def test_the_line_is_silenced_until_something_else_waits(nvim_factory, tmp_path)
         chat.nvim.wait_for(lambda: WAITS + ": AGENTS.md, CLAUDE.md" in chat.text(), "the line")
 
 
-def test_the_commands_trust_and_revoke(nvim_factory, tmp_path):
+def test_files_and_folders_are_trusted_and_revoked_by_command(nvim_factory, tmp_path):
     """`file`, `folder`, `revoke` with a path; an error names the valid arguments; `:checkhealth` reports the folder."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES)

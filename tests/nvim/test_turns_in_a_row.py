@@ -1,4 +1,4 @@
-"""Turns that ended without a reply, and messages of ours before a question, with a server that wants roles by turns."""
+"""Turns without a reply, and our messages before a question, with a server that requires alternating roles."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FILES = [("a.py", "print('a')\n")]
 
 
 @pytest.mark.parametrize("extends", ["openai_compatible", "openai"])
-def test_a_new_message_after_a_crash_is_taken_by_a_strict_template(
+def test_a_new_message_after_a_crash_is_accepted_by_a_strict_template(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, extends: str
 ) -> None:
-    """`kill -9` before the first word, a file and a mention on the way, an unanswered turn stopped: each goes through.
+    """`kill -9` before the first word, a file and a mention on the way, an unanswered turn stopped: each is accepted.
 
-    The second kind of adapter does not know beforehand: it is refused once, and never after.
+    The second kind of adapter does not know this in advance: it is refused once, and never again.
     """
     options = {"max_retries": 0, "alternate_roles": extends == "openai_compatible"}
     answers = [silence(), reply("It prints.", calls=[Call("read_file", '{"path": "a.py"}')]), silence(), reply("Yes.")]

@@ -1,4 +1,4 @@
-"""`context.embedding` in a real Neovim with the real host: vectors made beside it, trouble in one sentence (R-239)."""
+"""`context.embedding` in a real Neovim and host: vectors computed in the background, one-sentence errors (R-239)."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def vectors(nvim: Nvim) -> int:
     return 0
 
 
-def test_the_index_gets_vectors_beside_the_editor(start: Callable[[str], Nvim], server: EmbeddingServer) -> None:
-    """The key goes to the process that makes them, over a pipe, and to the endpoint."""
+def test_the_index_gets_vectors_in_the_background(start: Callable[[str], Nvim], server: EmbeddingServer) -> None:
+    """The key goes to the embedding process over a pipe, and to the endpoint."""
     nvim = start(KEY)
     nvim.command("CodeCompanion index")
     nvim.wait_for(lambda: vectors(nvim) == 2, "two vectors")
@@ -62,7 +62,7 @@ def test_the_index_gets_vectors_beside_the_editor(start: Callable[[str], Nvim], 
     assert [text.partition("\n")[0] for text in server.texts] == ["login.py", "mail.py"]
 
 
-def test_how_far_the_vectors_are_is_shown(start: Callable[[str], Nvim]) -> None:
+def test_the_progress_of_the_vectors_is_shown(start: Callable[[str], Nvim]) -> None:
     nvim = start(KEY)
     nvim.lua(
         "_G.hints = {} local say = require('codecompanion.say')"
