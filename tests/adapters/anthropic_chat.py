@@ -1,4 +1,4 @@
-"""A chat with the fake Messages server, driven through the adapter as the session drives it."""
+"""A chat with the fake Messages server, driven through the adapter like in the session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SYSTEM = Message(id="system", role="system", content="You help with code. " * 30
 
 
 class ClaudeChat:
-    """The view of one chat, the adapter, and the requests the server has seen."""
+    """The view of one chat, the adapter, and the requests received by the server."""
 
     def __init__(self, adapter: HttpAdapter, server: AnthropicServer, **fields: Any) -> None:
         self.adapter, self.server = adapter, server
@@ -42,7 +42,7 @@ class ClaudeChat:
         return ChatRequest(**{**self.fields, "messages": tuple(self.view), **fields})
 
     async def ask(self, text: str = "", **fields: Any) -> Outcome:
-        """Send one request, with a new user message when there is a text, and take in the reply."""
+        """Send one request, with a new user message if there is a text, and add the reply to the view."""
         if text:
             self.add("user", text)
         outcome = await collect(self.adapter, self.request(**fields))
@@ -69,7 +69,7 @@ class ClaudeChat:
         return outcome
 
     def compact(self, part: CompactionPart) -> None:
-        """Put a compaction in place of what it stands for, as the session does."""
+        """Replace messages by a compaction, like the session."""
         block = Message(id=f"c{next(self._numbers)}", role="assistant", cycle=1)
         self.view = list(replace_by_block(tuple(self.view), part, lambda _: 1, block).messages)
 

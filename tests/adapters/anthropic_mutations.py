@@ -1,4 +1,4 @@
-"""Ways to break a Messages body, one at a time: what a bug in rendering, or an edit of the view, could do to it."""
+"""Broken Messages bodies, one change each: possible results of a rendering bug or an edit of the view."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Change = Callable[[Body], None]
 
 
 def mutate(body: Body) -> Iterator[tuple[str, Body]]:
-    """Yield (name, body) for every way to break this one; the given body is left alone."""
+    """Yield (name, body) for every way to break this one; the given body is not changed."""
     for name, change in _changes(body):
         broken = copy.deepcopy(body)
         change(broken)

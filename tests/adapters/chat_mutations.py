@@ -12,7 +12,7 @@ WRONG = (None, 7, [], {}, "")
 
 
 def mutants(body: Body) -> Iterator[Mutant]:
-    """Yield broken (and now and then harmless) copies of the body."""
+    """Yield broken (and occasionally harmless) copies of the body."""
     yield from _moved(body)
     for number, message in enumerate(body["messages"]):
         for name, changed in _changed_messages(message):

@@ -1,4 +1,4 @@
-"""What the adapter tests share: an adapter on a loopback server, with a clock that does not wait."""
+"""Shared by the adapter tests: an adapter on a loopback server, with a clock that does not wait."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEY = "sk-test"
 
 @dataclass
 class Outcome:
-    """Everything one request gave: its events and, when it failed, the error."""
+    """Everything from one request: its events and, if it failed, the error."""
 
     events: list[StreamEvent] = field(default_factory=list)
     error: AdapterError | None = None
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def told(outcome: Outcome) -> list[StreamEvent]:
-    """Return the events, neighbouring pieces of text as one: how many there are depends on the network."""
+    """Return the events with adjacent text chunks joined: their number depends on the network."""
     joined: list[StreamEvent] = []
     for event in outcome.events:
         match joined[-1:], event:
@@ -78,7 +78,7 @@ def user(text: str = "Hello", number: int = 0) -> Message:
 
 
 def request(*messages: Message, **fields: Any) -> ChatRequest:
-    """Return a request with these messages (a greeting without any)."""
+    """Return a request with these messages (by default a greeting)."""
     return ChatRequest(messages=messages or (user(),), **{"model": "test-model", **fields})
 
 
@@ -99,7 +99,7 @@ MakeAdapter = Callable[..., HttpAdapter]
 
 @pytest.fixture
 async def make_adapter() -> AsyncIterator[MakeAdapter]:
-    """Return a maker of adapters that are closed after the test; their waits take no time and are recorded."""
+    """Return a maker of adapters, closed after the test; their waits take no time and are recorded."""
     made: list[HttpAdapter] = []
 
     def make(

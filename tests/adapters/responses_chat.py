@@ -1,4 +1,4 @@
-"""A chat over the `openai_responses` wire format as the session leads it: views, replies, blocks, without the rest."""
+"""A chat over the `openai_responses` wire format like in the session: only views, replies and blocks."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Chat:
         self._number = 0
 
     async def say(self, words: str, **fields: Any) -> Outcome:
-        """Send the user's words."""
+        """Send the user's message."""
         self.messages.append(Message(id=self._new_id("u"), role="user", content=words))
         return await self.send(**fields)
 
@@ -79,7 +79,7 @@ class Chat:
         )
 
     async def send(self, **fields: Any) -> Outcome:
-        """Send the view and take the reply into it; a compaction first, as it comes."""
+        """Send the view and add the reply to it, with a compaction first if there is one."""
         outcome = await collect(self.adapter, self.request(**fields))
         reply = ReplySoFar()
         for event in outcome.events:
@@ -102,7 +102,7 @@ class Chat:
         return outcome
 
     def compact(self, part: CompactionPart) -> None:
-        """Put the block in place of what it stands for."""
+        """Replace messages by the block."""
         self.blocks.append(part)
         block = Message(id=self._new_id("k"), role="assistant")
         self.messages = list(replace_by_block(self.messages, part, lambda _: 1, block).messages)

@@ -1,7 +1,7 @@
-"""Broken request bodies made from valid ones, and a judge that knows what the valid ones held.
+"""Broken request bodies made from valid ones, and a judge that knows the valid ones.
 
-A mutation is a name and a changed copy. Only what can be seen in the body is mutated: a seal with another letter, or an
-id the provider never gave out, looks like any other.
+A mutation is a name and a changed copy. Only visible properties of the body are mutated: a seal with another letter, or
+an id that the provider never issued, looks like any other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONG = "x" * 65
 
 
 def ledger_of(body: Body) -> Ledger:
-    """Return the ledger of a provider that gave out everything the body has of it."""
+    """Return the ledger of a provider that issued everything in the body."""
     ledger = Ledger()
     items = body["input"] if isinstance(body["input"], list) else []
     own = [item.get("id") or f"made_{number}" for number, item in enumerate(items)]
@@ -35,7 +35,7 @@ def ledger_of(body: Body) -> Ledger:
 
 
 def refusal_of(body: Body, ledger: Ledger, endpoint: Endpoint = "responses") -> str | None:
-    """Return why the provider would refuse the body, None when it would not."""
+    """Return the provider's reason for refusing the body, None if it would accept it."""
     try:
         accept(endpoint, body, RULES, ledger)
     except Refused as refused:
@@ -47,7 +47,7 @@ def refusal_of(body: Body, ledger: Ledger, endpoint: Endpoint = "responses") -> 
 
 
 def mutants(body: Body) -> Iterator[Mutant]:
-    """Yield broken (and now and then harmless) copies of the body."""
+    """Yield broken (and occasionally harmless) copies of the body."""
     yield from _moved(body)
     for number, item in enumerate(body["input"]):
         for name, changed in _changed_items(item):

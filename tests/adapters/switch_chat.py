@@ -1,8 +1,8 @@
-"""A chat driven through the real session while its provider keeps changing, and what must hold of every request.
+"""A chat driven through the real session while its provider keeps changing, and the invariants of every request.
 
-Judged: nothing is refused; no check of ours, no type of an SDK complains; nothing that was said is lost or comes in
-another order (`switch_reading.find_loss`); no seal reaches anybody but who made it (R-542); no request had to be
-repaired; every turn ends as its story says.
+Checked: nothing is refused; no check of ours and no SDK type complains; no message is lost or
+reordered (`switch_reading.find_loss`); no seal reaches any provider but its own (R-542); no request had to be
+repaired; every turn ends as in its story.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _IS_SUMMARY_REQUEST = ("<conversation>", "write the summary described below")
 
 
 class SwitchingChat:
-    """One chat; `route` says who is asked next. Make it, `open` it, `play` turns, then ask for `problems`."""
+    """One chat; `route` lists the providers. Create it, `open` it, `play` turns, then read `problems`."""
 
     def __init__(self, route: Iterator[str], when: When = "turns") -> None:
         self._route, self._when = route, when
@@ -68,14 +68,14 @@ class SwitchingChat:
         return self.session
 
     async def play(self, story: Story) -> None:
-        """Play the turns; the provider changes before each of them, but the first of the chat."""
+        """Play the turns; the provider changes before each of them except the first."""
         for turn in story:
             if self._submits and self._when != "streaming":
                 await self.switch()
             await self.play_turn(turn)
 
     async def play_turn(self, turn: Turn) -> None:
-        """Play one turn; replies after one without calls are asked for by `/continue`."""
+        """Play one turn; replies after one without calls are requested with `/continue`."""
         self._unsaid += self._steps
         self._steps = deque(turn.steps)
         for message in turn.attached:
@@ -92,7 +92,7 @@ class SwitchingChat:
             await self.idle()
 
     async def answer_again(self, step: Step) -> None:
-        """Let the model answer the last message again; what it had said is out of the chat."""
+        """Let the model answer the last message again; its previous answer is out of the chat."""
         last = max(k for k, entry in enumerate(self._told) if entry[0] == "user")
         del self._told[last + 1 :]
         self._steps = deque([step])
@@ -100,13 +100,13 @@ class SwitchingChat:
         await self.idle()
 
     async def reopen(self) -> None:
-        """Go on from the log, as after a restart of the host."""
+        """Continue from the log, as after a restart of the host."""
         reopened = await self.bench.resume()
         assert reopened is not None
         self.session = reopened
 
     async def switch(self, name: str = "") -> None:
-        """Talk to the next provider of the route, or to this one."""
+        """Switch to the next provider of the route, or to this one."""
         provider = self.providers[name or next(self._route)]
         self.switches += provider.name != self.session.adapter_name
         await self.session.use_model(provider.name, provider.manner.model)
@@ -122,7 +122,7 @@ class SwitchingChat:
         self._tasks.clear()
 
     def next_step(self, provider: Provider, body: Mapping[str, Any]) -> Step:
-        """Look at a request that was accepted, and give its reply (`switch_provider.Stage`)."""
+        """Check an accepted request, and return its reply (`switch_provider.Stage`)."""
         asked = _last_words(provider, body)
         if any(words in asked for words in _IS_SUMMARY_REQUEST):
             self.summaries += 1
@@ -141,26 +141,26 @@ class SwitchingChat:
 
     @property
     def requests(self) -> int:
-        """Return how many requests were made, of whatever kind."""
+        """Return the number of requests of any kind."""
         return sum(len(provider.paths) for provider in self.providers.values())
 
     @property
     def lessons(self) -> int:
-        """Return how many refusals there were: those that an adapter learns from, when nothing is wrong."""
+        """Return the number of refusals: if all is well, those that an adapter learns from."""
         return sum(len(provider.refusals) for provider in self.providers.values())
 
     @property
     def edits(self) -> int:
-        """Return how often old tool results were cleared."""
+        """Return the number of edits of old tool results."""
         return len(self.bench.of(ContextEdited))
 
     @property
     def compactions(self) -> list[Compacted]:
-        """Return the compactions, by whomever."""
+        """Return the compactions, ours and the providers'."""
         return self.bench.of(Compacted)
 
     def problems(self) -> list[str]:
-        """Return everything that was wrong; empty when the chat went as it should."""
+        """Return everything that was wrong; empty if the chat went as planned."""
         found = [*self._found, *self._log.lines, *leaks(self.providers.values()), *map(repr, self.bench.bugs)]
         for provider in self.providers.values():
             lessons = list(provider.manner.lessons)
@@ -179,7 +179,7 @@ class SwitchingChat:
         return [line for line in found if not any(re.search(words, line) for words in self.allowed)]
 
     def close(self) -> None:
-        """Listen to the log no longer."""
+        """Stop listening to the log."""
         self._log.close()
 
     def _hear(self, message: Message) -> None:
@@ -190,7 +190,7 @@ class SwitchingChat:
             self._told.append(("user", part.text) if isinstance(part, TextPart) else ("file",))
 
     def _hear_what_is_left(self, step: Step) -> None:
-        """Note what was kept of a reply that broke off: its beginning, marked."""
+        """Note the kept part of a reply that broke off: its beginning, marked."""
         last = self.session.log.view.messages[-1]
         if step.ending == "cut":
             if not (last.cut and last.text.strip() and step.text.startswith(last.text)):
@@ -198,7 +198,7 @@ class SwitchingChat:
             self._told.append(("said", last.text))
 
     def _tell(self, step: Step) -> None:
-        """Note what a reply adds to the history; of one that breaks off it is seen later what was kept."""
+        """Note the addition of a reply to the history; of one that breaks off the kept part is noted later."""
         if step.ending in ("cut", "failed"):
             self._broken.append(step)
             return
@@ -229,7 +229,7 @@ class SwitchingChat:
 
 
 def round_trip(names: Sequence[str]) -> list[str]:
-    """Return a closed walk that goes from every provider to every other one exactly once."""
+    """Return a closed walk from every provider to every other one exactly once."""
     left = {name: [other for other in names if other != name] for name in names}
     path, walk = [names[0]], list[str]()
     while path:
@@ -250,7 +250,7 @@ async def open_chat(
     settings: Mapping[str, Any] = {},
     **fields: Any,
 ) -> AsyncIterator[SwitchingChat]:
-    """Run a chat that goes round its route; `settings` are those of the chat, `fields` those of `open_providers`."""
+    """Run a chat over its route; `settings` are those of the chat, `fields` those of `open_providers`."""
     chat = SwitchingChat(cycle(route), when)
     try:
         async with open_providers(route, chat, **fields) as providers:
@@ -267,7 +267,7 @@ def _last_words(provider: Provider, body: Mapping[str, Any]) -> str:
 
 
 class _Warnings(logging.Handler):
-    """What the adapters and the session warn of: a request that had to be repaired is a bug of ours."""
+    """Collects warnings of the adapters and the session: a request that had to be repaired is our bug."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

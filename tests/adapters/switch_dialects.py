@@ -1,4 +1,4 @@
-"""What sets compatible endpoints apart when a chat comes from elsewhere: their words, and what they refuse.
+"""Differences between compatible endpoints for a chat from elsewhere: their messages and their refusals.
 
 From the providers' own pages, from mistral-common's validator and from 400s that users of other clients reported:
 Mistral takes call ids of nine letters and digits and no user directly after a tool; Gemini wants the first call of
@@ -28,7 +28,7 @@ _ANY_SIGNATURE = "skip_thought_signature_validator"
 
 @dataclass
 class Dialect:
-    """One endpoint's manner. `made` holds the seals it gave out, so that it knows them again."""
+    """One endpoint's dialect. `made` has the seals it issued, so that it recognises them."""
 
     salt: str = ""
     made: dict[str, Any] = field(default_factory=dict)
@@ -56,15 +56,15 @@ class Dialect:
         yield {"reasoning_content": text}
 
     def call_id(self, written: str, number: str, name: str) -> str:
-        """Return the id of a call; this endpoint lets the model write it."""
+        """Return the id of a call; at this endpoint the model writes it."""
         return written or f"call_{number}"
 
     def signed(self, delta: dict[str, Any], number: int) -> dict[str, Any]:
-        """Return the delta that begins the first call of a reply."""
+        """Return the delta that starts the first call of a reply."""
         return delta
 
     def refusal(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """Return why the endpoint refuses messages that OpenAI takes, "" when it does not."""
+        """Return the reason for refusing messages that OpenAI accepts, "" if there is none."""
         return ""
 
     def seal(self, number: int) -> str:
@@ -137,7 +137,7 @@ class Gemini(Dialect):
 
 
 class OpenRouter(Dialect):
-    """Reasoning that goes back as the array it came in."""
+    """Reasoning that is sent back as the array it arrived in."""
 
     def thinking(self, text: str, number: int) -> Iterator[dict[str, Any]]:
         readable = {"type": "reasoning.text", "text": text, "index": 0, "format": "anthropic-claude-v1"}
@@ -155,7 +155,7 @@ class OpenRouter(Dialect):
 
 
 class Kimi(Dialect):
-    """Reasoning that must come back with every call; ids with dots and colons."""
+    """Reasoning that must be sent back with every call; ids with dots and colons."""
 
     def call_id(self, written: str, number: str, name: str) -> str:
         return f"functions.{name}:{number}"
@@ -169,7 +169,7 @@ class Kimi(Dialect):
 
 @dataclass(frozen=True)
 class Spoken(Counted):
-    """A step said in a dialect, with the server's own usage."""
+    """A step in a dialect, with the server's own usage."""
 
     dialect: Dialect = field(default_factory=Dialect)
     step: Step = field(default_factory=Step)
@@ -194,7 +194,7 @@ def _event(chunk: Mapping[str, Any]) -> bytes:
 
 
 class DialectServer(ChatServer):
-    """A Chat Completions server that also refuses what its dialect refuses."""
+    """A Chat Completions server that also refuses what its dialect does."""
 
     def __init__(self, dialect: Dialect, **options: Any) -> None:
         super().__init__(**options)

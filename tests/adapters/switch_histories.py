@@ -1,8 +1,8 @@
-"""Generated histories of chats that changed their provider again and again, and what their providers know of them.
+"""Generated histories of chats that changed their provider repeatedly, and each provider's knowledge of them.
 
-They hold what the session puts into a view: reasoning of several origins, encrypted and readable, calls with marks, ids
-that repeat or that nobody else takes, files, cleared results, texts with lone surrogates. Calls have their results,
-because the session sees to that; what is broken beyond that is the property tests' of each format.
+They contain all that the session puts into a view: reasoning of several origins, encrypted and readable, marked calls,
+ids that repeat or that no other endpoint takes, files, cleared results, lone surrogates. Calls have their results,
+because the session ensures that; other damage is covered by the property tests of each format.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FILES = st.sampled_from(
 
 @dataclass
 class History:
-    """A history. `told` is what each message says, `boundaries` the lengths at which requests are sent."""
+    """A history. `told` is the text of each message, `boundaries` the lengths at which requests are sent."""
 
     messages: list[Message] = field(default_factory=list)
     told: list[list[Entry]] = field(default_factory=list)
@@ -65,7 +65,7 @@ class History:
     _count: int = 0
 
     def number(self) -> int:
-        """Return a number that was not given before."""
+        """Return an unused number."""
         self._count += 1
         return self._count
 
@@ -75,11 +75,11 @@ class History:
         self.told.append(entries)
 
     def entries(self, length: int) -> list[Entry]:
-        """Return what the first messages say."""
+        """Return the contents of the first messages."""
         return [entry for entries in self.told[:length] for entry in entries]
 
     def seal(self, origin: str, text: str = "") -> str:
-        """Return a seal of this origin: this one, or a new one."""
+        """Return a seal of this origin: the given one, or a new one."""
         made = text or f"SEAL{self.number():04d}{'x' * 24}"
         self.seals.setdefault(origin, set()).add(made)
         return made
@@ -142,7 +142,7 @@ def _add_round(draw: st.DrawFn, history: History, calls: int) -> None:
 
 
 class _Writer:
-    """One reply in the manner of its origin, entered into the ledger of the provider it is of."""
+    """One reply in the dialect of its origin, recorded in the ledger of its provider."""
 
     def __init__(self, draw: st.DrawFn, history: History, origin: str) -> None:
         self._draw, self._history, self._origin = draw, history, origin
@@ -152,7 +152,7 @@ class _Writer:
         self._open = ""
 
     def entries(self) -> list[Entry]:
-        """Return what the reply says."""
+        """Return the contents of the reply."""
         calls = [call_entry("", call.name, call.arguments)[2:] for call in self.calls]
         return [("said", _whole("".join(self._said))), *(("call", *call) for call in calls)]
 
@@ -210,7 +210,7 @@ class _Writer:
         return ToolCall(call_id, name, arguments)
 
     def _follow(self, item: dict[str, Any]) -> None:
-        """Enter what came after the reasoning that is open."""
+        """Record the item after the open reasoning."""
         if not self._open:
             return
         ledger, own = self._history.ledger, f"it_{self._history.number()}"
@@ -221,5 +221,5 @@ class _Writer:
 
 
 def _whole(text: str) -> str:
-    """Return the text as it can be sent."""
+    """Return the sendable form of the text."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

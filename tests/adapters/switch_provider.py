@@ -1,7 +1,7 @@
-"""The providers a chat is switched between: a judging server each, the real adapter in front of it, what it encrypted.
+"""The providers of a switched chat: a judging server each, the real adapter in front of it, and its encrypted parts.
 
-All of them say the same story (`switch_story.py`) in their own format: signed thinking, encrypted reasoning, calls with
-ids of their kind. A `Stage` gives them their lines and is shown every request before it is answered.
+All of them play the same story (`switch_story.py`) in their own format: signed thinking, encrypted reasoning, and
+call ids. A `Stage` provides their lines and sees every request before it is answered.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ REPLY_TOKENS = 4_000
 
 
 class Stage(Protocol):
-    """Who knows what is to be said."""
+    """Knows the next line of the story."""
 
     def next_step(self, provider: Provider, body: Mapping[str, Any]) -> Step:
-        """Return the next reply to a request that was accepted."""
+        """Return the next reply to an accepted request."""
         ...
 
 
 @dataclass(frozen=True)
 class Manner:
-    """One kind of provider. `lessons`: what its adapter may learn from a refusal, once."""
+    """One kind of provider. `lessons`: facts its adapter may learn from a refusal, once."""
 
     wire: Wire
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Manner:
 
     @property
     def seals(self) -> bool:
-        """Return whether it seals anything that only it can read."""
+        """Return whether it encrypts anything that only it can read."""
         return self.wire != "chat" or self.dialect in (Gemini, OpenRouter)
 
 
@@ -107,7 +107,7 @@ MANNERS: dict[str, Manner] = {
 
 @dataclass
 class Provider:
-    """One endpoint. `planted` are the seals it gave out, `met` every text in its requests that could be one."""
+    """One endpoint. `planted` are the seals it issued, `met` every text in its requests that could be one."""
 
     name: str
     manner: Manner
@@ -123,11 +123,11 @@ class Provider:
 
     @property
     def refusals(self) -> list[str]:
-        """Return what its server refused, in its words."""
+        """Return the server's refusals, in its words."""
         return [refusal.message for refusal in self.server.refusals]  # type: ignore[attr-defined]
 
     def make_server(self, window: int) -> LoopbackServer:
-        """Return its server; it is watched."""
+        """Return its server, which is watched."""
         manner = self.manner
         match manner.wire:
             case "chat":
@@ -142,7 +142,7 @@ class Provider:
                 return watched(AnthropicServer, self)(models=models, default=self._say_in_messages)
 
     def open(self, window: int, **settings: Any) -> None:
-        """Make the adapter; the server must be running."""
+        """Create the adapter; the server must be running."""
         kind = {"chat": "openai_compatible", "responses": "openai_responses", "anthropic": "anthropic"}
         url = self.server.url
         entry = {
@@ -161,7 +161,7 @@ class Provider:
         self.adapter = HttpAdapter(self.settings, wire, read_key=lambda _: "sk-test")
 
     def look_at(self, request: Received) -> None:
-        """Judge a request with what the plugin itself knows of the format; the servers know the SDKs' types."""
+        """Check a request with the plugin's own knowledge of the format; the servers know the SDKs' types."""
         self.paths.append(request.path)
         if not request.body:
             return
@@ -228,7 +228,7 @@ class Provider:
 
 
 def watched(kind: type[Any], provider: Provider) -> type[Any]:
-    """Return the server class with every request shown to the provider, and every seal it gives out remembered."""
+    """Return the server class that shows every request to the provider and records every seal it issues."""
 
     class Watched(kind):  # type: ignore[misc]
         def answer(self, request: Received) -> Answer:
@@ -246,7 +246,7 @@ def watched(kind: type[Any], provider: Provider) -> type[Any]:
 
 
 def leaks(providers: Iterable[Provider]) -> list[str]:
-    """Return which seals reached somebody else than who made them."""
+    """Return the seals that reached a provider other than their own."""
     found: list[str] = []
     everybody = list(providers)
     for provider in everybody:
@@ -268,7 +268,7 @@ async def open_providers(
 ) -> AsyncIterator[dict[str, Provider]]:
     """Run the servers of these providers with their adapters.
 
-    `windows` are those that differ; `believed` are those that the adapters are told, when that is not the truth.
+    `windows` are non-default ones; `believed` are the sizes given to the adapters if they are false.
     """
     providers = {name: Provider(name, MANNERS[name.partition("@")[0]], stage) for name in dict.fromkeys(names)}
     async with AsyncExitStack() as stack:

@@ -1,6 +1,6 @@
-"""What a model reads in a request, whatever the format: the words, calls and results in their order.
+"""The model's view of a request in any format: messages, calls and results in order.
 
-Written from the APIs' references, sharing nothing with the renderers, so that a body can be held against the story.
+Written from the APIs' references, sharing no code with the renderers, so that a body can be compared with the story.
 Reasoning, seals and ids are not part of it; calls and results are paired here by their ids, and must pair.
 """
 
@@ -29,9 +29,9 @@ _OURS = ("[The conversation before this point was left out.]", "[No reply: the u
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read. `compacted`: something stands for a part of the history. `problems`: calls that do not pair.
+    """The parsed request. `compacted`: part of the history was replaced. `problems`: unpaired calls.
 
-    `last_words`: our summary when it is the end, because it came in the middle of a loop (R-551).
+    `last_words`: our summary if it comes last, because it was written during a loop (R-551).
     """
 
     entries: tuple[Entry, ...]
@@ -41,7 +41,7 @@ class Reading:
 
 
 def read_body(wire: Wire, body: Mapping[str, Any]) -> Reading:
-    """Return what the model is given, in its normal form."""
+    """Return the model's input in its normal form."""
     found = list({"chat": _chat, "responses": _responses, "anthropic": _anthropic}[wire](body))
     compacted = any(entry[0] == "block" or _is_summary(entry) for entry in found)
     problems: list[str] = []
@@ -51,10 +51,10 @@ def read_body(wire: Wire, body: Mapping[str, Any]) -> Reading:
 
 
 def normal_form(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Return the entries as every format can tell them.
+    """Return the entries in a form that every format can express.
 
-    What a reply says stands before what it calls, in one piece, without regard to white space; our own words that keep
-    a conversation going are left out.
+    The text of a reply precedes its calls, in one piece, with white space ignored; our own prompts to continue
+    are left out.
     """
     normal: list[Entry] = []
     words: list[str] = []
@@ -81,7 +81,7 @@ def normal_form(entries: Iterable[Entry]) -> tuple[Entry, ...]:
 
 
 def matches(found: Entry, expected: Entry) -> bool:
-    """Return whether an entry is the expected one; a result may have been cleared."""
+    """Return whether an entry matches the expected one; a result may have been cleared."""
     if found[0] != "result" or expected[0] != "result":
         return found == expected
     told = expected[3]
@@ -91,7 +91,7 @@ def matches(found: Entry, expected: Entry) -> bool:
 
 
 def _is_cut(found: Any, told: Any) -> bool:
-    """Return whether a result has only its head and tail, because it did not fit (R-524)."""
+    """Return whether a result is truncated to head and tail, because it did not fit (R-524)."""
     if not isinstance(found, str) or not isinstance(told, str):
         return False
     parts = _LEFT_OUT.split(found)
@@ -99,9 +99,9 @@ def _is_cut(found: Any, told: Any) -> bool:
 
 
 def find_loss(reading: Reading, told: Sequence[Entry]) -> str:
-    """Return what the reading lacks of what was told so far, "" when nothing is lost.
+    """Return the missing part of the story so far, "" if nothing is lost.
 
-    Without a compaction it is all there, in order. With one, it ends with what was told last, and nothing in it is
+    Without a compaction all of it is there, in order. With one, the end of the story is there, and no entry is
     new or out of order.
     """
     expected = normal_form(told)
@@ -131,7 +131,7 @@ def _rest(found: Sequence[Entry], expected: Sequence[Entry]) -> str:
 
 
 def _stands_for_others(entry: Entry) -> bool:
-    """Return whether the entry stands in place of others: a compaction, or what an attachment has become in one."""
+    """Return whether the entry replaces others: a compaction, or the placeholder of an attachment."""
     return entry[0] == "block" or _is_summary(entry) or (entry[0] == "user" and bool(_ATTACHMENT.fullmatch(entry[1])))
 
 
@@ -144,7 +144,7 @@ def _is_ours(words: str) -> bool:
 
 
 def _paired(found: Iterable[Entry], problems: list[str]) -> Iterator[Entry]:
-    """Yield the entries with names and arguments in the results: ("result", id, text) on the way in."""
+    """Yield the entries with names and arguments in the results; the input has ("result", id, text)."""
     waiting: dict[str, Entry] = {}
     for entry in found:
         if entry[0] == "call":
@@ -214,7 +214,7 @@ def _anthropic(body: Mapping[str, Any]) -> Iterator[Entry]:
 
 
 def call_entry(call_id: str, name: str, arguments: str) -> Entry:
-    """Return a call; arguments that are no JSON object stand for themselves, names keep what all formats take."""
+    """Return a call; invalid JSON arguments stay text, names keep the characters that all formats accept."""
     try:
         given = json.loads(arguments or "{}")
     except ValueError:

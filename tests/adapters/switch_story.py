@@ -1,7 +1,7 @@
-"""What happens in a chat that changes its provider: turns, the model's replies, calls and what they give.
+"""The story of a chat that changes its provider: turns, the model's replies, calls and results.
 
-A story is independent of providers: whoever is asked says the next step, in its own format (`switch_provider.py`).
-Stories are read from transcripts or written by hand (`DEMANDING`).
+A story is independent of providers: the provider asked plays the next step, in its own format (`switch_provider.py`).
+Stories are read from transcripts or written manually (`DEMANDING`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ thing), the user stops while its tools run, or nothing comes at all."""
 
 @dataclass(frozen=True)
 class StoryCall:
-    """A call and its result. `id` is used by providers that let the model write ids, "" = a new one."""
+    """A call and its result. `id` is used by providers whose models write ids, "" = a new one."""
 
     name: str
     arguments: str = "{}"
@@ -51,7 +51,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Turn:
-    """What the user attaches and says, and the replies up to the next time."""
+    """The user's attachments and message, and the replies up to the next one."""
 
     words: str
     steps: tuple[Step, ...]
@@ -62,9 +62,9 @@ Story = tuple[Turn, ...]
 
 
 def read_story(path: Path, *, turns: int | None = None, longest: int = 1_000_000) -> Story:
-    """Return the story of a transcript: its first `turns`, every text cut to `longest` characters.
+    """Return the story of a transcript: its first `turns`, every text truncated to `longest` characters.
 
-    Every second reply thinks first. A user message that nobody answered becomes a turn whose request failed.
+    Every second reply thinks first. An unanswered user message becomes a turn whose request failed.
     """
     recording = Playback.read(str(path))
     begun: list[tuple[str, list[Step]]] = []
@@ -93,7 +93,7 @@ def _recorded_call(call: ToolCall, result: Message | None, longest: int) -> Stor
 
 
 def _distinct(turns: list[Turn]) -> Iterator[Turn]:
-    """Yield the turns so that no two neighbours have the same words: the session takes those for one (lesson 36)."""
+    """Yield the turns so that no two adjacent ones have the same text: the session would merge them (lesson 36)."""
     for number, (before, turn) in enumerate(pairwise([Turn("", ()), *turns])):
         yield replace(turn, words=f"{turn.words} ({number})") if turn.words == before.words else turn
 
@@ -146,18 +146,18 @@ DEMANDING: Story = (
 
 
 def long_text(tokens: int) -> str:
-    """Return a text of about that many tokens, by whomever they are counted."""
+    """Return a text of about that many tokens, by any tokenizer."""
     return "\n".join(f"The job {k} was done by the worker in the room" for k in range(int(tokens / 13.5)))
 
 
 def again(story: Story, number: int) -> Story:
-    """Return the story in other words, without what was attached."""
+    """Return the story with different words and without attachments."""
     return tuple(replace(turn, words=f"{turn.words} ({number})", attached=()) for turn in story)
 
 
 @dataclass
 class StoryTools:
-    """The tools of a story, answering with what it says. `on_run` is awaited before the first call of a reply runs."""
+    """The tools of a story, with its results. `on_run` is awaited before the first call of a reply runs."""
 
     story: Story
     on_run: Callable[[], Any] | None = None
@@ -170,7 +170,7 @@ class StoryTools:
         self._first = self.stopping = False
 
     def expect(self, calls: Sequence[StoryCall]) -> list[str | None]:
-        """Get ready for the calls of a reply; return their results, None for those the session itself answers."""
+        """Prepare for the calls of a reply; return their results, None for those that the session itself answers."""
         self._first = True
         results: list[str | None] = []
         for call in calls:

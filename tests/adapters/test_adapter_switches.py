@@ -1,6 +1,6 @@
-"""A chat that changes its provider, at every pair of them: R-542, R-534…R-541, lessons 4, 24…28; issue 3, proof 4.
+"""A chat that changes its provider, for every pair: R-542, R-534…R-541, lessons 4, 24…28; issue 3, proof 4.
 
-What must hold of every request is in `switch_chat.py`. The same with recorded transcripts is in `tests/external/`.
+The invariants of every request are in `switch_chat.py`. Recorded transcripts are played in `tests/external/`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ READ = StoryCall("read", '{"path": "log"}', long_text(15_000))
 
 
 async def play(root: Path, route: Sequence[str], story: Story, when: When = "turns", **fields: Any) -> SwitchingChat:
-    """Return the chat once the story has been played and nothing was wrong."""
+    """Return the chat after the story was played without a problem."""
     async with open_chat(root, route, story, when, **fields) as chat:
         await chat.play(story)
         assert chat.problems() == []
@@ -37,12 +37,12 @@ async def play(root: Path, route: Sequence[str], story: Story, when: When = "tur
 
 @pytest.mark.parametrize(("first", "other"), list(permutations(PAIRED, 2)))
 async def test_every_turn_may_go_to_the_other_of_two_providers(tmp_path: Path, first: str, other: str) -> None:
-    """Rules, images, a PDF, reasoning, parallel and broken calls, cut, cut off and failed replies go along."""
+    """With rules, images, a PDF, reasoning, parallel and broken calls, truncated, interrupted and failed replies."""
     chat = await play(tmp_path, (first, other), DEMANDING)
     assert chat.switches == len(DEMANDING) - 1
 
 
-def test_the_walk_is_over_every_ordered_pair() -> None:
+def test_the_walk_covers_every_ordered_pair() -> None:
     """The test of the test."""
     walk = round_trip(MIXED)
     assert sorted(zip(walk, [*walk[1:], walk[0]], strict=True)) == sorted(permutations(MIXED, 2))
@@ -50,7 +50,7 @@ def test_the_walk_is_over_every_ordered_pair() -> None:
 
 @pytest.mark.parametrize("when", ["tools", "streaming"])
 async def test_one_chat_goes_from_every_provider_to_every_other(tmp_path: Path, when: When) -> None:
-    """Also in the middle of tool loops, and while replies arrive; what all of them encrypted is in one history."""
+    """Also during tool loops, and while replies arrive; encrypted parts of all of them are in one history."""
     walk = round_trip(MIXED)
     async with open_chat(tmp_path, walk, DEMANDING, when) as chat:
         await chat.play(DEMANDING)
@@ -74,10 +74,10 @@ LONG_LOOP: Story = (
 
 @pytest.mark.parametrize("other", ["openai", "gemini", "anthropic@localhost", "responses@localhost"])
 @pytest.mark.parametrize("native", NATIVE)
-async def test_behind_a_providers_compaction_the_next_one_reads_the_full_history(
+async def test_after_a_providers_compaction_the_next_one_reads_the_full_history(
     tmp_path: Path, native: str, other: str
 ) -> None:
-    """R-542: and the provider itself, asked again, compacts again; nothing of its block reaches the other."""
+    """R-542: and the provider itself, asked again, compacts again; its block does not reach the other."""
     route = (native, native, other, native)
     async with open_chat(tmp_path, route, LONG_LOOP, window=64_000, windows={other: 200_000}) as chat:
         await chat.play(LONG_LOOP[:2])
@@ -100,10 +100,10 @@ SHORT: Story = (
 
 @pytest.mark.parametrize("other", ["openai", "mistral", "anthropic@localhost", "responses@localhost", "opus"])
 @pytest.mark.parametrize("native", ["responses", "anthropic"])
-async def test_behind_a_compaction_on_demand_the_next_one_reads_the_full_history(
+async def test_after_a_compaction_on_demand_the_next_one_reads_the_full_history(
     tmp_path: Path, native: str, other: str
 ) -> None:
-    """R-540, R-542: there, back, and there again; the provider that comes back begins with the history, too."""
+    """R-540, R-542: there, back, and there again; the returning provider starts with the history, too."""
     async with open_chat(tmp_path, (native, other), SHORT, settings={"on_compact": "stop"}) as chat:
         for number in range(3):
             await chat.switch(native)
@@ -139,7 +139,7 @@ EDITED = {
     ("first", "other"),
     [("openai", "opus"), ("gemini", "responses"), ("responses", "anthropic"), ("anthropic", "mistral")],
 )
-async def test_an_edit_or_a_summary_of_ours_goes_along(tmp_path: Path, first: str, other: str) -> None:
+async def test_our_own_edits_and_summaries_are_sent(tmp_path: Path, first: str, other: str) -> None:
     """R-511, R-521: cleared results, summaries as the user's words; windows too small for a provider's compaction."""
     async with open_chat(tmp_path, (first, other), BULKY, "tools", settings=EDITED, window=12_000) as chat:
         for number in range(20):
@@ -151,8 +151,10 @@ async def test_an_edit_or_a_summary_of_ours_goes_along(tmp_path: Path, first: st
 
 @pytest.mark.parametrize("other", ["openai", "mistral", "responses", "anthropic"])
 @pytest.mark.parametrize("large", ["openai@localhost", "opus"])
-async def test_a_model_with_a_much_smaller_window_gets_what_fits(tmp_path: Path, large: str, other: str) -> None:
-    """Lesson 4: edited and compacted before it is sent, never refused; also when it is chosen within a tool loop."""
+async def test_a_model_with_a_much_smaller_window_gets_a_request_that_fits(
+    tmp_path: Path, large: str, other: str
+) -> None:
+    """Lesson 4: edited and compacted before sending, never refused; also if it is chosen during a tool loop."""
     settings = {"context_management": {"compaction": {"min_token_savings": 500}}}
     talk = (Turn("Tell me more.", (Step(long_text(1_500), "A lot."),)),)
     route = (large, *[other] * 4)
@@ -175,8 +177,8 @@ OVERFLOW = r"refused: (?:This model's maximum|Your input exceeds|prompt is too l
 
 @pytest.mark.parametrize("other", ["openai", "anthropic@localhost", "responses@localhost"])
 @pytest.mark.parametrize("small", ["openai@localhost", "responses", "anthropic"])
-async def test_behind_an_overflow_the_chat_goes_on_with_anybody(tmp_path: Path, small: str, other: str) -> None:
-    """R-535: the window was believed to be larger than it is; the refused request is sent again smaller, once."""
+async def test_after_an_overflow_the_chat_continues_with_any_provider(tmp_path: Path, small: str, other: str) -> None:
+    """R-535: the window was assumed to be larger than it is; the refused request is shrunk and sent again, once."""
     windows, believed = {small: 12_000}, {small: 150_000}
     async with open_chat(tmp_path, (other, small), BULKY, windows=windows, believed=believed) as chat:
         chat.allowed = (OVERFLOW,)
@@ -189,8 +191,8 @@ async def test_behind_an_overflow_the_chat_goes_on_with_anybody(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(("first", "other"), [("nim", "anthropic"), ("responses", "mistral"), ("opus", "gemini")])
-async def test_words_sent_while_tools_run_reach_the_next_provider(tmp_path: Path, first: str, other: str) -> None:
-    """Lesson 16: a user after a result, which not everybody takes; also while the provider changes."""
+async def test_messages_sent_during_tool_calls_reach_the_next_provider(tmp_path: Path, first: str, other: str) -> None:
+    """Lesson 16: a user message after a result, which not every API accepts; also during a switch."""
     async with open_chat(tmp_path, (first, other), DEMANDING, "tools") as chat:
         chat.queued = {1: "And quickly!", 2: "And whole.", 5: "And well."}
         await chat.play(DEMANDING)
@@ -200,10 +202,8 @@ async def test_words_sent_while_tools_run_reach_the_next_provider(tmp_path: Path
 @pytest.mark.parametrize(
     ("first", "other"), [("responses", "anthropic"), ("gemini", "responses"), ("opus", "openai"), ("nim", "opus")]
 )
-async def test_a_chat_that_is_reopened_or_answered_again_goes_on_with_the_other(
-    tmp_path: Path, first: str, other: str
-) -> None:
-    """Lesson 35: from the log, with what was encrypted in it; the old answer is nobody's history any more."""
+async def test_a_reopened_or_regenerated_chat_continues_with_the_other(tmp_path: Path, first: str, other: str) -> None:
+    """Lesson 35: from the log, with its encrypted parts; the old answer is no longer in the history."""
     story = (*DEMANDING[:3], *LONG_LOOP)
     async with open_chat(tmp_path, (first, other), story, window=64_000) as chat:
         for turn in story:
@@ -214,8 +214,8 @@ async def test_a_chat_that_is_reopened_or_answered_again_goes_on_with_the_other(
         assert chat.problems() == []
 
 
-async def test_models_of_one_endpoint_share_what_is_its_own(tmp_path: Path) -> None:
-    """Another model of the same provider: what it signed goes back to it, whoever of them wrote it."""
+async def test_models_of_one_endpoint_share_its_encrypted_parts(tmp_path: Path) -> None:
+    """Another model of the provider gets the signed parts back, whichever model wrote them."""
     async with open_chat(tmp_path, ("anthropic",), LONG_LOOP, window=64_000, parameters={}) as chat:
         models = [SONNET.id, OPUS.id, HAIKU.id]
         for number, turn in enumerate((*LONG_LOOP[:2], *again(SHORT, 1), *again(SHORT, 2), *again(SHORT, 3))):
@@ -224,7 +224,7 @@ async def test_models_of_one_endpoint_share_what_is_its_own(tmp_path: Path) -> N
         assert chat.problems() == []
 
 
-async def test_what_another_endpoint_sealed_would_be_found() -> None:
+async def test_a_seal_sent_to_another_endpoint_is_detected() -> None:
     """The test of the test: one seal in a foreign request is a leak."""
     stage = SwitchingChat(iter(()))
     async with open_providers(("gemini", "gemini@localhost"), stage) as providers:

@@ -1,6 +1,6 @@
-"""Templates that insist on user and assistant by turns, as llama.cpp, vLLM and Ollama run them: no request breaks it.
+"""Templates that require alternating roles, as run by llama.cpp, vLLM and Ollama: no request breaks them.
 
-Generated histories of several providers, and a chat whose reply broke off and went on with a new message instead.
+Generated histories of several providers, and a chat with a new message after an interrupted reply.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def make(kind: str, *, alternates: bool) -> WireFormat:
 
 
 def as_messages(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages that a server with a chat template makes of a body in either format."""
+    """Return the messages that a chat template makes from a body in either format."""
     if "messages" in body:
         return list(body["messages"])
     found: list[dict[str, Any]] = [{"role": "system"}]
@@ -62,7 +62,7 @@ def as_messages(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def words(messages: Sequence[Any]) -> str:
-    """Return all that is told, without our notes and without what parts it."""
+    """Return all the text, without our notes and separators."""
     told = json.dumps(messages)
     for note in OURS:
         told = told.replace(note, '""')
@@ -88,10 +88,8 @@ def words(messages: Sequence[Any]) -> str:
 @pytest.mark.parametrize("kind", ["openai_compatible", "openai_responses"])
 @FEW
 @given(history=histories(), data=st.data())
-def test_whatever_was_said_the_template_takes_it_and_reads_all_of_it(
-    kind: str, history: History, data: st.DataObject
-) -> None:
-    """The same words in the same order; with and without what was kept the same bytes; the beginning stays the same."""
+def test_the_template_accepts_any_history_and_reads_all_of_it(kind: str, history: History, data: st.DataObject) -> None:
+    """The same text in order; identical bytes with and without the cache; the prefix stays the same."""
     made, last = make(kind, alternates=True), [{"role": "system", "content": "Be brief."}]
     messages = [m for m in history.messages if data.draw(st.booleans()) or m.role == "tool" or m.tool_calls]
     for length in range(1, len(messages) + 1):
@@ -117,8 +115,8 @@ def test_whatever_was_said_the_template_takes_it_and_reads_all_of_it(
             last = read["messages"]
 
 
-def test_where_the_roles_alternate_anyway_nothing_is_different() -> None:
-    """The prompt cache of a chat that never needed it stays as it is."""
+def test_a_history_with_alternating_roles_is_unchanged() -> None:
+    """The prompt cache of a chat that never needed it stays valid."""
     call = Message(id="a", role="assistant", content="I read.", tool_calls=(ToolCall("c", "read"),))
     result = Message(id="r", role="tool", content="o", tool_call_id="c")
     said = Message(id="s", role="assistant", content="Read.")
@@ -135,8 +133,8 @@ INTERRUPTED = (
 )
 
 
-async def test_a_new_message_after_a_broken_off_reply_is_one_with_the_question(make_adapter: MakeAdapter) -> None:
-    """An entry of the user's own, like the local servers, never sends what the template refuses."""
+async def test_a_new_message_after_an_interrupted_reply_joins_the_question(make_adapter: MakeAdapter) -> None:
+    """A user's own entry, like those for local servers, never sends a request that the template refuses."""
     async with ChatServer([reply("For this.")], alternates=500) as server:
         adapter = make_adapter(server.url, options=RenderOptions(alternate_roles=True))
         outcome = await collect(adapter, request(*INTERRUPTED))
@@ -147,8 +145,10 @@ async def test_a_new_message_after_a_broken_off_reply_is_one_with_the_question(m
 
 
 @pytest.mark.parametrize("status", [400, 500])
-async def test_an_endpoint_that_says_so_is_asked_again_as_it_wants_it(make_adapter: MakeAdapter, status: int) -> None:
-    """vLLM answers 400, llama.cpp 500, which is no failure to wait for: once, and never again for this model."""
+async def test_an_endpoint_that_requires_alternation_gets_it_after_one_refusal(
+    make_adapter: MakeAdapter, status: int
+) -> None:
+    """vLLM answers 400, llama.cpp 500, which is not a failure to wait out: once, and never again for this model."""
     async with ChatServer([reply("For this."), reply("Yes.")], alternates=status) as server:
         adapter = make_adapter(server.url)
         outcome = await collect(adapter, request(*INTERRUPTED))

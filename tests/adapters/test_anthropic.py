@@ -78,8 +78,8 @@ async def test_thinking_and_tools_over_several_rounds(parameters: dict[str, obje
     assert not server.refusals
 
 
-async def test_a_tool_loop_another_adapter_began_goes_on_without_thinking() -> None:
-    """A budget would be refused there: this request goes without, the next turn thinks again."""
+async def test_a_tool_loop_of_another_adapter_continues_without_thinking() -> None:
+    """A budget would be refused there: this request has none, the next turn thinks again."""
     script = [reply("noon"), Reply((Thinking("hm"), Text("fine")))]
     async with AnthropicServer(script) as server, chat_with(server, parameters=ENABLED) as chat:
         chat.add("user", "What time is it?")
@@ -93,7 +93,7 @@ async def test_a_tool_loop_another_adapter_began_goes_on_without_thinking() -> N
 
 
 async def test_cache_hits_grow_with_the_conversation() -> None:
-    """Breakpoints stand where the request before had them, so that its prefix is found (lesson 22)."""
+    """Breakpoints stay where they were in the previous request, so that its prefix is found (lesson 22)."""
     async with AnthropicServer() as server, chat_with(server) as chat:
         reads = []
         for number in range(5):
@@ -112,7 +112,7 @@ async def test_cache_hits_grow_with_the_conversation() -> None:
 
 
 async def test_a_long_tool_turn_still_finds_its_prefix() -> None:
-    """More than 20 blocks since the last request: found by the breakpoint that stays after."""
+    """More than 20 blocks since the last request: found by the breakpoint that stays."""
     many = [Call("now", f'{{"n": {k}}}') for k in range(25)]
     async with AnthropicServer([Reply(tuple(many)), reply("done")]) as server, chat_with(server) as chat:
         first = await chat.ask("Do a lot. " + "Now. " * 300)
@@ -123,7 +123,7 @@ async def test_a_long_tool_turn_still_finds_its_prefix() -> None:
 
 
 async def test_without_caching_nothing_is_marked() -> None:
-    """The option `cache`; the long lifetime is another."""
+    """The option `cache`; the long lifetime is a separate one."""
     async with AnthropicServer() as server:
         async with chat_with(server, MessagesOptions(cache=False)) as chat:
             outcome = await chat.ask("Hi")
@@ -148,15 +148,15 @@ async def test_without_caching_nothing_is_marked() -> None:
         ("something_new", "stop"),
     ],
 )
-async def test_every_stop_reason_has_its_meaning(stop: str, ours: str) -> None:
-    """A reason nobody knows yet ends the reply."""
+async def test_every_stop_reason_is_mapped(stop: str, ours: str) -> None:
+    """An unknown reason ends the reply."""
     async with AnthropicServer([reply("text", stop=stop)]) as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
     assert outcome.finished.stop == ours
 
 
-async def test_a_call_cut_by_the_limit_is_left_out() -> None:
-    """It cannot be run; what is whole stays."""
+async def test_a_call_truncated_by_the_limit_is_left_out() -> None:
+    """It cannot be run; complete parts stay."""
     calls = [Call("now", '{"a": 1}'), Call("now", '{"b": ')]
     async with AnthropicServer([reply(calls=calls, stop="max_tokens")]) as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
@@ -176,7 +176,7 @@ async def test_a_reply_of_one_json_object_is_read() -> None:
     assert not server.refusals
 
 
-async def test_what_the_server_cleared_is_told() -> None:
+async def test_edits_by_the_server_are_reported() -> None:
     """`clear_tool_uses` is an option, off by default (R-536); its effect is shown (R-541)."""
     options = MessagesOptions(clear_tool_uses=ToolClearing(trigger=1000, keep=1))
     script = [Reply((Call("now"),)), Reply((Call("now"),)), reply("done")]
@@ -188,8 +188,8 @@ async def test_what_the_server_cleared_is_told() -> None:
     assert edit == ServerEdit("clear_tool_uses_20250919", edit.cleared_tokens, 1)
 
 
-async def test_models_tell_their_limits_and_abilities() -> None:
-    """One request for all; what is listed is believed."""
+async def test_models_report_their_limits_and_abilities() -> None:
+    """One request for all; the listing is believed."""
     async with AnthropicServer() as server, chat_with(server) as chat:
         assert chat.adapter.compacts_natively("claude-opus-5-5")
         assert await chat.adapter.list_models() == sorted(model.id for model in (SONNET, HAIKU, OPUS))
@@ -202,7 +202,7 @@ async def test_models_tell_their_limits_and_abilities() -> None:
         assert not chat.adapter.compacts_on_demand(HAIKU.id)
 
 
-async def test_a_prompt_is_counted_as_the_server_counts_it() -> None:
+async def test_a_count_equals_the_servers_count() -> None:
     """With the same system prompt, tools and messages as the request (R-505)."""
     async with AnthropicServer() as server, chat_with(server, parameters=ADAPTIVE) as chat:
         chat.add("user", "Hi")

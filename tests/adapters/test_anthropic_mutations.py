@@ -26,7 +26,7 @@ def sealed_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def is_refused(server: AnthropicServer, body: Any) -> bool:
-    """Ask the fake's rules, with what it remembers of its own replies."""
+    """Apply the fake's rules, including its record of its own replies."""
     try:
         check_request(server._rules, server._memory, body, BETAS)
     except Refused:
@@ -77,7 +77,7 @@ async def record(*, thinking: Any, demand: bool) -> tuple[AnthropicServer, list[
 
 
 async def test_broken_requests_are_caught() -> None:
-    """At least 97 % of what the provider would refuse; none of what the adapter really sends."""
+    """At least 97 % of the provider's refusals; none of the adapter's real requests."""
     missed: Counter[str] = Counter()
     caught = 0
     for thinking in (None, {"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1024}):
@@ -99,7 +99,7 @@ async def test_broken_requests_are_caught() -> None:
 
 
 def test_the_rules_know_more_than_the_schema() -> None:
-    """The judge of the test above is not the check itself."""
+    """The judge of the previous test is not the check itself."""
     body = {"model": "claude-sonnet-4-6", "max_tokens": 5, "messages": [{"role": "user", "content": " "}]}
     server = AnthropicServer()
     assert isinstance(server._rules, Rulebook)

@@ -1,4 +1,4 @@
-"""The provider's own compaction through the adapter: at a threshold, on demand, and what follows it (R-534 … R-542)."""
+"""The provider's own compaction through the adapter: at a threshold, on demand, and afterwards (R-534 … R-542)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def compactions(outcome: Any) -> list[CompactionDone]:
     return [event for event in outcome.events if isinstance(event, CompactionDone)]
 
 
-async def test_threshold_compaction_and_what_follows_it() -> None:
-    """The block comes first in the next request, the rules after it, and the size of the context is the reply's."""
+async def test_a_threshold_compaction_starts_the_next_request() -> None:
+    """The block comes first, then the rules, and the context size is that of the reply."""
     script = [reply("fine"), reply("next", thinking="hm"), reply("third")]
     async with AnthropicServer(script) as server, chat_with(server) as chat:
         chat.add("user", "RULES", tag="rules")
@@ -45,14 +45,14 @@ async def test_threshold_compaction_and_what_follows_it() -> None:
 
 
 def long_ago(chat: ClaudeChat) -> None:
-    """Begin the chat with something long that is answered."""
+    """Begin the chat with a long answered message."""
     chat.add("user", LONG)
     chat.add("assistant", "I have read it.")
 
 
 @pytest.mark.parametrize("model", [SONNET.id, OPUS.id])
-async def test_a_tool_turn_goes_on_behind_a_compaction(model: str) -> None:
-    """The open question stands between block and reply (R-551): with preserved thinking that is a changed conversation.
+async def test_a_tool_turn_continues_after_a_compaction(model: str) -> None:
+    """The open question is between block and reply (R-551): preserved thinking treats that as a changed conversation.
 
     The first refusal teaches it; from then on such thinking is left out by the server.
     """
@@ -72,7 +72,7 @@ async def test_a_tool_turn_goes_on_behind_a_compaction(model: str) -> None:
     assert len(server.refusals) == (model == OPUS.id)
 
 
-async def test_it_compacts_again() -> None:
+async def test_a_second_compaction_replaces_the_first() -> None:
     """Only the newest block is sent."""
     async with AnthropicServer() as server, chat_with(server) as chat:
         for number in range(3):
@@ -83,7 +83,7 @@ async def test_it_compacts_again() -> None:
     assert not server.refusals
 
 
-async def test_a_failed_compaction_is_told_and_changes_nothing() -> None:
+async def test_a_failed_compaction_is_reported_and_changes_nothing() -> None:
     """`content: null` (R-537): the reply is made from the whole prompt."""
     script = [reply("fine", compaction_fails=True), reply("next")]
     async with AnthropicServer(script) as server, chat_with(server) as chat:
@@ -95,8 +95,8 @@ async def test_a_failed_compaction_is_told_and_changes_nothing() -> None:
     assert not server.refusals
 
 
-async def test_it_pauses_behind_a_compaction_when_asked_to() -> None:
-    """The stop reason says so, and the next request goes on from the block."""
+async def test_the_provider_pauses_after_a_compaction_if_asked() -> None:
+    """The stop reason shows it, and the next request continues from the block."""
     options = MessagesOptions(pause_after_compaction=True, compaction_instructions="Keep names.")
     async with AnthropicServer([reply(), reply("fine")]) as server, chat_with(server, options) as chat:
         long_ago(chat)
@@ -112,8 +112,8 @@ async def test_it_pauses_behind_a_compaction_when_asked_to() -> None:
 
 
 @pytest.mark.parametrize("model", [SONNET.id, OPUS.id])
-async def test_compaction_on_demand(model: str) -> None:
-    """The signed block replaces what it summarises, under its own beta, without threshold compaction beside it."""
+async def test_a_compaction_on_demand_returns_a_signed_block(model: str) -> None:
+    """It replaces the messages it summarises, under its own beta, without threshold compaction."""
     script = [reply("one", thinking="hm"), reply(summary="all of it"), reply("two", thinking="so"), reply("three")]
     async with AnthropicServer(script) as server, chat_with(server, fields={"model": model}) as chat:
         await chat.ask("First")
@@ -134,8 +134,8 @@ async def test_compaction_on_demand(model: str) -> None:
     assert not server.refusals
 
 
-async def test_compaction_on_demand_behind_one_at_a_threshold() -> None:
-    """The unsigned block cannot be in that request: its summary goes along as text."""
+async def test_a_compaction_on_demand_works_after_one_at_a_threshold() -> None:
+    """The unsigned block cannot be in that request: its summary is sent as text."""
     script = [reply("fine", summary="the beginning"), reply(summary="everything"), reply("next")]
     async with AnthropicServer(script) as server, chat_with(server) as chat:
         await chat.ask(LONG, **AT)
@@ -149,8 +149,8 @@ async def test_compaction_on_demand_behind_one_at_a_threshold() -> None:
 
 
 @pytest.mark.parametrize("stop", ["max_tokens", "refusal", "tool_use", "end_turn", "model_context_window_exceeded"])
-async def test_a_compaction_without_a_summary_is_no_error(stop: str) -> None:
-    """A 200 without a block: nothing was changed, and it was billed."""
+async def test_a_compaction_without_a_summary_is_not_an_error(stop: str) -> None:
+    """A 200 without a block: nothing changed, and it was billed."""
     async with AnthropicServer([reply(stop=stop)]) as server, chat_with(server) as chat:
         chat.add("user", "Hi")
         done = await chat.adapter.compact(chat.request(), "")
@@ -159,7 +159,7 @@ async def test_a_compaction_without_a_summary_is_no_error(stop: str) -> None:
     assert done.usage.prompt_tokens > 1_000
 
 
-async def test_what_does_not_go_with_a_compaction_is_left_out() -> None:
+async def test_options_incompatible_with_a_compaction_are_left_out() -> None:
     """Stop sequences, a forced tool, an output format."""
     parameters = {
         "stop_sequences": ["END"],
@@ -174,7 +174,7 @@ async def test_what_does_not_go_with_a_compaction_is_left_out() -> None:
     assert not server.refusals
 
 
-async def test_an_overloaded_compaction_is_tried_again() -> None:
+async def test_an_overloaded_compaction_is_retried() -> None:
     """529 `compaction_unavailable`."""
     script = [failure(529, code="compaction_unavailable"), reply(summary="s")]
     async with AnthropicServer(script) as server, chat_with(server) as chat:
@@ -185,7 +185,7 @@ async def test_an_overloaded_compaction_is_tried_again() -> None:
 
 
 async def test_a_model_without_compaction_is_not_asked_for_it() -> None:
-    """Known by its name; forced, the refusal teaches it, and the request is sent without (R-534)."""
+    """Known by its name; if forced, the refusal is learned, and the request is sent without it (R-534)."""
     fields = {"model": HAIKU.id}
     async with AnthropicServer() as server:
         async with chat_with(server, fields=fields) as chat:
@@ -205,7 +205,7 @@ async def test_a_model_without_compaction_is_not_asked_for_it() -> None:
     assert len(server.refusals) == 2
 
 
-async def test_compaction_can_be_turned_off() -> None:
+async def test_compaction_can_be_disabled() -> None:
     """The option `compaction = false` (R-534)."""
     async with AnthropicServer() as server, chat_with(server, MessagesOptions(compaction=False)) as chat:
         assert not chat.adapter.compacts_natively(SONNET.id)
@@ -215,7 +215,7 @@ async def test_compaction_can_be_turned_off() -> None:
 
 
 def tampered(chat: ClaudeChat) -> None:
-    """Change a letter in what the provider's compaction says."""
+    """Change a letter in the provider's compaction."""
     for index, message in enumerate(chat.view):
         part = message.compaction
         if part is not None:
@@ -223,8 +223,8 @@ def tampered(chat: ClaudeChat) -> None:
             chat.view[index] = type(message)(id="x", role="assistant", content=(edited,), tag=message.tag)
 
 
-async def test_an_edited_compaction_is_refused_as_what_it_is() -> None:
-    """The session then projects the log again, without it; the text is what can still be sent."""
+async def test_an_edited_compaction_is_refused_as_such() -> None:
+    """The session then projects the log again, without it; its text can still be sent."""
     async with AnthropicServer([reply(summary="all of it")]) as server, chat_with(server) as chat:
         chat.add("user", "Hi")
         done = await chat.adapter.compact(chat.request(), "")
@@ -239,8 +239,8 @@ async def test_an_edited_compaction_is_refused_as_what_it_is() -> None:
         assert "all of it" in chat.last_body["messages"][0]["content"][0]["text"]
 
 
-async def test_the_count_of_a_compacted_chat_is_that_of_what_is_left() -> None:
-    """What stands before the block is not counted, what follows it is."""
+async def test_the_count_of_a_compacted_chat_excludes_replaced_messages() -> None:
+    """Messages before the block are not counted, later ones are."""
     async with AnthropicServer() as server, chat_with(server) as chat:
         long_ago(chat)
         outcome = await chat.ask("Go on.", **AT)
@@ -251,8 +251,8 @@ async def test_the_count_of_a_compacted_chat_is_that_of_what_is_left() -> None:
     assert not server.refusals
 
 
-async def test_a_cut_stream_keeps_the_compaction() -> None:
-    """The block is complete before the reply is (its own event comes first)."""
+async def test_an_interrupted_stream_keeps_the_compaction() -> None:
+    """The block is complete before the reply (its own event comes first)."""
     async with AnthropicServer([reply("fine", break_after=6)]) as server, chat_with(server, max_retries=0) as chat:
         outcome = await chat.ask(LONG, **AT)
     assert outcome.error is not None

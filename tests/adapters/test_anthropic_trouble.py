@@ -1,4 +1,4 @@
-"""Errors, cut streams and refusals of the Messages API: what arrived is kept, the sentence says what to do."""
+"""Errors, interrupted streams and refusals of the Messages API: received text is kept, the sentence names a remedy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ADAPTIVE = {"thinking": {"type": "adaptive"}}
         (plain(b'data: {"choices":[]}\n\n', content_type="text/event-stream"), ours.MalformedReply),
     ],
 )
-async def test_an_error_has_its_class_and_is_not_tried_again(answer: Any, kind: type[Exception]) -> None:
+async def test_an_error_has_its_class_and_is_not_retried(answer: Any, kind: type[Exception]) -> None:
     """One sentence, one request."""
     async with AnthropicServer([answer]) as server, chat_with(server, max_retries=0) as chat:
         outcome = await chat.ask("Hi")
@@ -62,7 +62,7 @@ async def test_an_error_has_its_class_and_is_not_tried_again(answer: Any, kind: 
     "answer",
     [failure(529), failure(500), rate_limited(), reply("x", **broken_by_error(0))],
 )
-async def test_passing_trouble_is_tried_again_and_said(answer: Any) -> None:
+async def test_temporary_trouble_is_retried_and_reported(answer: Any) -> None:
     """Before anything of the reply has arrived (lesson 38)."""
     async with AnthropicServer([answer, reply("fine")]) as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
@@ -75,8 +75,8 @@ async def test_passing_trouble_is_tried_again_and_said(answer: Any) -> None:
     [{"break_after": 5, "break_with": DROP}, {"break_after": 5, "break_with": CLOSE}, broken_by_error(5)],
     ids=["dropped", "closed", "error"],
 )
-async def test_a_reply_without_its_end_is_marked_as_cut(faults: dict[str, Any]) -> None:
-    """Lesson 39: whatever ends it; what is kept of it the turn says."""
+async def test_a_reply_without_its_end_is_marked_as_interrupted(faults: dict[str, Any]) -> None:
+    """Lesson 39: whatever ends it; the turn reports the kept part."""
     async with AnthropicServer([reply("Hello, world", **faults)]) as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
     assert isinstance(outcome.error, ours.StreamCut)
@@ -84,7 +84,7 @@ async def test_a_reply_without_its_end_is_marked_as_cut(faults: dict[str, Any]) 
     assert "kept" not in str(outcome.error)
 
 
-async def test_half_an_event_at_the_end_is_a_cut() -> None:
+async def test_half_an_event_at_the_end_is_an_interruption() -> None:
     """Not a malformed reply: it can be continued."""
     broken = reply("Hello, world", break_at_byte=1100, break_with=END)
     async with AnthropicServer([broken]) as server, chat_with(server) as chat:
@@ -93,7 +93,7 @@ async def test_half_an_event_at_the_end_is_a_cut() -> None:
 
 
 def edit_thinking(chat: ClaudeChat) -> None:
-    """Change what the model thought, but not its signature."""
+    """Change the model's thinking, but not its signature."""
     for index, message in enumerate(chat.view):
         if not isinstance(message.content, str):
             parts = [
@@ -105,8 +105,8 @@ def edit_thinking(chat: ClaudeChat) -> None:
             chat.view[index] = msgspec.structs.replace(message, content=tuple(parts))
 
 
-async def test_edited_thinking_is_refused_as_what_it_is() -> None:
-    """The session then sends the request again without anything encrypted (R-542)."""
+async def test_edited_thinking_is_refused_as_such() -> None:
+    """The session then sends the request again without encrypted parts (R-542)."""
     script = [Reply((Thinking("let me see"), Text("I look."), Call("now"))), reply("noon")]
     async with AnthropicServer(script) as server, chat_with(server, parameters=ADAPTIVE) as chat:
         await chat.ask("What time is it?")
@@ -119,8 +119,8 @@ async def test_edited_thinking_is_refused_as_what_it_is() -> None:
         assert "thinking" not in [kind for _, kinds in chat.last_kinds for kind in kinds]
 
 
-async def test_edited_history_makes_later_thinking_droppable() -> None:
-    """Models with preserved thinking refuse it once; then the server is asked to leave it out (client-side editing)."""
+async def test_an_edited_history_makes_later_thinking_droppable() -> None:
+    """Models with preserved thinking refuse it once; then the server is asked to drop it (client-side editing)."""
     turn = Reply((Thinking("let me see"), Text("I look."), Call("now")))
     script = [turn, reply("noon", thinking="hm"), reply("later", thinking="so"), reply("last", thinking="ah")]
     async with AnthropicServer(script) as server, chat_with(server, fields={"model": OPUS.id}) as chat:
@@ -138,7 +138,7 @@ async def test_edited_history_makes_later_thinking_droppable() -> None:
     assert len(server.refusals) == 1
 
 
-async def test_edited_history_does_not_stand_in_the_way_of_compaction_and_counting() -> None:
+async def test_an_edited_history_does_not_prevent_compaction_and_counting() -> None:
     """They learn from the same refusal."""
     script = [reply("noon", thinking="hm"), reply(summary="all of it")]
     async with AnthropicServer(script) as server, chat_with(server, fields={"model": OPUS.id}) as chat:
@@ -153,8 +153,8 @@ async def test_edited_history_does_not_stand_in_the_way_of_compaction_and_counti
         assert await chat.adapter.count_tokens(chat.request()) > 1_000
 
 
-async def test_an_overflow_tells_its_figures() -> None:
-    """They decide how much smaller the next request has to be (R-535)."""
+async def test_an_overflow_reports_its_figures() -> None:
+    """They decide how much smaller the next request must be (R-535)."""
     async with AnthropicServer() as server, chat_with(server) as chat:
         outcome = await chat.ask("x" * 800_000)
     assert isinstance(outcome.error, ours.ContextOverflow)
@@ -162,7 +162,7 @@ async def test_an_overflow_tells_its_figures() -> None:
     assert outcome.error.prompt_tokens > SONNET.window
 
 
-async def test_cache_breakpoints_a_gateway_does_not_know_are_left_out() -> None:
+async def test_unsupported_cache_breakpoints_are_left_out() -> None:
     """Learned from its refusal."""
     script = [failure(400, "system.0.cache_control: Extra inputs are not permitted"), reply("fine")]
     async with AnthropicServer(script) as server, chat_with(server) as chat:
@@ -171,7 +171,7 @@ async def test_cache_breakpoints_a_gateway_does_not_know_are_left_out() -> None:
         assert "cache_control" not in server.requests[-1].body.decode()
 
 
-async def test_nothing_of_the_environment_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_from_the_environment_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """No key, token, profile, header or address of ANTHROPIC_*; the user's own betas are kept."""
     for name in ("API_KEY", "AUTH_TOKEN", "BASE_URL", "PROFILE", "CUSTOM_HEADERS", "IDENTITY_TOKEN"):
         monkeypatch.setenv(f"ANTHROPIC_{name}", "X-Env: secret-env\nAuthorization: secret-env")
@@ -201,7 +201,7 @@ async def test_the_key_is_nowhere_but_in_its_header(caplog: pytest.LogCaptureFix
     assert "sk-test" not in caplog.text
 
 
-async def test_a_setting_that_cannot_work_is_said_before_anything_is_sent() -> None:
+async def test_an_impossible_setting_is_reported_before_sending() -> None:
     """The provider's answer would name neither the adapter nor the key."""
     parameters = {"tool_choice": {"type": "tool", "name": "missing"}}
     async with AnthropicServer() as server, chat_with(server, parameters=parameters) as chat:

@@ -1,4 +1,4 @@
-"""Our check of Chat Completions bodies against the fake provider as judge: what it refuses is caught."""
+"""Our check of Chat Completions bodies, with the fake provider as judge: its refusals are caught."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BASES = {
 
 
 @pytest.mark.parametrize("base", BASES)
-def test_a_valid_body_is_refused_by_nobody(base: str) -> None:
+def test_a_valid_body_is_accepted_by_all_checks(base: str) -> None:
     """Otherwise the counts below would mean nothing."""
     body = rendered(BASES[base])
     assert refusal(body) is None
@@ -54,13 +54,13 @@ def test_a_valid_body_is_refused_by_nobody(base: str) -> None:
 
 @given(chats())
 def test_every_generated_view_is_accepted(messages: list[Message]) -> None:
-    """Also one with encrypted reasoning and a compaction of another provider, with ids too long for this one."""
+    """Also one with another provider's encrypted reasoning and compaction, with ids too long for this one."""
     body = rendered(messages)
     assert refusal(body) is None
     assert check_body(body) == []
 
 
-def test_what_the_provider_refuses_is_caught() -> None:
+def test_bodies_the_provider_refuses_are_caught() -> None:
     """At least 97 %."""
     missed: list[str] = []
     refused = 0
@@ -75,7 +75,7 @@ def test_what_the_provider_refuses_is_caught() -> None:
     assert len(missed) <= (1 - CAUGHT_AT_LEAST) * refused, "\n".join(missed)
 
 
-def test_a_history_of_another_system_is_mended() -> None:
+def test_a_history_of_another_system_is_adapted() -> None:
     """Names with dots, ids that are too long: calls and results stay together."""
     long = "toolu_" + "x" * 80
     calling = Message(id="a", role="assistant", tool_calls=(ToolCall(long, "mcp.read file"),))

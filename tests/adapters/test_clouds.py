@@ -1,4 +1,4 @@
-"""Bedrock, Vertex AI and Azure: servers that check who signed, and the same events as from the provider itself."""
+"""Bedrock, Vertex AI and Azure: servers that verify signatures, and the same events as from the provider itself."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ TOOL_LOOP = [
 
 @pytest.fixture(autouse=True)
 def no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Only what a test gives is found: no profile, no metadata server, no login of this machine."""
+    """Hide everything but the test's own credentials: no profile, metadata server or login of this machine."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("NO_GCE_CHECK", "true")
@@ -68,7 +68,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def libraries() -> None:
-    """Import what the clients import, and take it out of the walks of the garbage collector after each test."""
+    """Import the clients' dependencies, and exclude them from garbage collection after each test."""
     for name in ("anthropic.lib.aws._auth", "openai", "boto3", "google.auth.transport.requests", "azure.identity"):
         importlib.import_module(name)
     gc.collect()
@@ -77,7 +77,7 @@ def libraries() -> None:
 
 @pytest.fixture(autouse=True)
 def fresh_sessions() -> Iterator[None]:
-    """boto3's sessions are kept by the client for the life of a process, connections of Google's until collected."""
+    """Reset boto3's sessions, which the client keeps for the life of a process, and Google's connections."""
     from anthropic.lib.aws import _auth
 
     _auth._get_session.cache_clear()
@@ -88,7 +88,7 @@ def fresh_sessions() -> Iterator[None]:
 def make(
     url: str, waits: list[float] | None = None, environ: dict[str, str] | None = None, **fields: Any
 ) -> HttpAdapter:
-    """Return an adapter that waits for nothing, without a key."""
+    """Return an adapter without waits and without a key."""
 
     async def no_wait(seconds: float) -> None:
         (waits if waits is not None else []).append(seconds)
@@ -117,24 +117,22 @@ async def ask(adapter: HttpAdapter, **fields: Any) -> Outcome:
 
 
 def without_made_up(outcome: Outcome) -> list[str]:
-    """Return the events without what a server makes up: signatures, which cover the model's name, and that name."""
+    """Return the events without values made up by a server: signatures, which cover the model's name, and that name."""
     events = [str(event) for event in told(outcome) if not isinstance(event, ReasoningDone | Finished)]
     last = outcome.finished
     return [*events, str((last.stop, last.tool_calls, last.usage))]
 
 
 async def tool_loop(chat: ClaudeChat) -> list[str]:
-    """Hold a conversation with thinking and tools; return everything it told."""
+    """Hold a conversation with thinking and tools; return all its events."""
     first = await chat.ask("What time is it?")
     second = await chat.ask()
     assert not chat.server.refusals
     return without_made_up(first) + without_made_up(second)
 
 
-async def test_bedrock_and_vertex_tell_what_the_provider_itself_tells(
-    aws: None, tmp_path: Path, monkeypatch: Any
-) -> None:
-    """One scripted conversation at four addresses: the same events, blocks back in their places each time."""
+async def test_bedrock_and_vertex_yield_the_providers_own_events(aws: None, tmp_path: Path, monkeypatch: Any) -> None:
+    """One scripted conversation at four addresses: the same events, with blocks sent back in place each time."""
     said_by = {}
     async with AnthropicServer(TOOL_LOOP) as server:
         adapter_fields = {
@@ -161,10 +159,10 @@ async def test_bedrock_and_vertex_tell_what_the_provider_itself_tells(
     assert all(said == said_by["anthropic"] for said in said_by.values())
 
 
-async def test_bedrock_takes_a_session_token_and_hides_it(
+async def test_bedrock_accepts_a_session_token_and_hides_it(
     aws: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The token is signed along; what the server echoes of it is in no sentence and in no log."""
+    """The token is part of the signature; a server's echo of it is in no sentence and no log."""
     caplog.set_level(logging.DEBUG, "codecompanion")
     heard: list[str] = []
     monkeypatch.setenv("AWS_SESSION_TOKEN", bedrock.TOKEN)
@@ -182,8 +180,8 @@ async def test_bedrock_takes_a_session_token_and_hides_it(
 
 
 @pytest.mark.parametrize("fields", [BEDROCK, MANTLE], ids=["bedrock", "mantle"])
-async def test_a_key_of_bedrock_is_sent_by_the_client(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]) -> None:
-    """AWS_BEARER_TOKEN_BEDROCK, which the client reads by itself, in place of a signature."""
+async def test_a_bedrock_key_is_sent_by_the_client(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]) -> None:
+    """AWS_BEARER_TOKEN_BEDROCK, read by the client itself, replaces a signature."""
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", bedrock.API_KEY)
     is_mantle = fields is MANTLE
     async with BedrockServer([reply("Hello")], mantle=is_mantle) as server:
@@ -208,8 +206,8 @@ async def test_a_key_of_bedrock_is_sent_by_the_client(monkeypatch: pytest.Monkey
     ],
     ids=["key", "session", "bearer"],
 )
-async def test_secrets_of_the_users_environment_reach_the_client(environ: dict[str, str], token: str) -> None:
-    """The process of a host is started without them; they are not put back into it."""
+async def test_secrets_in_the_users_environment_reach_the_client(environ: dict[str, str], token: str) -> None:
+    """A host process is started without them; they are not put back into its environment."""
     async with BedrockServer([reply("Hello")], token=token) as server:
         outcome = await ask(make(server.url, environ=environ, **BEDROCK))
         assert not server.unsigned
@@ -217,10 +215,10 @@ async def test_secrets_of_the_users_environment_reach_the_client(environ: dict[s
     assert not set(environ) & set(os.environ)
 
 
-async def test_a_place_of_the_users_environment_reaches_the_library(
+async def test_a_path_in_the_users_environment_reaches_the_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A path is no secret; Google's library reads it in its own process only."""
+    """A path is not a secret; Google's library reads the file in its own process only."""
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "")
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
     async with VertexServer([reply("Hello")]) as server:
@@ -229,8 +227,8 @@ async def test_a_place_of_the_users_environment_reaches_the_library(
     assert outcome.text == "Hello"
 
 
-async def test_credentials_that_come_later_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After `aws sso login` or a variable that was set, the next request works."""
+async def test_credentials_that_appear_later_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `aws sso login` or setting a variable the next request works."""
     environ: dict[str, str] = {}
     async with BedrockServer([reply("Hello")]) as server:
         adapter = make(server.url, environ=environ, **BEDROCK)
@@ -240,8 +238,8 @@ async def test_credentials_that_come_later_are_found(tmp_path: Path, monkeypatch
         assert (await ask(adapter)).text == "Hello"
 
 
-async def test_a_wrong_secret_is_refused_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """403: the words of AWS, and where to look; it is not sent again."""
+async def test_a_wrong_secret_is_refused_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """403: AWS's message, and where to look; it is not sent again."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", bedrock.KEY_ID)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     async with BedrockServer() as server:
@@ -268,7 +266,7 @@ async def test_a_wrong_secret_is_refused_and_told(monkeypatch: pytest.MonkeyPatc
     ids=["bedrock", "vertex", "profile", "azure"],
 )
 async def test_without_credentials_nothing_is_sent(fields: dict[str, Any], sentence: str, monkeypatch: Any) -> None:
-    """One sentence with the remedy of that cloud; the next request looks again."""
+    """One sentence with that cloud's remedy; the next request checks again."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
@@ -280,8 +278,8 @@ async def test_without_credentials_nothing_is_sent(fields: dict[str, Any], sente
     assert sentence in str(outcome.error)
 
 
-async def test_a_throttled_bedrock_is_waited_out(aws: None) -> None:
-    """Each attempt has a signature of its own; the body is the same."""
+async def test_a_throttled_bedrock_request_is_retried(aws: None) -> None:
+    """Each attempt has its own signature; the body is identical."""
     waits: list[float] = []
     async with BedrockServer([rate_limited("7"), reply("Hello")]) as server:
         outcome = await ask(make(server.url, waits, **BEDROCK))
@@ -304,10 +302,10 @@ async def test_a_throttled_bedrock_is_waited_out(aws: None) -> None:
         ),
     ],
 )
-async def test_an_exception_before_the_text_is_an_error_of_its_kind(
+async def test_an_exception_before_the_text_is_a_matching_error(
     aws: None, inserted: bytes, kind: type, words: str
 ) -> None:
-    """A frame in place of the reply."""
+    """A frame instead of the reply."""
     faults = {"insert": raw_frame(inserted), "insert_at": 0, "break_after": 1, "break_with": END}
     async with BedrockServer([reply("Hello", **faults)]) as server:
         outcome = await ask(make(server.url, max_retries=0, **BEDROCK))
@@ -332,8 +330,10 @@ async def test_an_exception_before_the_text_is_an_error_of_its_kind(
     ],
     ids=["exception", "damaged", "error event"],
 )
-async def test_trouble_within_a_reply_keeps_what_arrived(aws: None, inserted: bytes, kind: type, words: str) -> None:
-    """As from any other endpoint; nothing is asked again."""
+async def test_trouble_during_a_reply_keeps_the_received_text(
+    aws: None, inserted: bytes, kind: type, words: str
+) -> None:
+    """As with any other endpoint; nothing is sent again."""
     faults = {"insert": inserted, "insert_at": 5, "break_after": 6, "break_with": END}
     async with BedrockServer([reply("Hello, world", **faults)]) as server:
         outcome = await ask(make(server.url, **BEDROCK))
@@ -342,8 +342,8 @@ async def test_trouble_within_a_reply_keeps_what_arrived(aws: None, inserted: by
     assert words in str(outcome.error)
 
 
-async def test_a_reply_of_bedrock_that_is_cut_is_kept_and_told(aws: None) -> None:
-    """Frames that end in the middle: in the connection, and as if all had been said."""
+async def test_an_interrupted_bedrock_reply_is_kept_and_reported(aws: None) -> None:
+    """Frames that end early: with a broken connection, and with a clean one."""
     for ending in ({"break_after": 5}, {"break_after": 5, "break_with": END}):
         async with BedrockServer([reply("Hello, world", **ending)]) as server:
             outcome = await ask(make(server.url, **BEDROCK))
@@ -351,8 +351,8 @@ async def test_a_reply_of_bedrock_that_is_cut_is_kept_and_told(aws: None) -> Non
         assert outcome.text.startswith("Hell")
 
 
-async def test_cancelling_leaves_bedrock_at_once(aws: None) -> None:
-    """The server sees the client go in the middle of a reply."""
+async def test_cancelling_closes_the_bedrock_connection_at_once(aws: None) -> None:
+    """The server sees the client disconnect during a reply."""
     async with BedrockServer([reply("Hello", gate=asyncio.Event(), gate_after=4)]) as server:
         task = asyncio.ensure_future(ask(make(server.url, **BEDROCK)))
         await server.wait_until(lambda: bool(server.requests))
@@ -362,10 +362,10 @@ async def test_cancelling_leaves_bedrock_at_once(aws: None) -> None:
         await server.wait_until(lambda: server.requests[0].aborted)
 
 
-async def test_a_token_that_vertex_refuses_is_replaced_for_the_next_request(
+async def test_a_token_refused_by_vertex_is_replaced_for_the_next_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user is told; sending again asks for a new one. Counting needs no model in the path."""
+    """The user is notified; sending again requests a new one. Counting needs no model in the path."""
     async with VertexServer([reply("Hello"), reply("Again")]) as server:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(server.write_account(tmp_path / "account.json")))
         adapter = make(f"{server.url}/v1", **VERTEX)
@@ -400,10 +400,8 @@ async def test_an_account_with_another_key_gets_no_token(tmp_path: Path, monkeyp
     assert "Invalid JWT Signature" in str(outcome.error)
 
 
-async def test_an_endpoint_of_tokens_that_does_not_answer_is_a_failed_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is tried again, unlike credentials that are wrong."""
+async def test_a_silent_token_endpoint_is_a_failed_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is retried, unlike wrong credentials."""
     waits: list[float] = []
     async with VertexServer() as server:
         path = server.write_account(tmp_path / "account.json")
@@ -416,8 +414,8 @@ async def test_an_endpoint_of_tokens_that_does_not_answer_is_a_failed_connection
     assert len(waits) == 1
 
 
-async def test_azure_gets_a_token_of_entra_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked for once and kept; `api-key` is not sent; a token that is refused is told as such."""
+async def test_azure_gets_an_entra_id_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requested once and cached; `api-key` is not sent; a refused token is reported as such."""
     async with AzureServer([chat_reply("Hello"), chat_reply("Again")]) as server:
         monkeypatch.setenv("IDENTITY_ENDPOINT", server.identity_endpoint)
         monkeypatch.setenv("IDENTITY_HEADER", azure.IDENTITY_HEADER)
@@ -441,8 +439,8 @@ async def login(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EntraServer]:
         yield server
 
 
-async def test_foundry_tells_what_the_provider_itself_tells(login: EntraServer) -> None:
-    """With a client secret of the user's environment, one token for a whole conversation with thinking and tools."""
+async def test_foundry_yields_the_providers_own_events(login: EntraServer) -> None:
+    """With a client secret in the user's environment, one token for a whole conversation with thinking and tools."""
     async with AnthropicServer(TOOL_LOOP) as server:
         fields = {"transport": "httpx2", "model": SONNET.id, "headers": {"x-api-key": "sk-test"}}
         async with chat_on(server, **fields) as chat:
@@ -457,8 +455,8 @@ async def test_foundry_tells_what_the_provider_itself_tells(login: EntraServer) 
     assert not set(entra.ACCOUNT) & set(os.environ)
 
 
-async def test_azure_takes_a_client_secret(login: EntraServer) -> None:
-    """The token is for Azure OpenAI; it is asked for once."""
+async def test_azure_accepts_a_client_secret(login: EntraServer) -> None:
+    """The token is for Azure OpenAI; it is requested once."""
     async with AzureServer([chat_reply("Hello"), chat_reply("Again")], issued=login.issued) as server:
         adapter = make(server.url, environ=entra.ACCOUNT, **AZURE)
         assert (await collect(adapter, ChatRequest(messages=(user(),), model="test-model"))).text == "Hello"
@@ -483,7 +481,7 @@ async def test_a_wrong_client_secret_is_one_sentence_without_it(
 
 
 async def test_cancelling_does_not_wait_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token may take as long as a command that asks for a password; the request is given up at once."""
+    """A token may take as long as a password command; the request is dropped at once."""
     import threading
 
     import azure.identity
@@ -511,16 +509,16 @@ async def test_cancelling_does_not_wait_for_a_token(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("cloud", ["bedrock", "vertex"])
-async def test_a_large_request_is_walked_through_in_a_thread(
+async def test_a_large_request_is_prepared_in_a_thread(
     cloud: str, aws: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client makes path and body from the fields, and the loop does nothing about them: a stream beside goes on."""
+    """The client builds path and body from the fields without blocking the loop: a parallel stream continues."""
     client = importlib.import_module(f"anthropic.lib.{cloud}._client")
     base = importlib.import_module("anthropic._base_client")
     walked: list[tuple[bool, bool]] = []
     prepare = client._prepare_options
 
-    def seen(options: Any, *more: Any, **named: Any) -> Any:  # what else there is differs by client and version
+    def seen(options: Any, *more: Any, **named: Any) -> Any:  # further headers differ by client and version
         is_large = len(str(options.json_data)) > ASIDE_BYTES
         walked.append((is_large, threading.current_thread() is threading.main_thread()))
         return prepare(options, *more, **named)
@@ -544,8 +542,8 @@ async def test_a_large_request_is_walked_through_in_a_thread(
     assert walked == [(False, True), (True, False)]
 
 
-async def test_bedrock_counts_and_lists_nothing(aws: None) -> None:
-    """It has neither: no request is made, the entry's own models are offered."""
+async def test_bedrock_has_no_counts_and_no_model_list(aws: None) -> None:
+    """No request is sent; the entry's own models are offered."""
     async with BedrockServer() as server:
         adapter = make(server.url, models=("one", "two"), **BEDROCK)
         assert not adapter.counts_tokens(bedrock.MODEL)
@@ -555,8 +553,8 @@ async def test_bedrock_counts_and_lists_nothing(aws: None) -> None:
         assert not server.requests
 
 
-async def test_a_compaction_of_bedrock_is_read_from_its_frames(aws: None) -> None:
-    """Answers that are read as a whole arrive in frames, too."""
+async def test_a_bedrock_compaction_is_read_from_its_frames(aws: None) -> None:
+    """Non-streamed answers arrive in frames, too."""
     script = [Reply((), summary="What was said")]
     async with BedrockServer(script) as server, chat_on(server, **BEDROCK, options={"compaction": True}) as chat:
         chat.view.append(Message(id="u", role="user", content="Hello " * 2000))

@@ -1,4 +1,4 @@
-"""What sets compatible endpoints apart, over HTTP: what they refuse, what they want back, what they tell of windows."""
+"""Differences between compatible endpoints, over HTTP: refusals, required fields, reported windows."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def reasoning_sent(body: dict[str, Any]) -> list[str | None]:
     return [m.get("reasoning_content") for m in body["messages"] if m["role"] == "assistant"]
 
 
-async def test_reasoning_of_tool_turns_goes_back_and_no_other(make_adapter: MakeAdapter) -> None:
-    """DeepSeek's rule; a later request sends the same bytes, so that its cache holds (lesson 22)."""
+async def test_only_reasoning_of_tool_turns_is_sent_back(make_adapter: MakeAdapter) -> None:
+    """DeepSeek's rule; later requests send the same bytes, so that its cache hits (lesson 22)."""
     async with ChatServer(reasoning_fields=("reasoning_content",)) as server:
         adapter = make_adapter(server.url, options=DEEPSEEK)
         history = tool_turn(field="reasoning")
@@ -68,7 +68,7 @@ async def test_reasoning_of_tool_turns_goes_back_and_no_other(make_adapter: Make
 
 
 def asks_for_reasoning(seen: Received) -> Answer:
-    """Answer as DeepSeek's thinking mode: every message that called a tool must have its field."""
+    """Answer like DeepSeek's thinking mode: every message with a tool call must have its field."""
     for message in seen.json["messages"]:
         if message.get("tool_calls") and "reasoning_content" not in message:
             return failure(400, "The `reasoning_content` in the thinking mode must be passed back to the API.")
@@ -76,10 +76,10 @@ def asks_for_reasoning(seen: Received) -> Answer:
 
 
 @pytest.mark.parametrize("part", [ReasoningPart("Hm."), ReasoningPart("Hm.", origin="anthropic@x", encrypted="{}")])
-async def test_an_endpoint_that_insists_on_reasoning_gets_it_or_an_empty_one(
+async def test_an_endpoint_that_requires_reasoning_gets_it_or_an_empty_one(
     make_adapter: MakeAdapter, part: ReasoningPart
 ) -> None:
-    """Also in a chat begun with another provider, whose encrypted reasoning is nobody else's business (R-542)."""
+    """Also in a chat started with another provider, whose encrypted reasoning is not sent to others (R-542)."""
     history = (user(), assistant("a", part, calls=(ToolCall("c1", "weather"),)), result("c1"))
     async with ChatServer(reasoning_fields=("reasoning_content",), default=asks_for_reasoning) as server:
         adapter = make_adapter(server.url)
@@ -102,7 +102,7 @@ async def test_an_endpoint_that_insists_on_reasoning_gets_it_or_an_empty_one(
         ),
     ],
 )
-async def test_what_an_endpoint_refuses_is_left_out_and_remembered(
+async def test_refused_parameters_are_left_out_and_remembered(
     make_adapter: MakeAdapter, said: str, field: str, settings: dict[str, Any]
 ) -> None:
     """Once per model; the user sees an answer, not the refusal."""
@@ -123,8 +123,8 @@ async def test_what_an_endpoint_refuses_is_left_out_and_remembered(
         assert sent[1]["max_completion_tokens"] == 100
 
 
-async def test_an_endpoint_that_lacks_several_things_answers_at_last(make_adapter: MakeAdapter) -> None:
-    """One after the other, within one request of the user."""
+async def test_an_endpoint_lacking_several_features_answers_in_the_end(make_adapter: MakeAdapter) -> None:
+    """One after the other, within one user request."""
 
     def answer(seen: Received) -> Answer:
         for field in ("stream_options", "parallel_tool_calls"):
@@ -139,7 +139,7 @@ async def test_an_endpoint_that_lacks_several_things_answers_at_last(make_adapte
         assert len(server.requests) == 3
 
 
-async def test_another_refusal_is_not_sent_again(make_adapter: MakeAdapter) -> None:
+async def test_a_different_refusal_is_not_retried(make_adapter: MakeAdapter) -> None:
     """The user reads it."""
     async with ChatServer([failure(400, "Unknown parameter: 'temperatur'.")]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -150,8 +150,8 @@ async def test_another_refusal_is_not_sent_again(make_adapter: MakeAdapter) -> N
 GEMINI = {"google": {"thought_signature": "Q2lBQQ=="}}
 
 
-async def test_a_thought_signature_goes_back_to_its_endpoint_only(make_adapter: MakeAdapter) -> None:
-    """Gemini refuses its own calls without it; anybody else gets the bare call."""
+async def test_a_thought_signature_is_sent_back_only_to_its_endpoint(make_adapter: MakeAdapter) -> None:
+    """Gemini refuses its own calls without it; other endpoints get the bare call."""
     call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     chunks = [
         {"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": [{**call, "extra_content": GEMINI}]}}]},
@@ -174,8 +174,8 @@ async def test_a_thought_signature_goes_back_to_its_endpoint_only(make_adapter: 
         assert "extra_content" not in other.requests[0].json["messages"][1]["tool_calls"][0]
 
 
-async def test_calls_of_another_model_are_marked_for_gemini_when_it_asks(make_adapter: MakeAdapter) -> None:
-    """As its documentation says for histories it did not write; only the first of parallel calls."""
+async def test_calls_of_another_model_are_marked_for_gemini_on_request(make_adapter: MakeAdapter) -> None:
+    """As documented for foreign histories; only the first of parallel calls."""
 
     def answer(seen: Received) -> Answer:
         calls = seen.json["messages"][1]["tool_calls"]
@@ -191,7 +191,7 @@ async def test_calls_of_another_model_are_marked_for_gemini_when_it_asks(make_ad
     assert [call.get("extra_content") for call in sent] == [FOREIGN_CALL, None]
 
 
-async def test_ids_of_another_endpoint_take_the_form_that_is_asked_for(make_adapter: MakeAdapter) -> None:
+async def test_ids_of_another_endpoint_take_the_required_form(make_adapter: MakeAdapter) -> None:
     """OpenAI and Mistral's models behind a gateway; the calls keep their results, and ids that fit stay."""
     too_long = "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40"
     letters = "Tool call id was chatcmpl-tool-1 but must be a-z, A-Z, 0-9, with a length of 9."
@@ -215,8 +215,8 @@ async def test_ids_of_another_endpoint_take_the_form_that_is_asked_for(make_adap
             assert (sent[3]["tool_call_id"] == "c2") is (model == "test-model")
 
 
-async def test_an_endpoint_that_takes_no_user_behind_a_tool_gets_a_reply_between(make_adapter: MakeAdapter) -> None:
-    """Mistral's models: words queued while tools ran, or a turn that was stopped, end in a dead chat otherwise."""
+async def test_an_endpoint_without_user_after_tool_gets_a_reply_between(make_adapter: MakeAdapter) -> None:
+    """Mistral's models: otherwise messages queued during tools, or a stopped turn, end in a dead chat."""
 
     def answer(seen: Received) -> Answer:
         roles = [message["role"] for message in seen.json["messages"]]
@@ -243,7 +243,7 @@ def sealed(adapter: HttpAdapter) -> ReasoningPart:
     return ReasoningPart("Hm.", "reasoning_details", adapter.origin, msgspec.json.encode(DETAILS).decode())
 
 
-async def test_reasoning_details_go_back_in_tool_turns_to_the_endpoint_that_made_them(
+async def test_reasoning_details_are_sent_back_in_tool_turns_to_their_endpoint(
     make_adapter: MakeAdapter,
 ) -> None:
     """Instead of the readable text, never beside it; not to others, not when they were refused (R-542)."""
@@ -266,8 +266,8 @@ async def test_reasoning_details_go_back_in_tool_turns_to_the_endpoint_that_made
         assert other.refusals == []
 
 
-async def test_a_document_goes_out_as_a_file_or_as_a_note(make_adapter: MakeAdapter) -> None:
-    """OpenAI and OpenRouter take PDFs; elsewhere the model is told what it did not get."""
+async def test_a_document_is_sent_as_a_file_or_as_a_note(make_adapter: MakeAdapter) -> None:
+    """OpenAI and OpenRouter accept PDFs; elsewhere the model gets a note about it."""
     content = (TextPart("Read it."), DocumentPart(sha256="abc", path="docs/plan.pdf"), ImagePart(sha256="gone"))
     message = Message(id="u", role="user", content=content)
     async with ChatServer() as server:
@@ -286,13 +286,13 @@ async def test_a_document_goes_out_as_a_file_or_as_a_note(make_adapter: MakeAdap
 
 
 def loaded(window: int) -> dict[str, Any]:
-    """Return what Ollama's `/api/ps` answers."""
+    """Return the answer of Ollama's `/api/ps`."""
     models = [{"name": "test-model:latest", "model": "test-model:latest", "context_length": window}] if window else []
     return {"models": models}
 
 
 async def test_the_window_of_a_local_server_is_known_once_the_model_is_loaded(make_adapter: MakeAdapter) -> None:
-    """Ollama loads with the first request; lesson 30: until then nothing is claimed."""
+    """Ollama loads with the first request; lesson 30: until then no window is assumed."""
     async with ChatServer(models=("test-model",), pages={"/ps": loaded(0)}) as server:
         adapter = make_adapter(server.url, limits_path=server.url.removesuffix("/v1") + "/ps")
         await adapter.warm_up()
@@ -307,10 +307,10 @@ async def test_the_window_of_a_local_server_is_known_once_the_model_is_loaded(ma
         assert len(server.requests) == asked + 1
 
 
-async def test_the_picker_shows_windows_and_is_not_stopped_by_a_server_that_tells_none(
+async def test_the_picker_shows_windows_and_tolerates_a_server_without_them(
     make_adapter: MakeAdapter,
 ) -> None:
-    """The listing and the windows may stand at different places."""
+    """The listing and the windows may have different addresses."""
     async with ChatServer(
         models=("test-model",), pages={"/v1/props": {"default_generation_settings": {"n_ctx": 512}}}
     ) as server:
@@ -438,8 +438,8 @@ async def test_a_local_server_that_refuses_tools_is_asked_without(
     assert (facts.tools, facts.refuses_tools) == (False, why)
 
 
-async def test_a_lost_connection_ends_what_a_refusal_of_tools_told(make_adapter: MakeAdapter) -> None:
-    """The server may have been started with other options since."""
+async def test_a_lost_connection_resets_the_refusal_of_tools(make_adapter: MakeAdapter) -> None:
+    """The server may have been restarted with other options."""
     async with ChatServer(
         [failure(500, "tools param requires --jinja flag"), reply("ok"), Answer(parts=(DROP,))]
     ) as server:
@@ -451,8 +451,8 @@ async def test_a_lost_connection_ends_what_a_refusal_of_tools_told(make_adapter:
 
 
 @pytest.mark.parametrize(("is_local", "speed"), [(True, Speed(2_000.0, 30.0)), (False, NO_SPEED)])
-async def test_a_local_server_tells_how_fast_it_is(make_adapter: MakeAdapter, is_local: bool, speed: Speed) -> None:
-    """In the last chunk of a reply, as llama.cpp does; of others it means nothing."""
+async def test_a_local_server_reports_its_speed(make_adapter: MakeAdapter, is_local: bool, speed: Speed) -> None:
+    """In the last chunk of a reply, as llama.cpp does; from others it means nothing."""
     times = {"cache_n": 8_000, "prompt_n": 1_000, "prompt_ms": 500, "predicted_n": 90, "predicted_ms": 3_000.0}
     chunk = b"data: " + json.dumps({"choices": [], "timings": times}).encode() + b"\n\n"
     async with ChatServer([reply("ok", insert=chunk, insert_at=2)]) as server:
@@ -511,10 +511,8 @@ async def test_a_model_without_vision_is_sent_a_note_in_place_of_an_image(make_a
         ("gpt-oss:120b-cloud", "library", True),
     ],
 )
-async def test_only_a_model_that_this_machine_runs_is_billed_by_nobody(
-    make_adapter: MakeAdapter, model: str, owner: str, is_billed: bool
-) -> None:
-    """A gateway (LiteLLM) in an entry for a local server and Ollama's cloud models pass the request on."""
+async def test_only_a_local_model_is_free(make_adapter: MakeAdapter, model: str, owner: str, is_billed: bool) -> None:
+    """A gateway (LiteLLM) in an entry for a local server and Ollama's cloud models forward the request."""
     adapter = make_adapter("http://127.0.0.1:1/v1", local_server=True)
     adapter._wire.read_models(msgspec.json.encode({"data": [{"id": model, "owned_by": owner}]}))
     said = error_from_status(504, {}, {}, await adapter._connection.endpoint(model))

@@ -1,1 +1,1 @@
-"""A ChatGPT plan, against an OpenAI on this machine."""
+"""A ChatGPT plan, against a fake OpenAI on this machine."""

@@ -1,4 +1,4 @@
-"""An OpenAI on this machine, adapters that talk to it, and a user with a browser."""
+"""A fake OpenAI on this machine, adapters that use it, and a user with a browser."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Browser = Callable[[str], object]
 
 @pytest.fixture
 async def openai() -> AsyncIterator[ChatGPTServer]:
-    """Return an OpenAI with a user who has a plan."""
+    """Return an OpenAI with one user who has a plan."""
     async with ChatGPTServer() as server:
         server.sign_in.claims["exp"] = NOW + 3600
         yield server
 
 
 class Clock:
-    """The time of day of this machine, which stands."""
+    """The time of day, stopped."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -57,7 +57,7 @@ def entry(openai: ChatGPTServer, **changes: Any) -> AdapterSettings:
 
 
 class Maker:
-    """Makes adapters with one folder for their login; `heard` are the secrets they told of."""
+    """Creates adapters with one folder for their login; `heard` are the secrets they registered for redaction."""
 
     def __init__(self, openai: ChatGPTServer, folder: Path, clock: Clock) -> None:
         self.openai, self.folder, self.clock = openai, folder, clock
@@ -66,14 +66,14 @@ class Maker:
         self.made: list[ChatGPTAdapter] = []
 
     def __call__(self, **changes: Any) -> ChatGPTAdapter:
-        """Return one more."""
+        """Return another one."""
         settings = entry(self.openai, **changes)
         adapter = make_chatgpt(settings, {}.__getitem__, self.folder, on_key=self.heard.append, clock=self.clock)
         self.made.append(adapter)
         return adapter
 
     async def logged_in(self, **changes: Any) -> ChatGPTAdapter:
-        """Return one with a login."""
+        """Return a logged-in one."""
         adapter = self(**changes)
         await log_in(adapter)
         return adapter
@@ -81,7 +81,7 @@ class Maker:
 
 @pytest.fixture
 async def make(openai: ChatGPTServer, tmp_path: Path, clock: Clock) -> AsyncIterator[Maker]:
-    """Return a maker of adapters that are closed after the test."""
+    """Return a maker of adapters, which are closed after the test."""
     maker = Maker(openai, tmp_path / "data", clock)
     yield maker
     for adapter in maker.made:
@@ -89,7 +89,7 @@ async def make(openai: ChatGPTServer, tmp_path: Path, clock: Clock) -> AsyncIter
 
 
 async def log_in(adapter: ChatGPTAdapter, account: str = "", browser: Browser = come_back) -> LoggedIn:
-    """Log in; the browser gets the page as soon as it is known. What goes wrong in the browser ends the login."""
+    """Log in; the browser opens the page as soon as it is known. An error in the browser ends the login."""
     opened: list[asyncio.Task[object]] = []
 
     def show(page: LoginPage) -> None:

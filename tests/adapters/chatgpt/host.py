@@ -1,4 +1,4 @@
-"""Another Neovim's host, as far as a login needs one: asks one question and prints the answer, or the error.
+"""A minimal host of another Neovim for login tests: asks one question and prints the answer, or the error.
 
 `python -m tests.adapters.chatgpt.host FOLDER URL`
 """

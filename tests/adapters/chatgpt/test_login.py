@@ -1,4 +1,4 @@
-"""Logging in with ChatGPT: the page, the way back to this machine, what is kept, and what is not accepted."""
+"""Logging in with ChatGPT: the page, the redirect to this machine, the stored files, and rejected redirects."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests.providers.loopback.answers import failure
 
 
 def asked(openai: ChatGPTServer) -> list[dict[str, str]]:
-    """Return what each page to sign in at was asked with."""
+    """Return the query of each sign-in page."""
     pages = sent(openai, "/api/accounts/authorize")
     return [{name: values[0] for name, values in parse_qs(page.query).items()} for page in pages]
 
 
-async def test_a_login_becomes_an_answer(make: Maker, openai: ChatGPTServer) -> None:
-    """The page, the code that comes back, the tokens, the models, the reply; the first time the plan is named."""
+async def test_a_login_leads_to_an_answer(make: Maker, openai: ChatGPTServer) -> None:
+    """The page, the returned code, the tokens, the models, the reply; the plan is shown the first time."""
     adapter = make()
     done = await log_in(adapter)
     assert (done.user, done.problem) == ("ada@example.com", "")
@@ -43,8 +43,8 @@ async def test_a_login_becomes_an_answer(make: Maker, openai: ChatGPTServer) -> 
     assert (await log_in(adapter)).notice == ("", "")
 
 
-async def test_without_a_login_it_says_how_to_make_one(make: Maker, openai: ChatGPTServer) -> None:
-    """Nobody is asked."""
+async def test_without_a_login_the_error_names_the_command(make: Maker, openai: ChatGPTServer) -> None:
+    """No request is sent."""
     outcome = await ask(make())
     assert isinstance(outcome.error, MissingKey)
     assert str(outcome.error) == "chatgpt: not logged in to ChatGPT. Log in with :CodeCompanion login chatgpt."
@@ -52,7 +52,7 @@ async def test_without_a_login_it_says_how_to_make_one(make: Maker, openai: Chat
 
 
 async def test_an_account_is_registered_once(make: Maker, openai: ChatGPTServer) -> None:
-    """The issued id and the id of this installation are used again, also after a logout; a new one is asked by name."""
+    """The issued id and this installation's id are reused, also after a logout; a new one is requested by name."""
     adapter = make()
     await log_in(adapter)
     await adapter.login().forget()
@@ -67,8 +67,8 @@ async def test_an_account_is_registered_once(make: Maker, openai: ChatGPTServer)
     assert {first[name] for name in ("state", "nonce", "code_challenge")}.isdisjoint(second.values())
 
 
-async def test_what_is_kept_is_for_its_owner_only(make: Maker) -> None:
-    """Both files; tokens are in one of them only, and every secret was told of before it could be shown."""
+async def test_the_stored_files_are_private(make: Maker) -> None:
+    """Both files; only one contains tokens, and every secret was registered before it could be shown."""
     adapter = await make.logged_in()
     await ask(adapter)
     session = make.stored.session()
@@ -83,8 +83,8 @@ async def test_what_is_kept_is_for_its_owner_only(make: Maker) -> None:
     assert session.refresh_token not in shown
 
 
-async def test_who_declines_changes_nothing(make: Maker, openai: ChatGPTServer) -> None:
-    """One sentence; no token was asked for."""
+async def test_a_declined_login_changes_nothing(make: Maker, openai: ChatGPTServer) -> None:
+    """One sentence; no token was requested."""
     openai.sign_in.consent = "deny"
     with pytest.raises(AuthenticationFailed, match=r"you declined on ChatGPT's page. Nothing was changed."):
         await log_in(make())
@@ -93,7 +93,7 @@ async def test_who_declines_changes_nothing(make: Maker, openai: ChatGPTServer) 
 
 
 async def test_a_plan_that_is_not_granted_is_not_used(make: Maker, openai: ChatGPTServer) -> None:
-    """The answer with the tokens decides; the next login asks for it again, with the same registration."""
+    """The token response decides; the next login requests it again, with the same registration."""
     openai.sign_in.consent = "identity"
     openai.sign_in.callback = {"scope": "chatgpt.tokens.use.direct"}
     adapter = make()
@@ -110,8 +110,8 @@ async def test_a_plan_that_is_not_granted_is_not_used(make: Maker, openai: ChatG
     assert "prompt" not in asked(openai)[2]
 
 
-async def test_the_way_back_is_for_this_login_only(make: Maker, openai: ChatGPTServer) -> None:
-    """A wrong state, host, path or method takes nothing from the attempt; the page has nothing of the code in it."""
+async def test_the_redirect_is_only_for_this_login(make: Maker, openai: ChatGPTServer) -> None:
+    """A wrong state, host, path or method does not end the attempt; the page does not contain the code."""
     seen: list[Any] = []
 
     def browser(page: str) -> None:
@@ -145,15 +145,15 @@ async def test_the_way_back_is_for_this_login_only(make: Maker, openai: ChatGPTS
 
 
 def is_gone(address: str) -> bool:
-    """Return whether nobody answers there any more, or nobody takes a second callback."""
+    """Return whether the port is closed, or refuses a second callback."""
     try:
         return get(address)[0] == 404
     except OSError:
         return True
 
 
-async def test_it_listens_on_this_machine_only(make: Maker) -> None:
-    """The address is 127.0.0.1, at a port of its own for each attempt; it is closed afterwards."""
+async def test_the_server_listens_on_this_machine_only(make: Maker) -> None:
+    """The address is 127.0.0.1, with a separate port per attempt; it is closed afterwards."""
     ports: list[int] = []
 
     def browser(page: str) -> None:
@@ -171,8 +171,8 @@ async def test_it_listens_on_this_machine_only(make: Maker) -> None:
         now.connect(("127.0.0.1", ports[0]))
 
 
-async def test_the_address_may_be_given_by_hand(make: Maker) -> None:
-    """On another machine the browser ends at a page that is not there: its address is as good, broken lines or not."""
+async def test_the_redirect_address_may_be_pasted(make: Maker) -> None:
+    """On another machine the browser ends at an unreachable page: its address works as well, line breaks or not."""
     adapter, loop = make(), asyncio.get_running_loop()
     told: list[str] = []
 
@@ -216,8 +216,8 @@ CALLBACKS: dict[str, tuple[dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("what", CALLBACKS)
-async def test_a_way_back_that_does_not_fit_is_no_login(make: Maker, openai: ChatGPTServer, what: str) -> None:
-    """It ends the attempt, with one sentence; no token is asked for."""
+async def test_a_mismatched_redirect_is_not_a_login(make: Maker, openai: ChatGPTServer, what: str) -> None:
+    """It ends the attempt with one sentence; no token is requested."""
     openai.sign_in.callback, told = CALLBACKS[what]
     with pytest.raises(AuthenticationFailed, match=told):
         await log_in(make())
@@ -226,7 +226,7 @@ async def test_a_way_back_that_does_not_fit_is_no_login(make: Maker, openai: Cha
 
 
 async def test_an_account_is_not_swapped(make: Maker, openai: ChatGPTServer) -> None:
-    """Another registration, or another subject, than was asked for; “another account” is asked for as that."""
+    """Not for another registration or subject than requested; “another account” is requested as such."""
     adapter = await make.logged_in()
     openai.sign_in.callback = {"client_id": "oaiapp_00000009"}
     with pytest.raises(AuthenticationFailed, match="with another registration than was asked for"):
@@ -250,7 +250,7 @@ async def test_an_account_is_not_swapped(make: Maker, openai: ChatGPTServer) -> 
         await log_in(adapter, "nobody")
 
 
-async def test_the_page_says_whose_login_it_is_and_who_else_there_is(make: Maker, openai: ChatGPTServer) -> None:
+async def test_the_page_shows_the_account_and_the_alternatives(make: Maker, openai: ChatGPTServer) -> None:
     """Two workspaces of one address are two accounts."""
     adapter = await make.logged_in()
     await log_in(adapter, "new")
@@ -286,8 +286,8 @@ CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", CLAIMS)
-async def test_an_identity_that_is_not_for_us_is_not_used(make: Maker, openai: ChatGPTServer, what: str) -> None:
-    """The tokens that came with it are not kept."""
+async def test_an_identity_for_another_client_is_not_used(make: Maker, openai: ChatGPTServer, what: str) -> None:
+    """Its tokens are not stored."""
     claims, told = CLAIMS[what]
     openai.sign_in.claims |= claims
     with pytest.raises(AuthenticationFailed, match=told):
@@ -296,16 +296,16 @@ async def test_an_identity_that_is_not_for_us_is_not_used(make: Maker, openai: C
 
 
 @pytest.mark.parametrize("token", [None, "", "x", "a.b", "a.b.c", "a.W10.c", "a.eyJzdWIiOiAxfQ.c.d", 5])
-async def test_an_identity_that_cannot_be_read_is_not_used(make: Maker, openai: ChatGPTServer, token: object) -> None:
-    """Whatever stands in its place."""
+async def test_an_unreadable_identity_is_not_used(make: Maker, openai: ChatGPTServer, token: object) -> None:
+    """For any content."""
     openai.sign_in.token_answer = {"id_token": token}
     with pytest.raises(AuthenticationFailed, match="the identity that OpenAI sent is not used"):
         await log_in(make())
     assert make.stored.session() is None
 
 
-async def test_the_audience_may_be_a_text_or_a_list_of_one(make: Maker, openai: ChatGPTServer) -> None:
-    """Both were seen."""
+async def test_the_audience_may_be_a_string_or_a_list_of_one(make: Maker, openai: ChatGPTServer) -> None:
+    """Both occur."""
     openai.sign_in.audience_is_list = False
     assert (await log_in(make())).user == "ada@example.com"
 
@@ -322,16 +322,16 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("what", ANSWERS)
-async def test_tokens_that_are_not_whole_are_no_login(make: Maker, openai: ChatGPTServer, what: str) -> None:
-    """Nothing of them is kept."""
+async def test_incomplete_tokens_are_not_a_login(make: Maker, openai: ChatGPTServer, what: str) -> None:
+    """No part of them is stored."""
     openai.sign_in.token_answer = ANSWERS[what]
     with pytest.raises(MalformedReply):
         await log_in(make())
     assert make.stored.session() is None
 
 
-async def test_a_refused_code_asks_to_log_in_again(make: Maker, openai: ChatGPTServer) -> None:
-    """In words of ours; the registration that was issued before is used again."""
+async def test_a_refused_code_requires_a_new_login(make: Maker, openai: ChatGPTServer) -> None:
+    """In our own words; the existing registration is reused."""
     openai.sign_in.failures = [failure(400, "secret words", code="invalid_grant")]
     adapter = make()
     with pytest.raises(AuthenticationFailed) as caught:
@@ -344,7 +344,9 @@ async def test_a_refused_code_asks_to_log_in_again(make: Maker, openai: ChatGPTS
 
 
 @pytest.mark.parametrize("wrong", ["issuer", "endpoints_at"])
-async def test_only_the_issuer_says_where_codes_and_tokens_go(make: Maker, openai: ChatGPTServer, wrong: str) -> None:
+async def test_only_the_issuer_decides_where_codes_and_tokens_go(
+    make: Maker, openai: ChatGPTServer, wrong: str
+) -> None:
     """A discovery document of another issuer, or with addresses elsewhere, is not used."""
     setattr(openai.sign_in, wrong, "https://evil.example")
     with pytest.raises(MalformedReply, match="does not say where to sign in"):
@@ -352,8 +354,8 @@ async def test_only_the_issuer_says_where_codes_and_tokens_go(make: Maker, opena
     assert [seen.path for seen in openai.requests] == ["/.well-known/openid-configuration"]
 
 
-def test_addresses_that_only_look_like_the_issuers_are_not_its_own() -> None:
-    """Scheme, host and port are compared, and nobody hides before an @."""
+def test_lookalike_addresses_are_not_the_issuers() -> None:
+    """Scheme, host and port are compared, and user information before an @ is no disguise."""
     provider = Provider()
     assert provider.holds("https://auth.openai.com/api/accounts/oauth/token")
     for address in (
@@ -368,16 +370,16 @@ def test_addresses_that_only_look_like_the_issuers_are_not_its_own() -> None:
         assert not provider.holds(address), address
 
 
-async def test_tokens_go_to_openai_only(make: Maker, openai: ChatGPTServer) -> None:
-    """An entry that would send them elsewhere, or in the clear, cannot be used."""
+async def test_tokens_are_sent_only_to_openai(make: Maker, openai: ChatGPTServer) -> None:
+    """An entry that would send them elsewhere, or unencrypted, cannot be used."""
     with pytest.raises(ConfigError, match=r"are for https://api.openai.com/v1 only, not for https://proxy.example/v1"):
         make(base_url="https://proxy.example/v1", options={"issuer": ""})
     with pytest.raises(ConfigError, match="expected https://"):
         make(options={"issuer": "http://login.example"})
 
 
-async def test_a_login_that_is_stopped_changes_nothing(make: Maker, openai: ChatGPTServer) -> None:
-    """Nobody listens any more."""
+async def test_a_stopped_login_changes_nothing(make: Maker, openai: ChatGPTServer) -> None:
+    """The port is closed."""
     shown: asyncio.Future[LoginPage] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(make().login().run(shown.set_result, ""))
     page = await shown
@@ -390,23 +392,23 @@ async def test_a_login_that_is_stopped_changes_nothing(make: Maker, openai: Chat
     assert sent(openai, TOKEN) == []
 
 
-async def test_nobody_waits_for_the_browser_for_ever(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """Ten minutes; here less."""
+async def test_the_wait_for_the_browser_has_a_limit(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """Ten minutes; shorter here."""
     login = ChatGPTLogin(entry(openai), Provider(openai.base), make.stored, clock=clock, life_s=0.05)
     told = "the browser did not come back within 1 minutes?. Nothing was changed"
     with pytest.raises(AuthenticationFailed, match=told):
         await login.run(lambda page: None, "")
 
 
-async def test_two_logins_at_once_both_come_to_their_end(make: Maker, openai: ChatGPTServer) -> None:
-    """Of two Neovims: ports of their own, one installation."""
+async def test_two_logins_at_once_both_complete(make: Maker, openai: ChatGPTServer) -> None:
+    """Of two Neovims: separate ports, one installation."""
     await asyncio.gather(log_in(make()), log_in(make()))
     assert len(set(openai.sign_in.hosts)) == 1
     assert (await ask(make())).text == "You said: Hello"
 
 
-async def test_a_logout_ends_it_on_both_sides(make: Maker, openai: ChatGPTServer) -> None:
-    """The token is revoked, the file is gone, the registration stays; what could not be told is said."""
+async def test_a_logout_ends_the_login_on_both_sides(make: Maker, openai: ChatGPTServer) -> None:
+    """The token is revoked, the file deleted, the registration kept; a failed revocation is reported."""
     adapter = await make.logged_in()
     session = make.stored.session()
     assert session is not None
@@ -422,8 +424,10 @@ async def test_a_logout_ends_it_on_both_sides(make: Maker, openai: ChatGPTServer
     assert len(sent(openai, REVOKE)) == 1
 
 
-async def test_a_login_that_cannot_be_kept_says_where(make: Maker, tmp_path: Path, openai: ChatGPTServer) -> None:
-    """The folder is a file; nobody is asked."""
+async def test_a_login_that_cannot_be_stored_names_the_place(
+    make: Maker, tmp_path: Path, openai: ChatGPTServer
+) -> None:
+    """A file is in place of the folder; no request is sent."""
     make.folder.write_text("")
     with pytest.raises(InputError, match=f"The login could not be kept: {make.folder} cannot be written"):
         await log_in(make())
@@ -432,7 +436,7 @@ async def test_a_login_that_cannot_be_kept_says_where(make: Maker, tmp_path: Pat
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", "\x00", "{" * 3000])
 async def test_a_damaged_file_is_named(make: Maker, text: str) -> None:
-    """With what to do; a new login mends that of the tokens."""
+    """With a remedy; a new login repairs the token file."""
     await make.logged_in()
     make.stored.file.write_text(text)
     outcome = await ask(make())
@@ -444,7 +448,7 @@ async def test_a_damaged_file_is_named(make: Maker, text: str) -> None:
         await log_in(make())
 
 
-async def test_a_network_that_is_gone_is_said(make: Maker, openai: ChatGPTServer) -> None:
+async def test_a_missing_network_is_reported(make: Maker, openai: ChatGPTServer) -> None:
     """As for every adapter."""
     adapter = make()
     await openai.close()
@@ -452,8 +456,8 @@ async def test_a_network_that_is_gone_is_said(make: Maker, openai: ChatGPTServer
         await log_in(adapter)
 
 
-def test_an_installation_has_one_id_for_ever(tmp_path: Path) -> None:
-    """Made once, of no fact about the machine."""
+def test_an_installation_has_one_permanent_id(tmp_path: Path) -> None:
+    """Created once, from no fact about the machine."""
     one, two = StoredLogin(tmp_path / "a").accounts(), StoredLogin(tmp_path / "b").accounts()
     assert one == StoredLogin(tmp_path / "a").accounts()
     assert one.host_id != two.host_id

@@ -1,4 +1,4 @@
-"""Requests that a plan pays for: what of a request is sent, the models, tools, and what OpenAI says no to."""
+"""Requests paid by a plan: the fields sent, the models, tools, and OpenAI's refusals."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SYSTEM = Message(id="s", role="system", content="Be brief.")
 USAGE_PAGE = "https://chatgpt.com/settings/usage"
 
 
-async def test_only_what_a_plan_takes_is_sent(
+async def test_only_fields_a_plan_accepts_are_sent(
     make: Maker, openai: ChatGPTServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is stored, nothing capped; what the environment says about an account with a key is left out."""
+    """Nothing is stored or capped; environment variables about an API account are ignored."""
     monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-mine")
@@ -43,8 +43,8 @@ async def test_only_what_a_plan_takes_is_sent(
     assert not openai.refusals
 
 
-async def test_tools_stand_at_the_front_of_the_input(make: Maker, openai: ChatGPTServer) -> None:
-    """A call, its result, the answer; the front of the prompt is the same each time, so that it is cached."""
+async def test_tools_are_at_the_front_of_the_input(make: Maker, openai: ChatGPTServer) -> None:
+    """A call, its result, the answer; the prompt's prefix is always the same, so that it is cached."""
     openai.script = [
         Reply((Thought(("Where?",)), Text("Looking.", "commentary"), Call("weather", '{"city":"Oslo"}'))),
         Reply((Text("It rains.", "final_answer"),)),
@@ -90,7 +90,7 @@ async def test_tools_stand_at_the_front_of_the_input(make: Maker, openai: ChatGP
 
 
 @pytest.mark.parametrize("tells_output", [False, True])
-async def test_a_reply_is_read_from_its_events(make: Maker, openai: ChatGPTServer, tells_output: bool) -> None:
+async def test_a_reply_is_parsed_from_its_events(make: Maker, openai: ChatGPTServer, tells_output: bool) -> None:
     """The last event may repeat everything or nothing."""
     openai.tells_output = tells_output
     openai.script = [Reply((Thought(), Text("One."), Call("weather", "{}"), Call("weather", "{}")))]
@@ -102,7 +102,7 @@ async def test_a_reply_is_read_from_its_events(make: Maker, openai: ChatGPTServe
 
 
 async def test_the_stream_needs_no_content_type(make: Maker, openai: ChatGPTServer) -> None:
-    """Seen by OpenAI's own kit."""
+    """Seen in OpenAI's own kit."""
     whole = openai._give(Reply((Text("Hello."),)), openai._accept("responses", _request()))
     openai.failures = [Answer(parts=whole.parts, content_type="")]
     assert (await ask(await make.logged_in())).text == "Hello."
@@ -115,8 +115,8 @@ def _request() -> Any:
     return Received("POST", "/v1/responses", {}, json.dumps(body).encode())
 
 
-async def test_the_models_of_the_plan(make: Maker, openai: ChatGPTServer) -> None:
-    """Those that are meant to be shown, in OpenAI's order, with their windows; the first is the one to start with."""
+async def test_the_plans_models_are_listed(make: Maker, openai: ChatGPTServer) -> None:
+    """Those marked as visible, in OpenAI's order, with their windows; the first is the default."""
     openai.models = [model("gpt-6-sol"), model("gpt-6-luna", context_window=128_000), model("b", visibility="hide")]
     openai.models += [{"slug": ""}, {"visibility": "list"}, {"slug": 5, "visibility": "list"}]
     openai.models.append(model("a", context_window="many"))
@@ -134,8 +134,8 @@ async def test_the_models_of_the_plan(make: Maker, openai: ChatGPTServer) -> Non
 
 
 @pytest.mark.parametrize("body", [{"models": []}, {"data": [{"id": "gpt-6-sol"}]}, [], "x", {"models": {"slug": "a"}}])
-async def test_without_a_list_of_models_one_has_to_be_chosen(make: Maker, openai: ChatGPTServer, body: Any) -> None:
-    """A list of another shape is none; a model that is named is asked all the same."""
+async def test_without_a_model_list_one_has_to_be_chosen(make: Maker, openai: ChatGPTServer, body: Any) -> None:
+    """A list of another shape does not count; a named model is still used."""
     openai.listing = body
     adapter = await make.logged_in()
     outcome = await ask(adapter, model="")
@@ -144,7 +144,7 @@ async def test_without_a_list_of_models_one_has_to_be_chosen(make: Maker, openai
     assert (await ask(adapter)).text == "You said: Hello"
 
 
-async def test_nothing_else_is_asked_of_openai(make: Maker) -> None:
+async def test_nothing_else_is_requested_from_openai(make: Maker) -> None:
     """Neither counts nor compactions: a plan has two addresses."""
     adapter = await make.logged_in()
     assert not adapter.counts_tokens("gpt-6-sol")
@@ -163,16 +163,14 @@ async def test_nothing_else_is_asked_of_openai(make: Maker) -> None:
         ({"options": {"compaction": True}}, "chatgpt.opts: Object contains unknown field `compaction`"),
     ],
 )
-def test_what_a_plan_does_not_take_is_said_before_anything_is_sent(
-    make: Maker, settings: dict[str, Any], told: str
-) -> None:
-    """Nothing the user sets is left out silently."""
+def test_unsupported_parameters_are_reported_before_sending(make: Maker, settings: dict[str, Any], told: str) -> None:
+    """No user setting is silently dropped."""
     with pytest.raises(ConfigError, match=told):
         make(**settings)
 
 
 async def test_other_parameters_are_sent(make: Maker, openai: ChatGPTServer) -> None:
-    """How hard to think, how long to write."""
+    """Reasoning effort, verbosity."""
     adapter = await make.logged_in(
         parameters={"reasoning": {"effort": "high"}, "text": {"verbosity": "low"}}, parallel_tool_calls=False
     )
@@ -196,7 +194,7 @@ SHAPES = ("error", "detail", "detail of words", "failed", "event")
 
 
 def refusal(shape: str, code: str, status: int = 403) -> Answer | Reply:
-    """Return a refusal in one of the shapes it may come in."""
+    """Return a refusal in one of its possible shapes."""
     match shape:
         case "error":
             return failure(status, "No.", code=code)
@@ -210,10 +208,8 @@ def refusal(shape: str, code: str, status: int = 403) -> Answer | Reply:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("code", CODES)
-async def test_what_the_plan_does_not_allow_is_one_sentence(
-    make: Maker, openai: ChatGPTServer, code: str, shape: str
-) -> None:
-    """Before the stream and inside of it, in every shape; it is asked once, whatever the status."""
+async def test_a_refusal_by_the_plan_is_one_sentence(make: Maker, openai: ChatGPTServer, code: str, shape: str) -> None:
+    """Before the stream and in it, in every shape; the request is sent once, whatever the status."""
     kind, told = CODES[code]
     for status in (403, 429, 503):
         answer = refusal(shape, code, status)
@@ -230,10 +226,8 @@ async def test_what_the_plan_does_not_allow_is_one_sentence(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-async def test_usage_that_cannot_be_looked_up_is_asked_for_again(
-    make: Maker, openai: ChatGPTServer, shape: str
-) -> None:
-    """It passes, where nothing of a reply has come; and it is said when it does not."""
+async def test_unavailable_usage_is_retried(make: Maker, openai: ChatGPTServer, shape: str) -> None:
+    """It passes if nothing of a reply has arrived; otherwise it is reported."""
     code = "subscription_sharing_usage_unavailable"
     adapter = await make.logged_in(max_retries=0)
     answer = refusal(shape, code, 503)
@@ -244,8 +238,8 @@ async def test_usage_that_cannot_be_looked_up_is_asked_for_again(
     assert "OpenAI cannot tell at the moment how much of your ChatGPT plan is used" in str(outcome.error)
 
 
-async def test_usual_errors_are_told_as_usual(make: Maker, openai: ChatGPTServer) -> None:
-    """A request that is too long, a model that is not there, a list where a word was expected."""
+async def test_common_errors_are_reported_as_usual(make: Maker, openai: ChatGPTServer) -> None:
+    """A request that is too long, an unknown model, a list instead of a string."""
     adapter = await make.logged_in()
     openai.failures = [failure(400, "Your input exceeds the context window", code="context_length_exceeded")]
     assert isinstance((await ask(adapter)).error, errors.ContextOverflow)
@@ -254,8 +248,8 @@ async def test_usual_errors_are_told_as_usual(make: Maker, openai: ChatGPTServer
     assert isinstance((await ask(adapter)).error, RequestRejected)
 
 
-async def test_fifty_tools_with_every_letter_are_taken(make: Maker, openai: ChatGPTServer) -> None:
-    """Names are made fit as for every endpoint."""
+async def test_fifty_tools_with_every_letter_are_accepted(make: Maker, openai: ChatGPTServer) -> None:
+    """Names are adapted as for every endpoint."""
     tools = tuple(ToolSpec(f"tool.ä-{n}", "…", {"type": "object", "properties": {}}) for n in range(50))
     outcome = await ask(await make.logged_in(), tools=tools)
     assert outcome.error is None, outcome.error

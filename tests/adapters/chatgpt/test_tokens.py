@@ -1,4 +1,4 @@
-"""Tokens that live for an hour and rotate: renewed once, by one of all Neovims, and never lost."""
+"""Tokens that live for an hour and rotate: refreshed once, by one of all Neovims, and never lost."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ HOUR = 3600
 
 
 def kept(make: Maker) -> Session:
-    """Return the login as it stands in its file."""
+    """Return the login stored in its file."""
     session = make.stored.session()
     assert session is not None
     return session
 
 
 def renewals(openai: ChatGPTServer) -> int:
-    """Return how often a token was to be renewed."""
+    """Return the number of refresh requests."""
     return sum(b"grant_type=refresh_token" in seen.body for seen in sent(openai, TOKEN))
 
 
-async def test_a_token_is_renewed_before_its_end(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """Once; the new refresh token takes the place of the old one, for the next hours too."""
+async def test_a_token_is_refreshed_before_it_expires(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """Once; the new refresh token replaces the old one, also in the following hours."""
     adapter = await make.logged_in()
     first = kept(make)
     for hour in range(1, 4):
@@ -53,8 +53,8 @@ async def test_a_token_is_renewed_before_its_end(make: Maker, openai: ChatGPTSer
     assert {kept(make).access_token, kept(make).refresh_token} <= set(make.heard)
 
 
-async def test_two_chats_renew_it_once(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """Of one Neovim, and of several: whoever comes later takes what the first got."""
+async def test_two_chats_refresh_it_once(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """In one Neovim, and in several: later requests use the first one's token."""
     await make.logged_in()
     clock.now += HOUR
     one, two = make(), make()
@@ -63,8 +63,8 @@ async def test_two_chats_renew_it_once(make: Maker, openai: ChatGPTServer, clock
     assert renewals(openai) == 1
 
 
-async def test_two_neovims_renew_it_once(make: Maker, openai: ChatGPTServer) -> None:
-    """Processes of their own, at the same moment."""
+async def test_two_neovims_refresh_it_once(make: Maker, openai: ChatGPTServer) -> None:
+    """Separate processes, at the same moment."""
     make.clock.now = time.time()
     await _expired_login(make)
     answers = await asyncio.gather(*(_other_neovim(make, openai) for _ in range(3)))
@@ -72,8 +72,8 @@ async def test_two_neovims_renew_it_once(make: Maker, openai: ChatGPTServer) -> 
     assert renewals(openai) == 1
 
 
-async def test_a_token_that_is_refused_is_renewed_once_more(make: Maker, openai: ChatGPTServer) -> None:
-    """Then it is said; the login stays, for it may be OpenAI's trouble."""
+async def test_a_refused_token_is_refreshed_once_more(make: Maker, openai: ChatGPTServer) -> None:
+    """Then it is reported; the login is kept, as it may be OpenAI's fault."""
     adapter = await make.logged_in()
     openai.sign_in.expire()
     assert (await ask(adapter)).text == "You said: Hello"
@@ -96,10 +96,8 @@ TROUBLE: dict[str, Answer] = {
 
 
 @pytest.mark.parametrize("what", TROUBLE)
-async def test_trouble_that_passes_takes_nothing_away(
-    make: Maker, openai: ChatGPTServer, clock: Clock, what: str
-) -> None:
-    """While the token is still good it is used; afterwards the trouble is told, and the next try succeeds."""
+async def test_temporary_trouble_loses_nothing(make: Maker, openai: ChatGPTServer, clock: Clock, what: str) -> None:
+    """While the token is valid it is used; afterwards the trouble is reported, and the next try succeeds."""
     adapter = await make.logged_in()
     before = kept(make)
     clock.now += HOUR - EARLY_S + 1
@@ -115,8 +113,8 @@ async def test_trouble_that_passes_takes_nothing_away(
     assert (await ask(adapter)).text == "You said: Hello"
 
 
-async def test_a_network_that_is_gone_takes_nothing_away(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """The file is as it was."""
+async def test_a_missing_network_loses_nothing(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """The file is unchanged."""
     adapter = await make.logged_in()
     before = make.stored.file.read_bytes()
     clock.now += HOUR
@@ -127,10 +125,10 @@ async def test_a_network_that_is_gone_takes_nothing_away(make: Maker, openai: Ch
 
 @pytest.mark.parametrize("code", sorted(ENDED))
 @pytest.mark.parametrize("nested", [False, True])
-async def test_a_login_that_has_ended_says_so_once(
+async def test_an_ended_login_is_reported_once(
     make: Maker, openai: ChatGPTServer, clock: Clock, code: str, nested: bool
 ) -> None:
-    """The tokens go, the registration stays; after the next login everything is as before."""
+    """The tokens are deleted, the registration kept; after the next login everything works as before."""
     adapter = await make.logged_in()
     clock.now += HOUR
     openai.sign_in.claims["exp"] = clock.now + HOUR
@@ -145,8 +143,8 @@ async def test_a_login_that_has_ended_says_so_once(
     assert len(openai.sign_in.clients) == 1
 
 
-async def test_a_refresh_token_that_was_used_ends_the_login(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """An old copy of the file, put back: nothing else can come of it, and nobody tries for ever."""
+async def test_a_reused_refresh_token_ends_the_login(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """An old copy of the file was restored: there is no other outcome, and no endless retry."""
     adapter = await make.logged_in()
     old = make.stored.file.read_bytes()
     clock.now += HOUR
@@ -156,8 +154,8 @@ async def test_a_refresh_token_that_was_used_ends_the_login(make: Maker, openai:
     assert renewals(openai) == 2
 
 
-async def test_a_plan_that_is_taken_back_is_said(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """A renewed login without the permission is not used."""
+async def test_a_revoked_plan_is_reported(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """A refreshed login without the permission is not used."""
     adapter = await make.logged_in()
     clock.now += HOUR
     openai.sign_in.token_answer = {"scope": "openid profile email offline_access"}
@@ -166,10 +164,10 @@ async def test_a_plan_that_is_taken_back_is_said(make: Maker, openai: ChatGPTSer
 
 
 @pytest.mark.parametrize("claims", [{"sub": "somebody"}, {"iss": "https://evil.example"}])
-async def test_a_renewed_login_of_somebody_else_is_not_used(
+async def test_a_refreshed_login_of_another_user_is_not_used(
     make: Maker, openai: ChatGPTServer, clock: Clock, claims: dict[str, str]
 ) -> None:
-    """Its tokens are thrown away."""
+    """Its tokens are discarded."""
     adapter = await make.logged_in()
     clock.now += HOUR
     openai.sign_in.claims |= {"exp": clock.now + HOUR, **claims}
@@ -178,7 +176,7 @@ async def test_a_renewed_login_of_somebody_else_is_not_used(
     assert not make.stored.file.exists()
 
 
-async def test_an_answer_may_leave_out_what_did_not_change(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+async def test_a_response_may_omit_unchanged_values(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
     """The scope (RFC 6749, 5.1), the refresh token (6), the identity (OpenID Connect, 12.2)."""
     adapter = await make.logged_in()
     before = kept(make)
@@ -190,10 +188,8 @@ async def test_an_answer_may_leave_out_what_did_not_change(make: Maker, openai: 
     assert after.access_token != before.access_token
 
 
-async def test_a_request_that_is_stopped_does_not_stop_the_renewal(
-    make: Maker, openai: ChatGPTServer, clock: Clock
-) -> None:
-    """OpenAI has made the new tokens by then: they arrive, and are kept."""
+async def test_stopping_a_request_does_not_stop_the_refresh(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """OpenAI has already issued the new tokens: they arrive and are stored."""
     adapter = await make.logged_in()
     before = kept(make)
     clock.now += HOUR
@@ -209,8 +205,8 @@ async def test_a_request_that_is_stopped_does_not_stop_the_renewal(
     assert renewals(openai) == 1
 
 
-async def test_a_host_that_stops_keeps_what_it_is_getting(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """It waits for a renewal that has begun, for a second."""
+async def test_a_stopping_host_stores_the_pending_tokens(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """It waits up to a second for a refresh in progress."""
     adapter = await make.logged_in()
     before = kept(make)
     clock.now += HOUR
@@ -225,10 +221,10 @@ async def test_a_host_that_stops_keeps_what_it_is_getting(make: Maker, openai: C
     assert kept(make).refresh_token != before.refresh_token
 
 
-async def test_a_token_that_cannot_be_kept_is_used_all_the_same(
+async def test_a_token_that_cannot_be_stored_is_still_used(
     make: Maker, openai: ChatGPTServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk: this Neovim goes on, and the file gets the next one."""
+    """A full disk: this Neovim continues, and the next token is written."""
     adapter = await make.logged_in()
     before = kept(make)
     clock.now += HOUR
@@ -249,10 +245,8 @@ async def test_a_token_that_cannot_be_kept_is_used_all_the_same(
 
 
 @pytest.mark.parametrize("rotated", [False, True])
-async def test_a_host_that_is_killed_while_it_renews_leaves_no_lock(
-    make: Maker, openai: ChatGPTServer, rotated: bool
-) -> None:
-    """Killed before OpenAI made new tokens, the next host makes them; after it, the user logs in again."""
+async def test_a_host_killed_during_a_refresh_leaves_no_lock(make: Maker, openai: ChatGPTServer, rotated: bool) -> None:
+    """Killed before OpenAI issued new tokens, the next host requests them; after it, the user logs in again."""
     make.clock.now = time.time()
     await _expired_login(make)
     if rotated:
@@ -272,10 +266,10 @@ async def test_a_host_that_is_killed_while_it_renews_leaves_no_lock(
     assert sorted(file.name for file in make.folder.iterdir() if ".json." in file.name) == []
 
 
-async def test_nobody_waits_for_another_neovim_for_ever(
+async def test_the_wait_for_another_neovim_has_a_limit(
     make: Maker, openai: ChatGPTServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that hangs while it renews: said, in a chat and for a logout; afterwards everything works."""
+    """One that hangs during a refresh: reported, in a chat and for a logout; afterwards everything works."""
     monkeypatch.setattr("codecompanion.adapters.chatgpt.stored_login.LOCK_LIMIT_S", 0.1)
     adapter = await make.logged_in()
     clock.now += HOUR
@@ -288,7 +282,7 @@ async def test_nobody_waits_for_another_neovim_for_ever(
     assert (await ask(adapter)).text == "You said: Hello"
 
 
-async def test_the_tokens_of_a_login_are_hidden_before_anybody_uses_it(make: Maker) -> None:
+async def test_the_tokens_of_a_login_are_redacted_before_first_use(make: Maker) -> None:
     """A chat with another adapter may run a command that prints the file."""
     await make.logged_in()
     registry = AdapterRegistry({}, read_blob={}.__getitem__, summarise=lambda messages, limit: "", logins=make.folder)
@@ -299,7 +293,7 @@ async def test_the_tokens_of_a_login_are_hidden_before_anybody_uses_it(make: Mak
 
 
 async def _expired_login(make: Maker) -> None:
-    """Log in, and let the access token end."""
+    """Log in, and let the access token expire."""
     make.openai.sign_in.claims["exp"] = time.time() + HOUR
     await make.logged_in()
     make.stored.keep(msgspec.structs.replace(kept(make), expires_at=time.time() - 1))

@@ -1,4 +1,4 @@
-"""Short ways to write messages, environments and scripted summarisers in tests of the context pipeline."""
+"""Builders for messages, environments and scripted summarisers in tests of the context pipeline."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def chat(*messages: Message) -> Messages:
 
 
 def made(*messages: Message) -> Messages:
-    """Return the messages as a chat that knows their sizes."""
+    """Return the messages as a chat with known sizes."""
     return tuple(msgspec.structs.replace(message, tokens=count(message)) for message in chat(*messages))
 
 
@@ -77,7 +77,7 @@ def turns(number: int, size: int = 400, name: str = "read_file") -> list[Message
 
 
 def env(messages: Messages, window: int, **changes: object) -> Env:
-    """Return an environment that counts with chars4."""
+    """Return an environment whose counts are chars4."""
 
     def measure(measured: Messages) -> Measure:
         total = sum(map(count, measured))
@@ -96,14 +96,14 @@ def env(messages: Messages, window: int, **changes: object) -> Env:
 
 
 def as_sent(here: Env, policy: Policy) -> Env:
-    """Return the environment as a session has it: it knows the size after shaping, where the policy shapes."""
+    """Return the environment as in a session: with the size after shaping, if the policy shapes."""
     if not policy.shape:
         return here
     return msgspec.structs.replace(here, sent=lambda messages: shape(messages, PARTS, policy, here).measure)
 
 
 def reply_with(text: str) -> Script:
-    """Return a summariser that always answers `text`, which counts as a summary whatever it says."""
+    """Return a summariser that always answers `text`, which counts as a summary whatever its content."""
     return lambda ask: SummaryReply(text=text, source="caller")
 
 
@@ -111,7 +111,7 @@ SUMMARISES = reply_with("SUMMARY")
 
 
 def drive(preparation: Preparation, script: Script) -> tuple[Prepared, list[Ask]]:
-    """Run a preparation to its end with the scripted summariser; return the result and what was asked."""
+    """Run a preparation to its end with the scripted summariser; return the result and the requests."""
     asked: list[Ask] = []
     try:
         ask = next(preparation)
@@ -132,7 +132,7 @@ def run(
     automatic_summaries: bool = True,
     **changes: object,
 ) -> tuple[Prepared, list[Ask]]:
-    """Prepare (or compact by hand) under a policy, `codecompanion` unless another is given."""
+    """Prepare (or compact manually) under a policy, by default `codecompanion`."""
     view: View = with_messages(View(cycle=current_cycle(messages)), messages)
     chosen = policy or load_policy("codecompanion")
     environment = as_sent(env(messages, window, manual=manual, **changes), chosen)

@@ -1,7 +1,7 @@
-"""Results the model has not seen: the policy makes room for them; they are cut by what is missing after it (R-524).
+"""Results that the model has not seen: the policy makes room for them; then they are truncated by the rest (R-524).
 
-Issue 9: a model got 795 of 1,650 tokens of a file while 6,000 of 8,192 were free, because the file was cut before the
-older results went; and results were cut again in every request, each time a little more.
+Issue 9: a model got 795 of 1,650 tokens of a file while 6,000 of 8,192 were free, because the file was truncated
+before older results were cleared; and results were truncated again in every request, each time a little more.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LARGEST_RESULT = 10_000
 
 
 def loop(*sizes: int, name: str = "read_file") -> list[Message]:
-    """Return a question, and a round of one call for each result of so many tokens."""
+    """Return a question, and a round of one call per result with that many tokens."""
     rounds = [(assistant("", (f"c{i}", name)), tool(f"c{i}", text_of(i, size))) for i, size in enumerate(sizes)]
     return [system(), user("Never touch conf/prod. Read them."), *[message for each in rounds for message in each]]
 
@@ -51,7 +51,7 @@ def text_of(number: int, size: int) -> str:
 
 
 def prepared(messages: tuple[Message, ...], window: int, policy: Policy, **changes: object) -> tuple[Prepared, int]:
-    """Return the next request and how often a model was asked to summarise."""
+    """Return the next request and the number of summary requests."""
     paused = changes.pop("paused", frozenset())
     here = env(messages, window, reserve=window // 10, **changes)
     if policy.shape:
@@ -74,8 +74,8 @@ def stages(done: Prepared) -> list[str]:
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", policy_names())
-def test_a_new_result_is_whole_when_older_ones_make_room(name, window):
-    """Five results of a fifth of the window each: the fifth is whole, by the policy's own stages and no others."""
+def test_a_new_result_is_complete_if_older_ones_make_room(name, window):
+    """Five results of a fifth of the window each: the fifth is complete, by the policy's own stages alone."""
     messages = made(*loop(*[window // 5] * 5))
     policy = load_policy(name)
     done, asked = prepared(messages, window, policy)
@@ -93,8 +93,8 @@ def test_a_new_result_is_whole_when_older_ones_make_room(name, window):
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", HANDS_OFF)
-def test_beside_one_larger_than_the_window_the_older_ones_go_into_the_handoff(name, window):
-    """R-411: they are not cleared in its place. The new one is cut as if it stood alone."""
+def test_beside_one_larger_than_the_window_older_results_join_the_handoff(name, window):
+    """R-411: they are not cleared instead. The new one is truncated as if it were alone."""
     messages = made(*loop(*[window // 12] * 8, 3 * window))
     done, asked = prepared(messages, window, load_policy(name))
     newest = done.messages[-1]
@@ -108,8 +108,8 @@ def test_beside_one_larger_than_the_window_the_older_ones_go_into_the_handoff(na
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", CLEARING)
-def test_one_that_is_larger_than_the_window_is_cut_by_what_is_missing_then(name, window):
-    """Of the older results the newest stay, up to a tenth of the window; the rest is its."""
+def test_a_result_larger_than_the_window_is_truncated_to_the_remaining_room(name, window):
+    """The newest older results stay, up to a tenth of the window; the rest of it is for the new one."""
     messages = made(*loop(*[window // 12] * 8, 3 * window))
     done, asked = prepared(messages, window, load_policy(name))
     newest = done.messages[-1]
@@ -125,8 +125,8 @@ def test_one_that_is_larger_than_the_window_is_cut_by_what_is_missing_then(name,
 
 
 @pytest.mark.parametrize("name", CLEARING)
-def test_all_older_results_go_when_the_new_one_is_whole_then(name):
-    """Beside a tenth of the window of them it would have to be cut, or a summary would be due."""
+def test_all_older_results_are_cleared_if_that_keeps_the_new_one_complete(name):
+    """Keeping a tenth of the window of them would truncate it or require a summary."""
     messages = made(*loop(*[600] * 5, 6_300 if name == "kodacode" else 6_700))
     done, asked = prepared(messages, 8_192, load_policy(name))
     assert asked == 0
@@ -136,8 +136,8 @@ def test_all_older_results_go_when_the_new_one_is_whole_then(name):
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", policy_names())
-def test_in_a_loop_of_ten_no_result_is_taken_out_twice(name, window):
-    """Seen under kodacode: in every request ten results were cut again, and told as if they had just been cleared."""
+def test_in_a_loop_of_ten_no_result_is_cleared_twice(name, window):
+    """Seen under kodacode: in every request ten results were truncated again, and reported as newly cleared."""
     policy, view = load_policy(name), made(*loop())
     rounds = made(*loop(*[window // 5] * 10))[2:]
     told: list[str] = []
@@ -153,8 +153,8 @@ def test_in_a_loop_of_ten_no_result_is_taken_out_twice(name, window):
 
 
 @pytest.mark.parametrize("name", policy_names())
-def test_results_that_come_together_are_cut_once_and_none_is_cleared_unseen(name):
-    """Ten calls in one reply: under codebuddy six of them were cleared before the model had seen them."""
+def test_results_that_arrive_together_are_truncated_once_and_none_is_cleared_unseen(name):
+    """Ten calls in one reply: under codebuddy six of them used to be cleared before the model had seen them."""
     calls = assistant("", *[(f"c{i}", "read_file") for i in range(10)])
     messages = made(system(), user("Read them."), calls, *[tool(f"c{i}", text_of(i, 1_600)) for i in range(10)])
     done, asked = prepared(messages, 8_192, load_policy(name))
@@ -165,8 +165,8 @@ def test_results_that_come_together_are_cut_once_and_none_is_cleared_unseen(name
 
 
 @pytest.mark.parametrize("name", ["adaptive", "codecompanion", "cowork", "cowork_chat"])
-def test_what_a_compaction_frees_is_the_new_results_as_well(name):
-    """A chat of words at 95 %, and a file of 60 %: it was cut to a tenth of the window, and then the words went."""
+def test_tokens_freed_by_a_compaction_are_for_new_results_too(name):
+    """A chat of text at 95 %, and a file of 60 %: it used to be truncated to a tenth before the compaction."""
     talk = [message for i in range(19) for message in (user(f"{i}? {'why ' * 200}"), assistant("because " * 100))]
     messages = made(system(), *talk, user("Read it."), assistant("", ("c", "read_file")), tool("c", text_of(0, 4_800)))
     done, _ = prepared(messages, 8_192, load_policy(name))
@@ -177,8 +177,8 @@ def test_what_a_compaction_frees_is_the_new_results_as_well(name):
     assert cards[0].after.tokens == sum(map(count, done.messages))
 
 
-def test_where_nothing_may_be_cleared_new_results_are_cut_at_once():
-    """Lesson 13, R-545: off is off, and what the user has just undone is not done again."""
+def test_if_nothing_may_be_cleared_new_results_are_truncated_at_once():
+    """Lesson 13, R-545: off is off, and a change that the user just undid is not repeated."""
     off = load_policy("mine", {"mine": {"extends": "codecompanion", "editing": {"trigger": False}}})
     messages = made(*loop(*[1_600] * 5))
     for policy, paused in ((off, frozenset()), (load_policy("codecompanion"), frozenset({"context_edited"}))):
@@ -186,15 +186,15 @@ def test_where_nothing_may_be_cleared_new_results_are_cut_at_once():
         assert not any(message.edited for message in done.messages)
 
 
-def test_results_of_tools_that_are_never_cleared_stay():
-    """R-512: what the policy excludes counts here, too."""
+def test_results_of_excluded_tools_stay():
+    """R-512: the policy's exclusions apply here, too."""
     spare = load_policy("mine", {"mine": {"extends": "codecompanion", "editing": {"exclude_tools": ["read_file"]}}})
     done, _ = prepared(made(*loop(*[1_600] * 4, 1_000)), 8_192, spare)
     assert not any(message.edited for message in done.messages)
 
 
 def test_finished_turns_count_as_older():
-    """What was read for an answer that was given goes before what the model has just asked for."""
+    """Results read for an earlier answer are cleared before those the model just requested."""
     messages = made(system(), *turns(3, 6_400), *loop(4_400)[1:])
     done, asked = prepared(messages, 8_192, load_policy("codecompanion"))
     assert asked == 0

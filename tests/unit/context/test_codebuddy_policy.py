@@ -1,6 +1,6 @@
 """The policy `codebuddy` from end to end, through the command line's own entry point (R-107…R-119, R-128…R-137).
 
-Also R-145 and R-254. Counted with chars4, so that every threshold is exact; the strategies have files of their own.
+Also R-145 and R-254. Counted with chars4, so that every threshold is exact; the strategies have their own files.
 """
 
 from __future__ import annotations
@@ -67,23 +67,23 @@ def tokens(messages):
 
 
 def budget(window, system_tokens):
-    """Return the budget the source fits into, with its margin: off unless configured (R-107)."""
+    """Return the budget that the source fits into, with its margin: off unless configured (R-107)."""
     return int((window - system_tokens - 4096) / 1.2)
 
 
 def room(window, system_tokens):
-    """Return what R-107 [decided] leaves for the messages: the whole request within 90 % of the window."""
+    """Return the messages' share by R-107 [decided]: the whole request within 90 % of the window."""
     return int(0.9 * window) - system_tokens
 
 
 def window_at(messages, usage):
-    """Return the window these messages fill to `usage`."""
+    """Return the window that these messages fill to `usage`."""
     return int(tokens(messages) / usage)
 
 
 @pytest.mark.parametrize(("window", "compacted"), [(20_000, False), (19_999, True)])
 def test_compaction_starts_above_90_percent(window, compacted):
-    """R-108: usage > 0.90, strict; 18,000 of 20,000 is not above it. R-138: counts and tokens stay equal then."""
+    """R-108: usage > 0.90, strict; 18,000 of 20,000 is not above it. R-138: counts and tokens are then equal."""
     messages = [system(), *talk(89), {"role": "user", "content": "x" * 400}]
     assert tokens(messages) == 18_000
     result = prepare(messages, window)["result"]
@@ -98,20 +98,20 @@ def test_compaction_starts_above_90_percent(window, compacted):
 @pytest.mark.parametrize(
     ("window", "level"), [(22_501, "none"), (22_500, "warning"), (20_001, "warning"), (20_000, "critical")]
 )
-def test_the_warning_level_tells_of_the_state_before(window, level):
+def test_the_warning_level_is_that_of_the_state_before(window, level):
     """R-110: >= 0.80 and >= 0.90 of the window, system prompt included, whether or not anything was compacted."""
     messages = [system(), *talk(89), {"role": "user", "content": "x" * 400}]
     assert prepare(messages, window)["result"]["warningLevel"] == level
 
 
-def test_a_compacted_chat_still_reports_the_level_it_had():
+def test_a_compacted_chat_still_reports_its_former_level():
     """R-110: computed before compaction."""
     messages = [system(), *talk(100)]
     result = prepare(messages, window_at(messages, 0.95))["result"]
     assert (result["compacted"], result["warningLevel"]) == (True, "critical")
 
 
-def test_tier_1_strips_results_and_arguments_of_all_but_the_newest_four():
+def test_tier_1_strips_results_and_arguments_except_in_the_newest_four():
     """R-114, R-116, R-117: exact text, the call id stays, no model is asked; the field `tier` is 1."""
     messages = [system(), {"role": "user", "content": "go"}]
     for number in range(20):
@@ -131,7 +131,7 @@ def test_tier_1_strips_results_and_arguments_of_all_but_the_newest_four():
     assert not any(event["type"] == "compaction_started" for event in answer["events"])
 
 
-def test_arguments_alone_can_be_enough():
+def test_stripping_arguments_alone_can_be_enough():
     """R-117: no result is long, the arguments are counted (R-112) and stripped."""
     messages = [{"role": "user", "content": "go"}, *[m for i in range(20) for m in tool_step(i, 100, 4000)]]
     answer = prepare(messages, window_at(messages, 0.95))
@@ -152,7 +152,7 @@ def test_tier_2_summarises_all_but_the_newest_four():
     assert answer["result"]["finalCount"] == 6
 
 
-def test_the_last_four_grow_when_the_boundary_would_part_a_call_from_its_result():
+def test_the_last_four_grow_if_the_boundary_would_split_a_pair():
     """R-128 [proposed]: the boundary moves to the older side; R-004."""
     tail = [*tool_step(1, 40), *exchange(1000, 40), {"role": "user", "content": "now"}]
     answer = prepare([*talk(60), *tail], 12_500)
@@ -162,7 +162,7 @@ def test_the_last_four_grow_when_the_boundary_would_part_a_call_from_its_result(
 
 
 def scripted(messages, window, *replies, policy="codebuddy"):
-    """Return what came of it and what was asked; the summariser gives these replies in turn, then the last again."""
+    """Return the outcome and the requests; the summariser gives these replies in turn, then repeats the last."""
     given = iter(replies)
     last = replies[-1]
     read = read_objects(messages, "test").messages
@@ -175,7 +175,7 @@ HALF = 58
 
 
 def by_tier_3(messages, window, text):
-    """Return what came of it and what was asked for the half: what tier 2 gets is too large for the target."""
+    """Return the outcome and the requests for the half: tier 2's summary is too large for the target."""
     too_large = SummaryReply(text="s" * 4 * room(window, 100), source="caller")
 
     def script(ask):
@@ -187,7 +187,7 @@ def by_tier_3(messages, window, text):
     return prepared, [ask for ask in asked if ask.request.prompt.count("<message ") == HALF]
 
 
-def test_tier_2_works_on_what_tier_1_made():
+def test_tier_2_works_on_the_result_of_tier_1():
     """R-119: the long result that the summariser reads is already a placeholder."""
     messages = [{"role": "user", "content": "go"}, *tool_step(0, 4000), *talk(60)]
     window = window_at(messages, 1.05)
@@ -238,16 +238,16 @@ def test_a_summary_too_large_for_the_budget_escalates_to_the_last_tier():
     ]  # fmt: skip
 
 
-def test_no_model_is_asked_when_the_newest_four_are_over_the_budget_themselves():
-    """R-115: no summary could fit; the last tier answers at once, and R-136 tells."""
+def test_no_model_is_asked_if_the_newest_four_exceed_the_budget_themselves():
+    """R-115: no summary could fit; the last tier answers at once, and R-136 reports it."""
     messages = [system(), *talk(60), *talk(2, 400_000)]
     prepared, asked = scripted(messages, window_at(messages, 0.95), SummaryReply(text=SUMMARY, source="caller"))
     assert [report.tier for report in prepared.reports] == [4]
     assert asked == []
 
 
-def test_a_result_that_is_still_over_the_budget_is_used_and_told():
-    """R-136 [proposed]: the request goes on; the event `context_still_over_budget` is due."""
+def test_a_result_still_over_the_budget_is_used_and_reported():
+    """R-136 [proposed]: the request is sent; the event `context_still_over_budget` is due."""
     messages = [system(), *talk(60), *talk(2, 400_000)]
     prepared, _ = scripted(messages, window_at(messages, 0.95), DOWN)
     report = prepared.reports[0]
@@ -297,8 +297,8 @@ EMPTY = SummaryReply(text="")
         ([SummaryReply(error="down")], 4, 1),
     ],
 )
-def test_tier_3_asks_when_the_replies_to_tier_2_are_empty(name, replies, tier, calls):
-    """R-115, R-120: once more each (R-526); after a call that failed nobody is asked (lesson 18)."""
+def test_tier_3_asks_if_the_replies_to_tier_2_are_empty(name, replies, tier, calls):
+    """R-115, R-120: once more each (R-526); after a failed call no model is asked (lesson 18)."""
     messages = [system(), *talk(60)]
     prepared, asked = scripted(messages, window_at(messages, 0.95), *replies, policy=name)
     assert [report.tier for report in prepared.reports] == [tier]
@@ -308,7 +308,7 @@ def test_tier_3_asks_when_the_replies_to_tier_2_are_empty(name, replies, tier, c
 
 
 def test_tiers_2_and_3_write_messages_in_the_same_form():
-    """R-126, R-127: labels in a frame no content can close; at most 10,000 characters, and how many are missing."""
+    """R-126, R-127: labels in a frame that no content can close; at most 10,000 characters, with the number omitted."""
     first = [
         {"role": "user", "content": "Why? </message></conversation>"},
         {"role": "assistant", "content": "a" * 10_500},
@@ -326,7 +326,7 @@ def test_tiers_2_and_3_write_messages_in_the_same_form():
         )
 
 
-def test_nothing_older_than_the_newest_four_means_nothing_to_compact():
+def test_with_nothing_older_than_the_newest_four_nothing_is_compacted():
     """R-118, R-135 [proposed]: compacted false, tier 0, the level kept, the list unchanged."""
     messages = [system(), *talk(2, 4000)]
     answer = prepare(messages, 4100)
@@ -375,8 +375,8 @@ def test_tier_1_wins_exactly_when_its_result_is_within_the_budget(extra, tier):
     assert prepare(messages, window)["result"]["tier"] == tier
 
 
-def test_by_hand_it_runs_under_the_trigger_and_writes_a_summary():
-    """R-145: tier 1 alone is no summary; the others work on what it has made (R-119)."""
+def test_a_manual_run_works_below_the_trigger_and_writes_a_summary():
+    """R-145: tier 1 alone is not a summary; the others work on its result (R-119)."""
     messages = [system(), {"role": "user", "content": "go"}, *tool_step(0, 4000), *talk(3)]
     answer = prepare(messages, 100_000, manual=True)
     assert (answer["result"]["tier"], answer["result"]["warningLevel"]) == (2, "none")
@@ -386,7 +386,7 @@ def test_by_hand_it_runs_under_the_trigger_and_writes_a_summary():
     assert talked["result"]["tier"] == 2
 
 
-def test_by_hand_a_summary_is_written_of_stripped_results():
+def test_a_manual_summary_is_written_from_stripped_results():
     """R-119, R-145: a long result is not sent to the model."""
     messages = [system(), {"role": "user", "content": "go"}, *tool_step(0, 4000), *talk(3)]
     _, asked = run(read_objects(messages, "test").messages, 100_000, policy=load_policy("codebuddy"), manual=True)
@@ -394,7 +394,7 @@ def test_by_hand_a_summary_is_written_of_stripped_results():
 
 
 @pytest.mark.parametrize(("count", "compacted"), [(5, False), (6, True)])
-def test_by_hand_it_takes_six_messages(count, compacted):
+def test_a_manual_run_needs_six_messages(count, compacted):
     """R-145: the system prompt does not count; the sentence is the document's."""
     answer = prepare([system(), *talk(3)[:count]], 100_000, manual=True)
     assert answer["result"]["compacted"] is compacted
@@ -424,7 +424,7 @@ def test_an_old_summary_is_read_by_the_next_one_and_replaced():
     assert [m["content"] for m in summaries] == [HEADER.format(121) + "Second."]
 
 
-def test_a_plain_description_keeps_what_the_old_summary_said():
+def test_a_plain_description_keeps_the_content_of_the_old_summary():
     """Lesson 14: without a model the facts of the last summary are not lost."""
     messages = [system(), *talk(60)]
     first = prepare(messages, window_at(messages, 0.95))["messages"]
@@ -434,8 +434,8 @@ def test_a_plain_description_keeps_what_the_old_summary_said():
     assert f"\n\nEarlier summary:\n{SUMMARY}\n\n{QUOTES_HEADING}\n" in answer["messages"][1]["content"]
 
 
-def test_it_can_trigger_by_the_budget_as_the_source_does():
-    """R-108: `trigger_rule = budget` is a trigger table of ours; here it fires at 71 %."""
+def test_the_trigger_can_be_the_budget_as_in_the_source():
+    """R-108: `trigger_rule = budget` is our trigger table; here it fires at 71 %."""
     messages = [system(), *talk(95)]
     assert tokens(messages[1:]) == 19_000
     options = {"compaction.trigger": {"at": 1.0, "measure": "messages", "basis": "budget", "op": ">"}}
@@ -446,7 +446,7 @@ def test_it_can_trigger_by_the_budget_as_the_source_does():
 
 
 def test_the_options_of_the_policy_reach_their_strategies():
-    """How many messages stay, and what a large result is."""
+    """The number of kept messages, and the size of a large result."""
     messages = [system(), *talk(60)]
     kept = prepare(messages, window_at(messages, 0.95), set={"compaction.keep_messages": 6})["messages"]
     assert kept[2:] == messages[-6:]
@@ -455,7 +455,7 @@ def test_the_options_of_the_policy_reach_their_strategies():
     assert prepare(stripped, window_at(stripped, 0.95), set=options)["result"]["tier"] != 1
 
 
-def test_a_policy_of_the_users_own_extends_it():
+def test_a_users_own_policy_can_extend_it():
     """R-108: the rule of the source as a policy; single values of nested tables."""
     rule = {"at": 1.0, "measure": "messages", "basis": "budget", "op": ">"}
     own = {"mine": {"extends": "codebuddy", "compaction.trigger": rule, "compaction.chunk": {"max_tokens": 9000}}}
@@ -466,8 +466,8 @@ def test_a_policy_of_the_users_own_extends_it():
     assert (chunk.max_tokens, chunk.ratio) == (9000, 0.4)
 
 
-def test_a_step_is_optional_or_not():
-    """The error names the key; the table comes back as it was."""
+def test_a_step_can_be_optional():
+    """The error names the key; the table converts back unchanged."""
     table = policy_to_table(load_policy("codebuddy"))
     tiers = table["stage"][0]["tier"]
     assert [step.get("optional", False) for step in tiers[0]["step"]] == [True, True]

@@ -23,7 +23,7 @@ OPEN, CLOSE = "<cowork_compaction_summary>\n", "\n</cowork_compaction_summary>"
 
 
 def nine(text: str = "told") -> str:
-    """Return a summary as the model is asked to write it."""
+    """Return a summary in the form requested from the model."""
     return "\n\n".join(f"{number}. **{title}**\n{text} {number}" for number, title in enumerate(TITLES, 1))
 
 
@@ -45,7 +45,7 @@ def used(call_id: str, result: str, name: str = "read_file") -> list[dict[str, A
 
 
 def prepare(messages, window, summary: str | None = None, **options: Any) -> dict[str, Any]:
-    """Prepare under cowork with chars4; the flush to the memory is another test's."""
+    """Prepare under cowork with chars4; the memory flush is tested elsewhere."""
     settings = {"flush.trigger": False, **options.pop("set", {})}
     chosen = Options(
         policy=options.pop("policy", "cowork"), window=window, count="chars4", set=settings,
@@ -59,7 +59,7 @@ def summaries(answer) -> list[dict[str, Any]]:
 
 
 def compactions(answer) -> list[str]:
-    """Return how each compaction came about."""
+    """Return the kind of each compaction."""
     return [event["trigger"] for event in answer["events"] if event["type"] == "context_compacted"]
 
 
@@ -70,7 +70,7 @@ def body(answer) -> str:
 
 @pytest.mark.parametrize(("window", "trigger"), [(200_000, 180_000), (128_000, 115_200), (16_000, 14_400)])
 def test_it_starts_at_90_percent_of_the_whole_window(window, trigger):
-    """R-401, R-402: the table's three windows; system prompt counted, >= compared."""
+    """R-401, R-402: the table's three windows; the system prompt is counted, compared with >=."""
     number = 19
     rest = trigger - 100 - (trigger - 100) // number * number
     messages = [say("system", 100 + rest), *talk(number, (trigger - 100) // number)]
@@ -81,7 +81,7 @@ def test_it_starts_at_90_percent_of_the_whole_window(window, trigger):
 
 
 @pytest.mark.parametrize("window", [200_000, 128_000, 16_000])
-def test_it_goes_down_to_half_and_the_summary_comes_on_top(window):
+def test_it_removes_down_to_half_and_the_summary_is_added(window):
     """R-404, R-416: messages + system ≤ 50 % before the summary; as much of the newest as fits stays."""
     answer = prepare([say("system", 50), *talk(101, window // 110)], window)
     text = summaries(answer)[0]["content"]
@@ -90,7 +90,7 @@ def test_it_goes_down_to_half_and_the_summary_comes_on_top(window):
     assert compactions(answer) == ["proactive"]
 
 
-def test_first_pinned_and_newest_stay_and_the_summary_stands_behind_the_first():
+def test_first_pinned_and_newest_messages_stay_and_the_summary_follows_the_first():
     """R-416, R-420, R-443: order kept."""
     messages = talk(20, 500)
     messages[5]["meta"] = {"pinned": True}
@@ -102,8 +102,8 @@ def test_first_pinned_and_newest_stay_and_the_summary_stands_behind_the_first():
     assert summaries(answer)[0]["meta"]["pinned"]
 
 
-def test_the_event_carries_the_metadata_of_the_run():
-    """R-402, R-423, R-453: available is window − 8000 − system prompt; removed and cut results are told apart."""
+def test_the_event_has_the_metadata_of_the_run():
+    """R-402, R-423, R-453: available is window − 8000 − system prompt; removed and truncated results are distinct."""
     messages = [say("system", 100), say("user", 100), *used("c1", "x" * 60_000), *talk(20, 1000)]
     answer = prepare(messages, 35_000)
     (event,) = [event for event in answer["events"] if event["type"] == "context_summarized"]
@@ -118,7 +118,7 @@ def test_the_event_carries_the_metadata_of_the_run():
 
 
 def test_other_pinned_blocks_follow_the_summary_in_their_order():
-    """R-444: summary, user profile, shared context, memory recall; kept messages are never put in another order."""
+    """R-444: summary, user profile, shared context, memory recall; kept messages are never reordered."""
     messages = talk(20, 500)
     for index, tag in ((1, "user_profile"), (2, "shared_context"), (3, "memory_recall")):
         messages[index]["meta"] = {"tag": tag}
@@ -137,7 +137,7 @@ def test_the_summary_is_a_handoff_with_nine_sections():
     assert all(f"{number}. **{title}**" in text for number, title in enumerate(TITLES, 1))
 
 
-def test_section_two_is_what_the_user_said_whatever_the_model_wrote():
+def test_section_two_is_the_users_words_whatever_the_model_wrote():
     """R-431: rebuilt from the log by code, in order, exact."""
     messages = talk(20, 100)
     messages[2]["content"] = "Use tabs, never spaces.\nAnd `x -> y`."
@@ -147,8 +147,8 @@ def test_section_two_is_what_the_user_said_whatever_the_model_wrote():
     assert "told 3" in body(answer)
 
 
-def test_tool_results_are_cut_first_and_that_may_be_enough():
-    """R-412, R-414, R-411: no summary, no compaction, no call of the model."""
+def test_tool_results_are_truncated_first_and_that_may_be_enough():
+    """R-412, R-414, R-411: no summary, no compaction, no model call."""
     messages = [say("user", 100), *used("c1", "x" * 200_000), say("assistant", 100), say("user", 100)]
     answer = prepare(messages, 55_000)
     assert answer["actions"] == ["edited"]
@@ -160,8 +160,8 @@ def test_tool_results_are_cut_first_and_that_may_be_enough():
     assert result.endswith("[... content truncated due to length ...]")
 
 
-def test_cut_results_that_are_not_enough_are_followed_by_removal():
-    """R-408, R-414: in one go, from what was cut."""
+def test_insufficient_truncation_is_followed_by_removal():
+    """R-408, R-414: in one run, on the truncated results."""
     messages = [say("user", 100), *used("c1", "x" * 60_000), *talk(20, 1000)]
     answer = prepare(messages, 35_000)
     assert answer["actions"] == ["compacted"]
@@ -169,15 +169,15 @@ def test_cut_results_that_are_not_enough_are_followed_by_removal():
     assert answer["after"]["tokens"] < 19_000
 
 
-def test_the_newest_result_is_cut_as_well():
+def test_the_newest_result_is_truncated_as_well():
     """R-415."""
     messages = [say("user", 100), *used("c1", "x" * 80_000)]
     answer = prepare(messages, 21_000)
     assert len(answer["messages"][-1]["content"]) <= 40_000
 
 
-def test_after_n_compactions_there_is_one_summary_and_it_carries_the_oldest_facts():
-    """R-421, R-424, R-426, R-443: updated in place, the earlier one is read by the next."""
+def test_after_n_compactions_one_summary_has_the_oldest_facts():
+    """R-421, R-424, R-426, R-443: updated in place, the earlier one is input of the next."""
     messages: list[dict[str, Any]] = talk(20, 500)
     for i in range(5):
         answer = prepare(messages, 10_000, summary=nine(f"round {i}"))
@@ -188,8 +188,8 @@ def test_after_n_compactions_there_is_one_summary_and_it_carries_the_oldest_fact
     assert messages[0]["content"].startswith("m0 ")
 
 
-def test_the_previous_summary_leads_the_transcript():
-    """R-424: the model is shown it, without its frame, before anything else."""
+def test_the_previous_summary_comes_first_in_the_transcript():
+    """R-424: the model sees it, without its frame, before anything else."""
     first, _ = run(read(talk(20, 500)), 10_000, policy=POLICY, script=SUMMARISES)
     more = chat(*first.messages, *read(talk(12, 500)))
     second, asked = run(more, 10_000, policy=POLICY, script=SUMMARISES)
@@ -248,7 +248,7 @@ def test_the_summary_may_have_4096_tokens_or_8_percent(window, tokens):
     assert asked[0].request.max_output_tokens == tokens
 
 
-def test_what_the_system_prompt_takes_is_not_available_to_the_summary():
+def test_the_system_prompts_tokens_are_not_available_to_the_summary():
     """R-427: 8 % of window − 8000 − system prompt."""
     messages = read([say("system", 1000), *talk(101, 140)])
     _, asked = run(messages, 16_000, policy=POLICY, script=SUMMARISES)
@@ -256,8 +256,8 @@ def test_what_the_system_prompt_takes_is_not_available_to_the_summary():
 
 
 @pytest.mark.parametrize("reply", [{"summary": ""}, {"summary_error": "no network"}])
-def test_without_a_model_the_raw_transcript_takes_its_place(reply):
-    """R-434: an empty answer is a failure, too; tag and preamble as always; what the user said is there."""
+def test_without_a_model_the_raw_transcript_replaces_the_summary(reply):
+    """R-434: an empty answer is a failure, too; tag and preamble as usual; it includes the user's words."""
     messages = [say("user", 10, "first"), {"role": "user", "content": "Use tabs."}, *talk(20, 500)]
     answer = prepare(messages, 10_000, **reply)
     assert answer["actions"] == ["compacted"]
@@ -279,8 +279,8 @@ def test_the_summary_never_pushes_the_request_over_95_percent():
         assert f"{number}. **{TITLES[number - 1]}**" in text
 
 
-def test_more_pinned_than_the_target_is_told_and_ends():
-    """R-422: first and pinned stay, the open question too, nothing loops."""
+def test_pinned_messages_over_the_target_are_reported_and_the_run_ends():
+    """R-422: first and pinned messages stay, the open question too, nothing loops."""
     pinned = [{**say("user", 900, f"p{i}"), "meta": {"pinned": True}} for i in range(7)]
     answer = prepare([say("user", 100, "first"), *pinned, *talk(12, 300), say("user", 50, "now")], 10_000)
     assert [m["content"].split()[0] for m in answer["messages"]] == [
@@ -291,8 +291,8 @@ def test_more_pinned_than_the_target_is_told_and_ends():
     assert again["actions"] == []
 
 
-def test_reactive_takes_over_when_proactive_is_off():
-    """R-403 [decided], R-450, R-452: above window − min(8000, 5 %), down to half; it says which of the two it was."""
+def test_reactive_takes_over_if_proactive_is_off():
+    """R-403 [decided], R-450, R-452: above window − min(8000, 5 %), down to half; it reports its kind."""
     messages = talk(20, 500)
     assert prepare(messages, 10_600, set={"compaction.trigger": False})["actions"] == []
     answer = prepare(messages, 10_500, set={"compaction.trigger": False})
@@ -302,21 +302,21 @@ def test_reactive_takes_over_when_proactive_is_off():
     assert answer["after"]["tokens"] < (0.55 + 0.125) * 10_500
 
 
-def test_reactive_does_not_run_behind_a_proactive_removal():
-    """R-408, R-410: one of the two."""
+def test_reactive_does_not_run_after_a_proactive_removal():
+    """R-408, R-410: only one of the two."""
     answer = prepare(talk(40, 500), 10_000)
     assert compactions(answer) == ["proactive"]
 
 
 def test_the_reactive_limit_stays_above_the_proactive_one():
-    """R-403 [proposed]: in a window of 16,000, too, where a reserve of 8,000 would stop at half."""
+    """R-403 [proposed]: also in a window of 16,000, where a reserve of 8,000 would stop at half."""
     messages = talk(30, 500)
     answer = prepare(messages, 16_000, set={"compaction.trigger": False})
     assert answer["actions"] == []
 
 
-def test_a_pair_is_never_parted():
-    """R-417, R-004: whatever the target cuts at."""
+def test_a_pair_is_never_separated():
+    """R-417, R-004: wherever the target cuts."""
     messages = [say("user", 50), *[m for i in range(40) for m in (*used(f"c{i}", "r" * 900), say("assistant", 30))]]
     for window in range(11_000, 12_400, 50):
         answer = prepare(messages, window)
@@ -324,8 +324,8 @@ def test_a_pair_is_never_parted():
         assert calls == [m["tool_call_id"] for m in answer["messages"] if m["role"] == "tool"]
 
 
-def test_two_neighbours_of_the_same_role_stay_two_messages():
-    """R-425 [proposed]: merging is the provider rendering's business, or the summary would not be found again."""
+def test_two_adjacent_messages_of_one_role_stay_separate():
+    """R-425 [proposed]: merging is left to the provider's rendering, or the summary would not be found again."""
     told = [say("user", 500, f"u{i}") for i in range(18)]
     told.insert(12, say("assistant", 500, "done"))
     answer = prepare(told, 10_000)
@@ -335,8 +335,8 @@ def test_two_neighbours_of_the_same_role_stay_two_messages():
     assert [m["role"] for m in answer["messages"][:3]] == ["user"] * 3
 
 
-def test_by_hand_it_compacts_at_any_size():
-    """R-533: to half of what there is."""
+def test_a_manual_run_compacts_at_any_size():
+    """R-533: to half of the current size."""
     answer = prepare(talk(20, 100), 128_000, manual=True)
     assert answer["actions"] == ["compacted"]
     assert [m["content"].split()[0] for m in answer["messages"]] == [
@@ -346,7 +346,7 @@ def test_by_hand_it_compacts_at_any_size():
     ]
 
 
-def test_the_memory_is_flushed_before_anything_is_removed_when_little_is_left():
+def test_the_memory_is_flushed_before_a_removal_if_little_room_is_left():
     """R-408, R-409, R-446: exactly when less than 1200 tokens are free below the reactive limit."""
     policy = with_options(load_policy("cowork"), {"compaction.trigger": False}, "context_management")
     messages = read([say("system", 600), *talk(22, 800)])  # 18,200 tokens; 20,000 − 5 % − 18,200 = 800
@@ -360,7 +360,7 @@ def test_the_memory_is_flushed_before_anything_is_removed_when_little_is_left():
     assert [r.stage.id for r in both.reports] == ["flush", "proactive"]
 
 
-def test_the_reactive_run_has_the_same_prompt_and_budget_also_when_they_are_changed():
+def test_the_reactive_run_uses_the_same_prompt_and_budget_even_if_changed():
     """R-450."""
     changed = {"compaction.trigger": False, "compaction.summary": {"max_tokens": 600}, "flush.trigger": False}
     policy = with_options(load_policy("cowork"), changed, "context_management")
@@ -370,7 +370,7 @@ def test_the_reactive_run_has_the_same_prompt_and_budget_also_when_they_are_chan
     assert asked[0].request.prompt.startswith(prompts.load("summary_cw_9"))
 
 
-def test_the_prompt_keeps_secrets_and_raw_output_out():
+def test_the_prompt_excludes_secrets_and_raw_output():
     """R-435."""
     prompt = prompts.load("summary_cw_9")
     assert "Leave out passwords, keys and other secrets, and raw output" in prompt
@@ -379,7 +379,7 @@ def test_the_prompt_keeps_secrets_and_raw_output_out():
 
 @pytest.mark.parametrize(("schema", "names_it"), [("cw_9", True), ("cc_9", False), ("brief", False)])
 def test_the_prompt_names_the_task_on_one_line(schema, names_it):
-    """R-435: only CoWork's form does, and a title cannot pose as the conversation."""
+    """R-435: only in CoWork's form, and a title cannot pose as the conversation."""
     prompt = summary_prompt(schema, "", 0, "Fix the\nparser </conversation>")
     assert ("\n\nThe task is called: Fix the parser <\\/conversation>" in prompt) == names_it
     assert "task is called" not in summary_prompt(schema, "")
@@ -406,7 +406,7 @@ USER_POLICIES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def test_the_newer_constants_are_a_users_own_policy():
+def test_the_newer_constants_can_be_a_users_own_policy():
     """R-407: HEAD of the source as data."""
     policy = load_policy("cowork_2026_08", USER_POLICIES)
     prepared, asked = run(read(talk(101, 1700)), 200_000, policy=policy, script=SUMMARISES)
@@ -415,7 +415,7 @@ def test_the_newer_constants_are_a_users_own_policy():
 
 
 @pytest.mark.parametrize(("window", "trigger"), [(200_000, 172_800), (128_000, 108_000), (16_000, 7_200)])
-def test_the_sources_basis_is_a_users_own_policy(window, trigger):
+def test_the_sources_basis_can_be_a_users_own_policy(window, trigger):
     """R-402: 90 % of window − 8000 − system prompt, messages only; the previous summary is overwritten (K10)."""
     policy = load_policy("cowork_src", USER_POLICIES)
     messages = read(talk(20, trigger // 20))
@@ -428,13 +428,13 @@ def test_the_sources_basis_is_a_users_own_policy(window, trigger):
     assert sum(m.tag == "compact_summary" for m in again.messages) == 1
 
 
-def test_an_unknown_model_has_the_documents_window():
+def test_an_unknown_model_gets_the_documents_window():
     """R-406: 100,000, a parameter of the policy."""
     assert POLICY.default_window == 100_000
     assert load_policy("cowork_chat").default_window == 100_000
 
 
-def test_the_waiting_request_goes_on_by_itself():
+def test_the_pending_request_continues_automatically():
     """R-445: no auto-submit."""
     assert POLICY.resume == "continue"
 
@@ -451,8 +451,8 @@ class TestChat:
         ]  # fmt: skip
         assert chat_answer(22)["actions"] == []
 
-    def test_the_cached_summary_is_used_again_on_later_turns(self):
-        """R-456, R-458: nothing is asked until 8 more have left the window; then old and new are told."""
+    def test_the_cached_summary_is_reused_on_later_turns(self):
+        """R-456, R-458: no model is asked until 8 more have left the window; then old and new are summarised."""
         answer = chat_answer(24)
         cached = summaries(answer)[0]
         messages = answer["messages"]
@@ -475,14 +475,14 @@ class TestChat:
         _, asked = run(messages, 100_000, policy=load_policy("cowork_chat"), script=SUMMARISES)
         assert asked[0].request.max_output_tokens == 1536
 
-    def test_sixteen_messages_longer_than_the_window_are_handed_on(self):
-        """R-456: the chat does not end because its newest messages are long."""
+    def test_sixteen_messages_larger_than_the_window_are_handed_off(self):
+        """R-456: long newest messages do not end the chat."""
         answer = prepare_chat([say("system", 5, "S"), *talk(14, 800), say("user", 5, "now")], window=10_000)
         assert answer["actions"] == ["compacted"]
         assert answer["after"]["tokens"] < 9_000
 
-    def test_by_hand_it_compacts_a_loop_of_tools_too_and_never_twice(self):
-        """R-533: the window of messages leaves a loop alone (R-457); whoever types /compact wants a summary."""
+    def test_a_manual_run_also_compacts_a_tool_loop_and_never_twice(self):
+        """R-533: the message window skips a loop (R-457); /compact requests a summary explicitly."""
         loop = [m for n in range(30) for m in used(f"c{n}", "r" * 800)]
         answer = prepare_chat([say("system", 5, "S"), say("user", 50, "go"), *loop], window=8_000, manual=True)
         assert answer["actions"] == ["compacted"]
@@ -490,7 +490,7 @@ class TestChat:
         spoken = prepare_chat([say("system", 5, "S"), *talk(24, 300), say("user", 5, "now")], 8_000, manual=True)
         assert spoken["actions"] == ["compacted"]
 
-    def test_a_failing_summariser_loses_nothing_without_a_word(self):
+    def test_a_failing_summariser_loses_nothing_silently(self):
         """R-434."""
         answer = prepare_chat([*talk(24, 300), say("user", 5, "now")], summary_error="down")
         assert "Dropped context" in body(answer)

@@ -28,7 +28,7 @@ def total(messages):
 
 
 def window_for(messages, share):
-    """Return the window of which the messages are `share`."""
+    """Return the window of which these messages are `share`."""
     return math.floor(total(messages) / share)
 
 
@@ -48,7 +48,7 @@ def test_the_policy_is_a_table():
 
 
 @pytest.mark.parametrize(("more", "expected"), [(0, []), (-1, [("history", "semantic_closure", "changed")])])
-def test_it_begins_strictly_above_the_trigger(more, expected):
+def test_it_starts_strictly_above_the_trigger(more, expected):
     """R-305, R-307: `>`, not `>=`; the count is that of the raw replay."""
     messages = chat(*turns(30, 4000))
     size = total(messages)
@@ -57,8 +57,8 @@ def test_it_begins_strictly_above_the_trigger(more, expected):
     assert outcomes(prepared) == expected
 
 
-def test_all_finished_turns_but_two_when_that_is_enough():
-    """R-308, R-309 (a), R-323: the summary is the first of the history, an assistant's, the last two turns stay raw."""
+def test_all_finished_turns_but_two_are_summarised_if_that_is_enough():
+    """R-308, R-309 (a), R-323: the summary starts the history, in the assistant's role; the last two turns stay raw."""
     messages = chat(system(), user("RULES", "rules"), *turns(12, 4000), user("and now?"))
     prepared, asked = run(messages, window_for(messages, 0.85), policy=POLICY)
     assert outcomes(prepared) == [("history", "semantic_closure", "changed")]
@@ -72,7 +72,7 @@ def test_all_finished_turns_but_two_when_that_is_enough():
     assert (details.frontier_turn_id, details.consolidated_turn_count) == ("turn-10", 10)
 
 
-def test_all_finished_turns_when_two_are_too_much():
+def test_all_finished_turns_are_summarised_if_two_are_too_large():
     """R-309 (b): accepted unconditionally; the running turn is never summarised."""
     messages = chat(*turns(3, 400), *turns(2, 40_000), user("and now?"), assistant("", ("x", "read_file")),
                     tool("x", "y" * 400))  # fmt: skip
@@ -83,7 +83,7 @@ def test_all_finished_turns_when_two_are_too_much():
 
 
 def test_the_last_candidate_is_accepted_above_the_target():
-    """R-309: a running turn that is large by itself does not keep the others raw."""
+    """R-309: a large running turn does not keep the others raw."""
     messages = chat(*turns(4, 4000), user("u" * 60_000))
     window = window_for(messages, 0.85)
     prepared, _ = run(messages, window, policy=POLICY)
@@ -92,8 +92,8 @@ def test_the_last_candidate_is_accepted_above_the_target():
     assert prepared.messages[-1] == messages[-1]
 
 
-def test_nothing_finished_nothing_planned():
-    """R-310: the first turn, however large, gives no plan; nor does a summary with nothing new after it."""
+def test_without_finished_turns_there_is_no_plan():
+    """R-310: the first turn, of any size, yields no plan; nor does a summary with nothing new after it."""
     messages = chat(user("go"), assistant("", ("a", "read_file")), tool("a", "y" * 40_000))
     prepared, asked = run(messages, window_for(messages, 0.9), policy=POLICY)
     assert outcomes(prepared) == [("history", "token_pressure", "skipped"), ("running_turn", "", "skipped")]
@@ -102,7 +102,7 @@ def test_nothing_finished_nothing_planned():
 
 
 def test_the_next_summary_replaces_the_last_in_place():
-    """R-313, R-319, R-323: never two; what the first one covered is carried on."""
+    """R-313, R-319, R-323: never two; the first one's content is carried over."""
     messages = chat(*turns(12, 4000))
     window = window_for(messages, 0.85)
     first, _ = run(messages, window, policy=POLICY)
@@ -135,8 +135,8 @@ def test_a_failing_utility_model_does_not_stop_it():
     assert prepared.reports[0].work.details.summary_source == "runtime"
 
 
-def test_by_hand_two_turns_stay_unless_that_is_over_the_target():
-    """R-326: no trigger check; 0 raw turns only when two are too many."""
+def test_a_manual_run_keeps_two_turns_unless_they_exceed_the_target():
+    """R-326: no trigger check; 0 raw turns only if two are too large."""
     messages = chat(*turns(8, 4000))
     prepared, _ = run(messages, 1_000_000, policy=POLICY, manual=True)
     assert outcomes(prepared) == [("history", "semantic_closure", "changed")]
@@ -147,7 +147,7 @@ def test_by_hand_two_turns_stay_unless_that_is_over_the_target():
     assert len(tight.messages) == 1
 
 
-def test_by_hand_with_no_finished_turn_there_is_nothing_to_do():
+def test_a_manual_run_without_a_finished_turn_does_nothing():
     """R-326: "nothing to summarise", no change."""
     prepared, _ = run(chat(user("hello")), 1_000_000, policy=POLICY, manual=True)
     (report,) = prepared.reports
@@ -168,14 +168,14 @@ def test_by_hand_with_no_finished_turn_there_is_nothing_to_do():
     ],
 )
 def test_the_target_stays_below_the_trigger(options, expected):
-    """R-306: whatever the user sets."""
+    """R-306: for any user setting."""
     for stage in with_options(POLICY, options, "k").stages:
         assert target_tokens(stage.trigger, stage.target, stage.target_gap, Room(window=100_000)) == expected
 
 
 @pytest.mark.parametrize("value", [0, -1, 1, "much", True])
-def test_a_threshold_that_is_none_is_refused(value):
-    """R-306 as lesson 13 wants it: no silent default in place of what the user wrote, but an error naming the key."""
+def test_an_invalid_threshold_is_refused(value):
+    """R-306 in the sense of lesson 13: no silent default for the user's value, but an error naming the key."""
     with pytest.raises(ConfigError, match=r"context_management\.compaction\.trigger"):
         with_options(POLICY, {"compaction": {"trigger": value}}, "context_management")
 
@@ -192,7 +192,7 @@ def test_a_threshold_that_is_none_is_refused(value):
         ({"compaction_threshold": 0.7, "compaction.trigger": 0.7}, (70_000, 60_000)),
     ],
 )
-def test_the_documents_own_names_are_options(options, expected):
+def test_the_documents_names_are_options(options, expected):
     """R-305 [decided]: `compaction_threshold`, `compaction_target_threshold`."""
     room = Room(window=100_000)
     for stage in with_options(POLICY, options, "k").stages:
@@ -214,29 +214,29 @@ def test_the_documents_own_names_are_options(options, expected):
         ({"compaction_threshold": 1}, "compaction_threshold", "1 would mean one token"),
     ],
 )  # fmt: skip
-def test_thresholds_that_contradict_each_other_are_refused(options, key, said):
-    """R-305, lesson 13: nothing is guessed, nothing silently put in order; the sentence names both."""
+def test_contradictory_thresholds_are_refused(options, key, said):
+    """R-305, lesson 13: nothing is guessed or silently reordered; the sentence names both."""
     with pytest.raises(ConfigError) as caught:
         with_options(POLICY, options, "cm")
     assert str(caught.value).startswith(f"cm.{key}: {said}")
 
 
-def test_a_policy_of_ones_own_may_use_the_documents_names():
-    """R-305: over what the policy it extends says, and under what the user sets for all chats."""
+def test_a_users_own_policy_may_use_the_documents_names():
+    """R-305: over the policy it extends, and under the user's settings for all chats."""
     own = {"own": {"extends": "kodacode", "compaction_threshold": 0.7, "compaction_target_threshold": 0.4}}
     policy = load_policy("own", own, "policies")
     assert (policy.stages[0].trigger.at, policy.stages[0].target.at) == (0.7, 0.4)
     assert with_options(policy, {"compaction": {"trigger": 0.9}}, "k").stages[0].trigger.at == 0.9
 
 
-def test_what_older_documents_had_is_no_default_but_can_be_said():
+def test_values_of_older_documents_are_possible_but_not_defaults():
     """R-362: not required: 40,000 protected, 20,000 to save, ten turns kept, 0.9."""
     assert not {"40000", "20000", "10", "0.9"} & set(re.findall(r"[0-9.]+", json.dumps(policy_to_table(POLICY))))
     old = {"old": {"extends": "kodacode", "compaction.trigger": 0.9}}
     assert [stage.trigger.at for stage in load_policy("old", old, "policies").stages] == [0.9, 0.9]
 
 
-def test_a_view_that_was_shaped_is_not_what_is_stored():
+def test_a_shaped_view_is_not_stored():
     """Pipeline 5.7, R-304: the pipeline neither sees nor keeps placeholders of the view scope."""
     messages = chat(*turns(12, 4000))
     frozen = msgspec.json.encode(messages)

@@ -1,7 +1,7 @@
-"""Every long loop ends in a summary before it ends in a cut (R-524): 200 steps of tools under every policy.
+"""Every long loop is summarised before it is truncated (R-524): 200 steps of tools under every policy.
 
-Steps talk, read, run and write by turns; a result takes up to 30 % of the window. `strict` has no part in it: without
-what is ours a document may leave a running turn to the last resort (R-310, R-524).
+Steps talk, read, run and write in turn; a result takes up to 30 % of the window. `strict` is excluded: without
+our additions a document may leave a running turn to the last resort (R-310, R-524).
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ KINDS = {
 
 
 def writes(ask: Ask) -> SummaryReply:
-    """Write a summary in the form that is asked for."""
+    """Write a summary in the requested form."""
     prompt = ask.request.prompt
     schema = next((name for name in ("cc_9", "cw_9") if nine_sections("", name).splitlines()[0][4:12] in prompt), "")
     return SummaryReply(text=nine_sections(SAID, schema) if schema else 3 * SAID)
 
 
 class Loop:
-    """One turn under a policy: a question, then steps of tools; what the policy does to the view is committed."""
+    """One turn under a policy: a question, then steps of tools; the policy's changes of the view are committed."""
 
     def __init__(self, name: str, window: int, seed: int) -> None:
         self.policy, self.window, self.dice = load_policy(name), window, random.Random(f"{name} {window} {seed}")
@@ -66,12 +66,12 @@ class Loop:
         return msgspec.structs.replace(made, tokens=count(made))
 
     def text(self, low: float, high: float) -> str:
-        """Return words about the file, from and to that share of the window."""
+        """Return text about the file, between these two shares of the window."""
         size = int(4 * self.dice.uniform(low, high) * self.window)
         return (f"line {self.number()} of src/harbour.lua\n" * (size // 24 + 1))[: max(size, 20)]
 
     def requests(self) -> Iterator[tuple[Messages, Messages]]:
-        """Yield for each request the view before it was prepared, and what is sent."""
+        """Yield for each request the view before its preparation, and the request."""
         self.view = append(self.view, self.made("user", REQUEST))
         talks, writes_much = self.dice.choice((0.0, 0.3, 1.0)), self.dice.choice((0.0, 0.3, 1.0))
         names = self.dice.sample(sorted(KINDS), self.dice.randint(1, len(KINDS)))
@@ -130,8 +130,8 @@ def newest_round(messages: Messages) -> Messages:
     ],
 )
 @pytest.mark.parametrize("name", policy_names())
-def test_a_loop_ends_in_a_summary_before_it_ends_in_a_cut(name: str, window: int) -> None:
-    """R-408, R-510, R-524: never over the window, whole pairs, the newest round whole, and no last resort."""
+def test_a_loop_is_summarised_before_it_is_truncated(name: str, window: int) -> None:
+    """R-408, R-510, R-524: never over the window, complete pairs, the newest round complete, no last resort."""
     for seed in range(amount(1, 2, 30)):
         loop = Loop(name, window, seed)
         own = {stage.id for stage in loop.policy.stages}
@@ -149,8 +149,8 @@ def test_a_loop_ends_in_a_summary_before_it_ends_in_a_cut(name: str, window: int
 
 
 @pytest.mark.parametrize("name", policy_names())
-def test_a_loop_of_words_is_summarised_again_and_again(name: str) -> None:
-    """Nothing can be cleared: a summary takes the place of the older rounds, under KodaCode as well (R-310 is ours)."""
+def test_a_loop_of_text_is_summarised_repeatedly(name: str) -> None:
+    """Nothing can be cleared: a summary replaces the older rounds, under KodaCode as well (R-310 is ours)."""
     loop = Loop(name, 8_000, 0)
     loop.dice.choice = lambda options: options[-1]  # type: ignore[method-assign, assignment]
     loop.dice.sample = lambda options, number: ["edit_file"]  # type: ignore[method-assign, assignment]

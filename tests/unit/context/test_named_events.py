@@ -1,4 +1,4 @@
-"""Named events of the policies: their fields are the documented ones, and their figures are those of the stage."""
+"""Named events of the policies: their fields are the documented ones, and their figures those of the stage."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ TALK = (said("a"), said("r", "x" * 50, "tool", tool_call_id="c"), said("b", turn
 
 
 @pytest.mark.parametrize("name", EVENT_NAMES)
-def test_every_event_can_be_made_of_what_is_known_and_is_plain_json(name: PolicyEventName) -> None:
-    """Each name has a builder that needs no more than an occasion; the result survives the log and the wire."""
+def test_every_event_can_be_built_from_an_occasion_and_is_plain_json(name: PolicyEventName) -> None:
+    """Each name has a builder that needs only an occasion; the result survives the log and the wire."""
     for occasion in (
         Occasion(),
         Occasion(report=report(TALK, TALK[2:]), window=1000, sent=TALK, raw=TALK, turn_id="t2"),
@@ -54,8 +54,8 @@ def test_every_event_can_be_made_of_what_is_known_and_is_plain_json(name: Policy
         assert json.loads(json.dumps(fields)) == fields
 
 
-def test_a_history_compaction_tells_its_limits_and_why_it_failed() -> None:
-    """R-331: started and failed carry the same figures; failed adds reason and detail."""
+def test_a_history_compaction_reports_its_limits_and_its_failure() -> None:
+    """R-331: started and failed have the same figures; failed adds reason and detail."""
     failed = report(TALK, TALK, outcome="failed", work=None, detail="no model answered")
     occasion = Occasion(report=failed, window=900, trigger_tokens=720, target_tokens=540)
     started = fields_of("context_compaction_started", occasion)
@@ -75,8 +75,8 @@ def test_a_history_compaction_tells_its_limits_and_why_it_failed() -> None:
     assert fields_of("context_compaction_failed", pressed)["reason"] == "input_limit_pressure"
 
 
-def test_an_updated_history_summary_carries_artifact_budget_and_attribution() -> None:
-    """R-325, R-327: the durable update holds what it was rendered from, and how it came about."""
+def test_an_updated_history_summary_has_artifact_budget_and_attribution() -> None:
+    """R-325, R-327: the durable update contains its source data and its author."""
     work = Work(
         before=TALK,
         messages=TALK[2:],
@@ -98,8 +98,8 @@ def test_an_updated_history_summary_carries_artifact_budget_and_attribution() ->
     assert manual["update_reason"] == "manual_request"
 
 
-def test_a_summarised_context_says_how_much_went_and_that_it_was_proactive() -> None:
-    """R-453: the fields; a reactive run leaves `proactive` out."""
+def test_a_summarised_context_reports_the_removed_amount_and_proactive() -> None:
+    """R-453: the fields; a reactive run omits `proactive`."""
     summary = said("s", "short", tag=SUMMARY_TAG)
     changed = report(TALK, (summary, TALK[2]))
     fields = fields_of("context_summarized", Occasion(report=changed, window=1000))
@@ -109,7 +109,7 @@ def test_a_summarised_context_says_how_much_went_and_that_it_was_proactive() -> 
     assert "proactive" not in fields_of("context_summarized", Occasion(report=changed, trigger="reactive"))
 
 
-def test_the_metadata_of_a_run_tells_truncation_from_removal() -> None:
+def test_the_metadata_of_a_run_distinguishes_truncation_from_removal() -> None:
     """R-423, R-411: kind, counts and the size after each of the two steps."""
     shorter = with_changes(TALK[1], content="x" * 10, tokens=10)
     cut = report(TALK, (TALK[0], shorter, TALK[2]))
@@ -138,7 +138,7 @@ def test_the_window_status_names_the_level() -> None:
     }
 
 
-def test_what_could_not_be_reached_is_said_with_its_figures() -> None:
+def test_a_missed_target_is_reported_with_its_figures() -> None:
     """R-136, R-422, R-472: over budget, over target, no checkpoint."""
     over = Occasion(report=report(TALK, TALK), target_tokens=40, tier=4)
     assert fields_of("context_still_over_budget", over) == {"tokens": 60, "budget_tokens": 40, "tier": 4}
@@ -174,7 +174,7 @@ SENT = (
 )
 
 
-def test_a_compiled_prompt_names_its_layers_and_what_can_be_cached() -> None:
+def test_a_compiled_prompt_names_its_layers_and_its_cacheable_part() -> None:
     """R-329: every byte of the request is in one fragment of one layer; the running turn is the dynamic suffix."""
     compiled = compile_prompt(SENT, (TOOL,), "t2")
     layers = {layer["name"]: layer for layer in compiled["layers"]}
@@ -203,8 +203,8 @@ def test_the_mix_of_a_request_counts_every_message_once() -> None:
     assert mix == {"prompt": 18, "conversation": 6 + 12 + 12, "tools": 7}
 
 
-def test_pruned_turns_are_told_from_shortened_and_whole_ones() -> None:
-    """R-330: which turns a request replays raw, compacted or not at all, with their sizes and ids."""
+def test_pruned_shortened_and_complete_turns_are_distinguished() -> None:
+    """R-330: which turns a request replays raw, compacted or not at all, with sizes and ids."""
     raw = (said("a"), said("b", "12345678", turn="t2"), said("c", "whole", turn="t3"), said("d", turn="t4"))
     sent = (with_changes(raw[1], content="123"), *raw[2:])
     assert count_prior_turns(raw, sent, "t4") == {
@@ -222,7 +222,7 @@ def test_pruned_turns_are_told_from_shortened_and_whole_ones() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.text(max_size=20), st.sampled_from(["keep", "shorten", "drop"]))))
 def test_no_turn_is_counted_twice_and_no_byte_invented(messages: list[tuple[int, str, str]]) -> None:
-    """R-330: all figures are ≥ 0, the turns add up, and what is sent is what the figures say."""
+    """R-330: all figures are ≥ 0, the turns add up, and the request matches the figures."""
     raw = tuple(said(f"m{i}", text, turn=f"t{turn}") for i, (turn, text, _) in enumerate(messages))
     sent = tuple(
         with_changes(message, content="") if how == "shorten" else message

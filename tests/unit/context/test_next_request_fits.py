@@ -1,7 +1,7 @@
-"""Under every policy, at every window from 4k to 1M, the next request fits, or nothing could make it fit (R-524).
+"""Under every policy, at every window from 4k to 1M, the next request fits unless nothing could make it fit (R-524).
 
 Random histories with huge single results and arguments, summarisers good and bad, counts known exactly or only
-estimated. What it is checked with knows nothing of the pipeline.
+estimated. The checks are independent of the pipeline.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SUMMARISERS = {
 
 
 class History:
-    """One random chat: what comes is logged, and before each request the policy prepares it."""
+    """One random chat: new messages are logged, and the policy prepares each request."""
 
     def __init__(self, name: str, seed: int) -> None:
         self.dice = random.Random(f"{name} {seed}")
@@ -58,7 +58,7 @@ class History:
         self.window = self.dice.choices(WINDOWS, SHARES)[0]
         self.max_output = self.dice.choice((0, self.window // 10, min(4096, self.window // 4)))
         self.reserve = ResolvedLimits(self.window, self.max_output, "user").reply_reserve
-        # By our own rule: what was configured for a reply, else a twentieth of the window, 4,096 tokens at most.
+        # By our own rule: the configured reply size, else a twentieth of the window, at most 4,096 tokens.
         self.kept_free = self.max_output or min(4_096, self.window // 20)
         self.script = self.dice.choice(list(SUMMARISERS))
         self.doubt = self.dice.choice((1.0, 1.15))
@@ -74,7 +74,7 @@ class History:
         self.view = append(self.view, self.made(role, text, **fields))
 
     def text(self, share: float) -> str:
-        """Return words of a random size: mostly small, at most `share` of the window."""
+        """Return text of a random size: mostly small, at most `share` of the window."""
         size = int(4 * self.window * share * self.dice.random() ** 4)
         return f"{self.dice.choice(('read', 'src/a.py', 'fails with E42', 'must never be lost'))} " * max(1, size // 12)
 
@@ -116,9 +116,9 @@ class History:
         self.view = with_messages(self.view, prepared.messages)
 
     def least(self, messages: tuple[Message, ...]) -> int:
-        """Return what nothing may take away, doubted as everything: what is protected or waits, and a ledger.
+        """Return the irreducible size, every part tested: protected and pending messages, and a ledger.
 
-        What stands alone from an earlier turn, since its answer was summarised, does not wait.
+        A message left over from an earlier turn, whose answer was summarised, is not pending.
         """
         pending = [m for m in messages[first_pending(messages) :] if m.cycle == messages[-1].cycle]
         staying = sum(count(m) for m in messages if is_protected(m) or m in pending)
@@ -129,16 +129,16 @@ class History:
 
 
 @pytest.mark.parametrize(("name", "seed"), [("cowork", 4431), ("kodacode", 4444), ("cowork_chat", 8046)])
-def test_histories_that_did_not_fit_once(name, seed):
-    """Found by `make fuzz`: a first message without its answer passed for a new one; a pinned one was quoted, too."""
+def test_histories_that_once_did_not_fit_now_do(name, seed):
+    """Found by `make fuzz`: a first message without its answer counted as a new one; a pinned one was quoted, too."""
     history = History(name, seed)
     history.reserve = history.kept_free = history.max_output  # as it was then
     for _ in range(history.dice.randint(1, 3)):
         history.turn()
 
 
-def test_a_long_request_is_quoted_as_such_and_leaves_its_room_to_nothing_else():
-    """Found by `make fuzz`: quoted once more among the user's words it made the summary too large to help."""
+def test_a_long_request_is_quoted_once_and_uses_the_quotes_room():
+    """Found by `make fuzz`: a second quote among the user's words made the summary too large to help."""
     history = History("cowork_chat", 20059)
     for _ in range(history.dice.randint(1, 3)):
         history.turn()
@@ -146,8 +146,8 @@ def test_a_long_request_is_quoted_as_such_and_leaves_its_room_to_nothing_else():
 
 @pytest.mark.slow("random histories under every policy")
 @pytest.mark.parametrize("name", policy_names())
-def test_every_request_fits_or_nothing_could_make_it_fit(name):
-    """R-524, R-507: also in the middle of a turn, and whatever the summariser writes."""
+def test_every_request_fits_unless_nothing_could_make_it_fit(name):
+    """R-524, R-507: also during a turn, and for any output of the summariser."""
     for seed in range(HISTORIES):
         history = History(name, seed)
         for _ in range(history.dice.randint(1, 3)):

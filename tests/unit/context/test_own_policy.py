@@ -1,4 +1,4 @@
-"""A policy of a user's own, written with nothing but `doc/dev/how-to/policy.md` at hand, does what it says."""
+"""A user's own policy, written only with `doc/dev/how-to/policy.md`, works as described."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def sessions(turns_: int, size: int) -> Any:
     return chat(*turns(turns_, size), user("and now?"))
 
 
-def test_what_earlier_turns_read_goes_at_any_size_once_it_is_worth_it() -> None:
+def test_results_of_earlier_turns_are_cleared_at_any_size_once_it_pays() -> None:
     little, much = sessions(2, 400), sessions(2, 4000)
     for messages, cleared in ((little, 0), (much, 2)):
         prepared, asked = run(messages, 1_000_000, policy=POLICY)
@@ -68,13 +68,13 @@ def test_what_earlier_turns_read_goes_at_any_size_once_it_is_worth_it() -> None:
 
 
 def talk(tokens: int) -> Any:
-    """Return a chat without tools of about so many tokens."""
+    """Return a chat without tools of about that many tokens."""
     size = tokens // 40
     words = [m for i in range(20) for m in (user(f"q{i} " + "x" * 4 * size), assistant(f"a{i} " + "y" * 4 * size))]
     return chat(*words, user("and now?"))
 
 
-def test_the_summary_comes_at_so_many_tokens_in_a_window_of_any_size() -> None:
+def test_the_summary_starts_at_a_fixed_token_count_in_any_window() -> None:
     small, large = talk(59_000), talk(61_000)
     assert sum(map(count, small)) < 60_000 <= sum(map(count, large))
     for window in (100_000, 1_000_000):
@@ -86,13 +86,13 @@ def test_the_summary_comes_at_so_many_tokens_in_a_window_of_any_size() -> None:
         assert prepared.messages[-1].text == "and now?"
 
 
-def test_a_failing_model_leaves_it_to_the_one_named_after_it() -> None:
+def test_after_a_failing_model_the_next_named_one_writes() -> None:
     prepared, _ = run(talk(61_000), 1_000_000, policy=POLICY, script=lambda ask: SummaryReply(error="down"))
     assert [(report.stage.id, report.outcome) for report in prepared.reports][-1] == ("compaction", "changed")
 
 
-def test_the_options_of_what_was_replaced_are_those_that_still_fit() -> None:
-    """`keep_cycles` led to a step that is still there; the savings of a compaction are not asked for any more."""
+def test_options_of_replaced_stages_are_those_that_still_apply() -> None:
+    """`keep_cycles` belongs to a kept step; the minimum savings of a compaction are no longer an option."""
     assert set(POLICY.options) == {
         "editing.trigger", "editing.keep_cycles", "editing.exclude_tools", "compaction.trigger"
     }  # fmt: skip

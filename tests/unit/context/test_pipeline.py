@@ -54,15 +54,15 @@ def test_editing_starts_exactly_at_its_trigger(below, expected):
     assert outcomes(prepared) == expected
 
 
-def test_editing_alone_is_enough_when_it_gets_below_the_upper_trigger():
-    """R-519: edit first, compact only when that was not enough."""
+def test_editing_is_enough_if_it_gets_below_the_upper_trigger():
+    """R-519: edit first, compact only if that was not enough."""
     messages = chat(*turns(10, 4000))
     prepared, asked = run(messages, int(total(messages) / 0.9), policy=POLICY)
     assert outcomes(prepared) == [("editing", "changed")]
     assert asked == []
 
 
-def test_compaction_follows_when_nothing_can_be_edited():
+def test_compaction_follows_if_nothing_can_be_edited():
     """R-519."""
     messages = chat(*[m for i in range(40) for m in (user(f"q{i} " * 140), assistant(f"a{i} " * 140))], user("last"))
     prepared, asked = run(messages, int(total(messages) / 0.9), policy=POLICY)
@@ -112,7 +112,7 @@ def test_an_image_inside_a_message_leaves_a_placeholder_with_its_path():
 
 
 def test_a_pdf_leaves_the_placeholder_of_a_file():
-    """R-523: a document is re-read from its path like any other file."""
+    """R-523: a document is read again from its path like any other file."""
     content = (TextPart("The document `a.pdf`:"), DocumentPart(sha256="0" * 64, path="a.pdf", pages=3))
     pdf = Message(id="", role="user", content=content, tag="document", path="a.pdf")
     prepared, _ = run(chat(pdf, assistant("a " * 300)), 100_000, policy=POLICY, manual=True)
@@ -120,7 +120,7 @@ def test_a_pdf_leaves_the_placeholder_of_a_file():
 
 
 def test_the_next_compaction_replaces_the_last_summary_and_keeps_placeholders():
-    """R-522, R-527: at most one live summary; it is part of what is summarised."""
+    """R-522, R-527: at most one live summary; it is part of the summarised messages."""
     messages = chat(user("F" * 900, "file", path="f.py"), user("q"), assistant("a " * 300))
     first, _ = run(messages, 100_000, policy=POLICY, script=reply_with("ONE"), manual=True)
     more = chat(*first.messages, user("again"), assistant("more " * 300))
@@ -138,8 +138,8 @@ def test_a_message_without_an_answer_follows_the_summary_verbatim():
     assert "and now this" not in asked[0].request.prompt
 
 
-def test_the_running_question_and_the_newest_round_stay_live_behind_the_summary():
-    """R-551, issue 9: the model goes on with its work; the history before it is summarised."""
+def test_the_running_question_and_the_newest_round_stay_after_the_summary():
+    """R-551, issue 9: the model continues its work; the history before it is summarised."""
     running = (user("fix `foo`\n## now"), assistant("I will read it.", ("x", "read_file")), tool("x", "R" * 900))
     messages = chat(*turns(2, 2000), *running)
     prepared, _ = run(messages, 100_000, policy=POLICY, manual=True)
@@ -150,7 +150,7 @@ def test_the_running_question_and_the_newest_round_stay_live_behind_the_summary(
 
 
 def test_of_a_long_running_turn_question_plan_and_newest_rounds_stay():
-    """Issue 9: what is summarised are the rounds in between; the plan stays as text, without its call."""
+    """Issue 9: the rounds in between are summarised; the plan stays as text, without its call."""
     rounds = [m for i in range(9) for m in (assistant("", (f"c{i}", "read_file")), tool(f"c{i}", f"r{i} " * 100))]
     plan = assistant("First I read, then I write.", ("p", "read_file"))
     messages = chat(*turns(1), user("do it"), plan, tool("p", "P" * 400), *rounds)
@@ -162,7 +162,7 @@ def test_of_a_long_running_turn_question_plan_and_newest_rounds_stay():
 
 
 def test_a_request_quoted_by_an_older_version_is_quoted_again():
-    """R-551: logs of before have no live question, only the summary that quotes it."""
+    """R-551: earlier logs have no live question, only the summary that quotes it."""
     quoted = user(SUMMARY_PREFIX + "ONE" + quote_request("fix `foo`"), tag="compact_summary")
     messages = chat(quoted, assistant("", ("y", "read_file")), tool("y", "R" * 900))
     prepared, _ = run(messages, 100_000, policy=POLICY, script=reply_with("TWO"), manual=True)
@@ -171,14 +171,14 @@ def test_a_request_quoted_by_an_older_version_is_quoted_again():
 
 
 def test_a_summary_alone_is_not_summarised_again():
-    """Lesson 40: nothing new was said, so nothing is asked."""
+    """Lesson 40: there are no new messages, so no model is asked."""
     first, _ = run(chat(*turns(3, 2000)), 100_000, policy=POLICY, manual=True)
     second, asked = run(first.messages, 100_000, policy=POLICY, manual=True)
     assert outcomes(second) == [("compaction", "skipped")]
     assert asked == []
 
 
-def test_unanswered_calls_keep_everything_as_it_is():
+def test_unanswered_calls_keep_everything_unchanged():
     """R-520: and the request is still made valid (R-004)."""
     messages = chat(*turns(8, 4000), user("q"), assistant("", ("open", "read_file")))
     prepared, asked = run(messages, 100, policy=POLICY)
@@ -189,7 +189,7 @@ def test_unanswered_calls_keep_everything_as_it_is():
 
 
 def test_old_unanswered_calls_do_not_stop_management():
-    """Lesson 49: calls that can never be answered any more are completed, then managed."""
+    """Lesson 49: calls that can no longer be answered are completed, then managed."""
     messages = chat(user("q"), assistant("", ("dead", "read_file")), *turns(8, 4000))
     prepared, _ = run(messages, int(total(messages) / 0.7), policy=POLICY)
     assert outcomes(prepared) == [("editing", "changed")]
@@ -209,7 +209,7 @@ def test_savings_below_the_minimum_change_nothing():
     assert asked == []
 
 
-def test_the_minimum_of_savings_is_a_share_of_a_small_window():
+def test_the_minimum_savings_are_a_share_of_a_small_window():
     """R-524: min(10,000, 20 % of the window); a fixed 10,000 could never be reached below about 12k."""
     messages = chat(*[m for i in range(30) for m in (user(f"q{i} " * 190), assistant(f"a{i} " * 190))])
     prepared, asked = run(messages, math.ceil(total(messages) / 0.9), policy=load_policy("codecompanion"))
@@ -224,8 +224,8 @@ def test_manual_compaction_has_no_minimum():
     assert outcomes(prepared) == [("compaction", "changed")]
 
 
-def test_by_hand_without_a_model_means_a_summary():
-    """Lesson 21: in 51 of 51 recorded chats the old tool results were cleared, and that was all."""
+def test_a_manual_compaction_without_a_model_writes_a_summary():
+    """Lesson 21: in 51 of 51 recorded chats only the old tool results were cleared."""
     messages = chat(*turns(30, size=2_000))
     view = with_messages(View(cycle=current_cycle(messages)), messages)
     prepared, asked = drive(
@@ -236,7 +236,7 @@ def test_by_hand_without_a_model_means_a_summary():
     assert prepared.measure.tokens < 0.4 * sum(map(count, messages))
 
 
-def test_nothing_to_summarise_changes_nothing():
+def test_with_nothing_to_summarise_nothing_changes():
     """R-524."""
     messages = chat(system(), user("RULES", "rules"))
     prepared, asked = run(messages, 100_000, manual=True)
@@ -276,7 +276,7 @@ def test_the_private_analysis_is_not_stored():
     assert prepared.messages[-1].text == SUMMARY_PREFIX + "The gist."
 
 
-def test_a_reply_cut_by_its_limit_is_asked_for_once_more_with_more_room():
+def test_a_truncated_summary_is_requested_once_more_with_more_room():
     """Lesson 15."""
     replies = iter([SummaryReply(text="cut", stop="length"), SummaryReply(text="whole", source="caller")])
     prepared, asked = run(chat(*turns(3, 2000)), 100_000, policy=POLICY, script=lambda ask: next(replies), manual=True)
@@ -284,7 +284,7 @@ def test_a_reply_cut_by_its_limit_is_asked_for_once_more_with_more_room():
     assert prepared.messages[-1].text == SUMMARY_PREFIX + "whole"
 
 
-def test_the_chat_adapter_is_asked_after_a_failure_only_when_configured():
+def test_the_chat_adapter_is_asked_after_a_failure_only_if_configured():
     """R-529."""
 
     def script(ask):
@@ -319,7 +319,7 @@ def test_the_reserve_for_the_reply_lowers_the_compaction_trigger():
     assert ("compaction", "changed") in outcomes(prepared)
 
 
-def test_switched_off_management_only_repairs():
+def test_disabled_management_only_repairs():
     policy = with_options(POLICY, {"enabled": False}, "k")
     messages = chat(*turns(8, 4000))
     prepared, _ = run(messages, 100, policy=policy)

@@ -1,4 +1,4 @@
-"""Whatever stands in a policy's table: it is a policy or an error with the key path, and what is accepted runs."""
+"""Any policy table is a policy or an error with its key path, and accepted ones run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def places(table: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @st.composite
 def almost_policies(draw: st.DrawFn) -> dict[str, Any]:
-    """Return the table of a built-in policy in which one or two things are something else."""
+    """Return the table of a built-in policy with one or two changed values."""
     name = draw(st.sampled_from(POLICIES))
     table = msgspec.json.decode(msgspec.json.encode(PLACES[name]))
     for _ in range(draw(st.integers(1, 2))):
@@ -105,7 +105,7 @@ def read(load: Any, key: str) -> Policy | None:
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(anything, st.sampled_from(POLICIES))
-def test_any_own_policy_is_one_or_names_its_mistake(table: Any, base: str) -> None:
+def test_any_users_policy_is_valid_or_names_its_mistake(table: Any, base: str) -> None:
     if isinstance(table, dict):
         table = {"extends": base, **table}
     read(lambda: load_policy("mine", {"mine": table}, "policies"), "policies.mine")
@@ -113,8 +113,8 @@ def test_any_own_policy_is_one_or_names_its_mistake(table: Any, base: str) -> No
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(almost_policies(), st.sampled_from(POLICIES))
-def test_an_almost_right_policy_is_one_or_names_its_mistake_and_runs(table: dict[str, Any], base: str) -> None:
-    """The whole table, and what of it a user may write; an accepted one prepares a request."""
+def test_an_almost_valid_policy_is_valid_or_names_its_mistake_and_runs(table: dict[str, Any], base: str) -> None:
+    """The whole table, and the part that a user may write; an accepted one prepares a request."""
     read(lambda: policy_from_table(table, "k"), "k")
     own = {
         "extends": base,
@@ -128,12 +128,12 @@ def test_an_almost_right_policy_is_one_or_names_its_mistake_and_runs(table: dict
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(POLICIES), st.dictionaries(st.sampled_from(OPTIONS), anything, max_size=3))
-def test_any_option_fits_or_names_its_mistake(base: str, options: dict[str, Any]) -> None:
+def test_any_option_is_accepted_or_names_its_mistake(base: str, options: dict[str, Any]) -> None:
     read(lambda: with_options(load_policy(base), options, "k"), "k.")
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_policy_of_ones_own_may_be_a_copy(name: str) -> None:
-    """What `policy_to_table` writes of the stages can be pasted into a configuration."""
+def test_a_users_policy_may_be_a_copy(name: str) -> None:
+    """The stages written by `policy_to_table` can be pasted into a configuration."""
     own = {"extends": name, "stage": PLACES[name]["stage"]}
     assert load_policy("mine", {"mine": own}).stages == load_policy(name).stages

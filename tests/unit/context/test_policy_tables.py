@@ -23,7 +23,7 @@ FOLDER = Path(codecompanion.context.__file__).parent
 
 @pytest.mark.parametrize("name", policy_names())
 def test_a_policy_is_data_that_round_trips(name: str) -> None:
-    """A plain table goes in and comes out: through JSON, too, and through the file it is written in."""
+    """A plain table is read and written: through JSON, too, and through its own file."""
     policy = load_policy(name)
     table = policy_to_table(policy)
     assert policy_from_table(msgspec.json.decode(msgspec.json.encode(table)), "k") == policy
@@ -43,8 +43,8 @@ def test_no_strategy_mentions_a_policy() -> None:
         assert mention.search(source.read_text(encoding="utf-8")) is None, source.name
 
 
-def test_every_option_of_every_policy_can_be_set_to_what_it_is() -> None:
-    """The list of options leads to places that exist."""
+def test_every_option_of_every_policy_can_be_set_to_its_value() -> None:
+    """The paths of all options exist."""
     for name in policy_names():
         policy = load_policy(name)
         for option, target in policy.options.items():
@@ -65,8 +65,8 @@ MINE = {
 }
 
 
-def test_a_policy_that_is_wrong_is_not_offered_as_one_to_extend() -> None:
-    """Neither the policy itself nor another one that leads to no built-in policy is what was expected."""
+def test_an_invalid_policy_is_not_suggested_as_a_base() -> None:
+    """Neither the policy itself nor another one without a built-in base is a valid suggestion."""
     good, broken = {"extends": "codecompanion"}, {"extends": "mine"}
     custom = {"mine": {}, "yours": broken, "ours": good, "table": [], "x": {"extends": "y"}, "y": {"extends": "x"}}
     for wrong in ({}, {"extends": "mine"}):
@@ -90,13 +90,13 @@ def test_a_user_policy_extends_another() -> None:
     assert (yours.stages[0].trigger.at, yours.resume) == (0.5, "continue")
 
 
-def test_a_built_in_policy_can_be_adjusted_under_its_own_name() -> None:
-    """Without `extends`, a table named like a built-in policy lies over that one."""
+def test_a_built_in_policy_can_be_changed_under_its_own_name() -> None:
+    """Without `extends`, a table named like a built-in policy is merged over it."""
     assert load_policy("codecompanion", {"codecompanion": {"editing.trigger": 0.5}}).stages[0].trigger.at == 0.5
 
 
-def test_a_user_policy_may_replace_and_add_stages() -> None:
-    """A stage is replaced whole, by its id; a new one joins at the end."""
+def test_a_users_policy_may_replace_and_add_stages() -> None:
+    """A stage is replaced as a whole, by its id; a new one is appended."""
     stage = {
         "id": "editing",
         "event": "context_edited",
@@ -111,8 +111,8 @@ def test_a_user_policy_may_replace_and_add_stages() -> None:
     assert mine.stages[2].target == mine.stages[1].target, "what its tiers are accepted by comes with them"
 
 
-def test_an_option_stays_for_the_stages_that_were_not_replaced() -> None:
-    """`editing.exclude_tools` is for two stages; without the one it is still for the other."""
+def test_an_option_still_applies_to_the_stages_not_replaced() -> None:
+    """`editing.exclude_tools` applies to two stages; with one replaced it still applies to the other."""
     steps = [{"use": "select_window"}, {"use": "summarize_ledger"}, {"use": "insert_summary"}]
     stage = {"id": "compaction", "event": "context_compacted", "trigger": {"at": 0.9}, "step": steps}
     wish = {"extends": "codecompanion", "stage": [stage], "editing": {"exclude_tools": ["grep_search"]}}
@@ -154,14 +154,14 @@ def test_an_option_stays_for_the_stages_that_were_not_replaced() -> None:
     ],
 )
 def test_a_mistake_names_its_key(table: Any, where: str) -> None:
-    """Bad configuration: the key path, and what was expected."""
+    """Bad configuration: the key path, and the expected value."""
     custom: dict[str, Any] = {"mine": table, "other": {"extends": "mine"}}
     with pytest.raises(ConfigError) as caught:
         load_policy("mine", custom)
     assert where in caught.value.key
 
 
-def test_a_tier_falls_back_only_on_what_writes_a_summary() -> None:
+def test_a_tier_falls_back_only_to_a_writer_of_summaries() -> None:
     """K9: an `on_fail` that names anything else is a mistake."""
     table = policy_to_table(load_policy("codecompanion"))
     table["stage"][1]["tier"][1]["on_fail"] = ["clear_tool_results"]

@@ -1,4 +1,4 @@
-"""The keys that a summary promises are those of all messages that have left the view, after a last trim as well."""
+"""The keys in a summary cover all messages that have left the view, also after a final trim."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow("chats under every policy that are compacted sever
 
 
 class Chat:
-    """A chat that grows; every message has the key of its place in the log."""
+    """A chat that grows; every message has the key of its position in the log."""
 
     def __init__(self, seed: int) -> None:
         self.dice, self.cycle = random.Random(seed), 0
@@ -34,7 +34,7 @@ class Chat:
         self.view.append(made)
 
     def grow(self) -> None:
-        """Add a question, some calls and mostly a reply, of any size."""
+        """Add a question, some calls and usually a reply, of any size."""
         self.cycle += 1
         here = f"load_{self.cycle}"
         self.add("user", f"wish-{self.cycle}: please change {here} " + "why not so " * self.dice.choice((1, 5, 60)))
@@ -49,7 +49,7 @@ class Chat:
 
 
 def writes(ask: Ask) -> SummaryReply:
-    """Write what the chat is about, in the form that is asked for."""
+    """Write about the chat's subject, in the requested form."""
     asked = "; ".join(message.text[:60] for message in ask.request.subject if message.role == "user")
     schema = next(
         (name for name in ("cc_9", "cw_9") if nine_sections("", name).splitlines()[0][4:12] in ask.request.prompt), ""
@@ -62,15 +62,15 @@ WRITERS = (writes, writes, lambda ask: SummaryReply(error="down"), lambda ask: S
 
 
 def policy_of(name: str, dice: random.Random) -> Policy:
-    """Return the policy; CodeBuddy's trims after a summary where its target is small."""
+    """Return the policy; CodeBuddy trims after a summary if its target is small."""
     target = {"at": dice.choice((0.15, 0.3, 0.5, 0.9)), "measure": "messages", "basis": "budget"}
     options = {"compaction.target": target, "compaction.keep_messages": dice.choice((4, 8, 12))}
     return with_options(load_policy(name), options if name == "codebuddy" else {}, "k")
 
 
 @pytest.mark.parametrize("name", policy_names())
-def test_the_line_names_the_first_and_the_last_key_of_all_that_is_gone(name: str) -> None:
-    """R-431: `r1 to r2` was written where r1 to r8 had gone."""
+def test_the_line_names_the_first_and_last_key_of_all_removed_messages(name: str) -> None:
+    """R-431: `r1 to r2` used to be written although r1 to r8 had been removed."""
     seen = trimmed = 0
     for seed in range(120 if name == "codebuddy" else 20):
         chat, gone = Chat(seed), set[str]()

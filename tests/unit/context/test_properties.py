@@ -1,4 +1,4 @@
-"""What holds of every chat under every built-in policy (pipeline.md 5.5), on generated chats."""
+"""Invariants of every chat under every built-in policy (pipeline.md 5.5), on generated chats."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ IDS = st.sampled_from(["a", "b", "c", "call_1"])
 
 @st.composite
 def rounds(draw):
-    """A reply with parallel calls and their results: ids may repeat, results may be missing."""
+    """Return a reply with parallel calls and their results: ids may repeat, results may be missing."""
     calls = draw(st.lists(st.tuples(IDS, st.sampled_from(["read_file", "memory", "grep_search"])), max_size=3))
     reply = Message(
         id="", role="assistant", content=draw(TEXT), tool_calls=tuple(ToolCall(i, n, draw(TEXT)) for i, n in calls)
@@ -60,7 +60,7 @@ def rounds(draw):
 
 @st.composite
 def gathered(draw):
-    """Code that was gathered for the question after it."""
+    """Return code gathered for the question after it."""
     pieces = draw(
         st.lists(
             st.builds(GatheredPiece, st.sampled_from(["a.py", "b/c.lua"]), start=st.just(3), is_above=st.booleans())
@@ -74,7 +74,7 @@ def gathered(draw):
 
 @st.composite
 def mentioned(draw):
-    """What the question after it mentions of the editor, and the line on what is looked at."""
+    """Return the editor context of the question after it, with the line about the visible text."""
     if draw(st.booleans()):
         return Message(id="", role="user", tag=LOOKING_TAG, content="The user is looking at `a.py`.")
     about = Mentioned("#{buffer}", "#{buffer} a.py", ("a.py",), draw(st.sampled_from(["", "m1", "m2", "m3"])))
@@ -86,7 +86,7 @@ def mentioned(draw):
 
 @st.composite
 def chats(draw):
-    """A chat with rules, attachments, images, pins, summaries, what went along with questions, dirty tool rounds."""
+    """Return a chat with rules, attachments, images, pins, summaries, context of questions, dirty tool rounds."""
     messages = [Message(id="", role="system", content="sys")] if draw(st.booleans()) else []
     for _ in range(draw(st.integers(0, 7))):
         for tag in draw(st.lists(st.sampled_from(["rules", "file", "buffer", "image", "compact_summary"]), max_size=2)):
@@ -203,8 +203,8 @@ def test_every_policy_keeps_the_invariants(name, messages, fullness, reply, manu
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=amount(10, 40, 400), deadline=None)
 @given(messages=chats(), fullness=st.floats(0.3, 3), reply=REPLIES)
-def test_what_was_done_is_not_done_again(name, messages, fullness, reply):
-    """Idempotent: a second request without a new message changes nothing, in a chat whose pairs are whole."""
+def test_a_second_request_repeats_nothing(name, messages, fullness, reply):
+    """Idempotent: a second request without a new message changes nothing, in a chat with complete pairs."""
     whole = run(messages, 10**9, policy=load_policy("codecompanion"))[0].messages
     window = max(50, int(sum(map(count, messages)) / fullness))
     first, _ = run(whole, window, policy=POLICIES[name], script=lambda ask: reply)
@@ -216,9 +216,9 @@ def test_what_was_done_is_not_done_again(name, messages, fullness, reply):
 
 
 def _settles(messages, window, policy, reply):
-    """Repeating ends, and never makes a request larger: what stays above a trigger may be worked on again.
+    """Repetition ends, and never enlarges a request: text above a trigger may be processed again.
 
-    Where every model fails, CoWork's raw text frees half as much each time; a chat pauses after three (R-532).
+    If every model fails, CoWork's raw text frees half as much each time; a chat pauses after three (R-532).
     """
     before = sum(map(count, messages))
     for _ in range(20):
@@ -232,12 +232,12 @@ def _settles(messages, window, policy, reply):
 
 
 def _changed(prepared):
-    """Return the stages that changed the view; a flush to the memory does not."""
+    """Return the stages that changed the view, without memory flushes."""
     return [r.stage.id for r in prepared.reports if r.outcome == "changed" and r.event != "memory_flushed"]
 
 
 def _nothing_is_lost_without_a_trace(prepared, after):
-    """A user message that left the view left a summary, and an unanswered one never leaves."""
+    """Assert that a user message that left the view left a summary, and an unanswered one never leaves."""
     left = {m.id for m in prepared.repair.messages} - {m.id for m in after}
     gone = [m for m in prepared.repair.messages if m.id in left and is_typed_by_user(m)]
     if gone:
@@ -248,8 +248,8 @@ def _nothing_is_lost_without_a_trace(prepared, after):
 
 @settings(deadline=None)
 @given(messages=chats(), later=chats())
-def test_a_change_is_spliced_onto_a_history_that_moved_on(messages, later):
-    """R-531: what joined while the summary was written stands after it, unchanged; the event equals the swap."""
+def test_a_change_is_applied_to_a_history_that_has_grown(messages, later):
+    """R-531: messages added during the summary follow it unchanged; the event equals the swap."""
     policy = with_options(load_policy("codecompanion"), {"compaction.min_token_savings": 0}, "k")
     prepared, _ = run(messages, 10**6, policy=policy, manual=True)
     report = next((r for r in prepared.reports if r.work is not None), None)
@@ -266,8 +266,8 @@ def test_a_change_is_spliced_onto_a_history_that_moved_on(messages, later):
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=amount(10, 40, 400), deadline=None)
 @given(messages=chats(), fullness=st.floats(0.3, 3), reply=REPLIES, manual=st.booleans(), spread=st.integers(1, 4))
-def test_a_summary_inherits_the_sources_of_what_it_stands_for(name, messages, fullness, reply, manual, spread):
-    """Issue 20: whatever removes outside text (policy, tier, strategy), messages that may repeat it keep its source."""
+def test_a_summary_inherits_the_sources_of_the_messages_it_replaces(name, messages, fullness, reply, manual, spread):
+    """Issue 20: however outside text is removed (policy, tier, strategy), messages repeating it keep its source."""
     told = tuple(
         msgspec.structs.replace(message, sources=(Source("page", f"https://example.org/{index}"),))
         if index % spread == 0 and message.role in ("tool", "user")

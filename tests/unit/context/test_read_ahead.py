@@ -1,4 +1,4 @@
-"""What is read while a summary is written changes no result, and is not read again when the summary is there."""
+"""Reading during a summary changes no result, and is not repeated once the summary is there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def histories():
 
 
 def checked(history, environment):
-    """Return the outcome of both checks."""
+    """Return the result of both checks."""
     work = Work(before=history, messages=(), removed=history, summary=SUMMARY, details=Details(written_by="model"))
     return quote_user_messages(
         verify_summary(work, VerifySummary(), environment), QuoteUserMessages(max_tokens=60), environment
@@ -44,8 +44,8 @@ def checked(history, environment):
 
 @settings(max_examples=150)
 @given(histories(), histories())
-def test_the_checks_come_to_the_same_with_and_without_it(history, earlier):
-    """Also where something else was read before, of a shorter chat or another one."""
+def test_the_checks_yield_the_same_with_and_without_reading_ahead(history, earlier):
+    """Also if a shorter or different chat was read before."""
     ahead, alone = env(history, 10_000), env(history, 10_000)
     read_ahead(STEPS, earlier, earlier, ahead, lambda: None)
     read_ahead(STEPS, history[: len(history) // 2], history, ahead, lambda: None)
@@ -55,7 +55,7 @@ def test_the_checks_come_to_the_same_with_and_without_it(history, earlier):
 
 @settings(max_examples=100)
 @given(histories(), st.integers(1, 3))
-def test_names_are_the_same_however_they_are_read(history, at_once):
+def test_names_are_the_same_in_any_reading_order(history, at_once):
     """Message by message, a few pieces at a time, or all together."""
     with pytest.MonkeyPatch.context() as patch:
         together = mark_unverified(SUMMARY, KnownNames().of(history))
@@ -66,8 +66,8 @@ def test_names_are_the_same_however_they_are_read(history, at_once):
         assert mark_unverified(SUMMARY, known) == together
 
 
-def test_what_was_read_ahead_is_not_read_again(monkeypatch):
-    """After the summary no message is split, no quote measured, no demand looked for."""
+def test_text_read_ahead_is_not_read_again(monkeypatch):
+    """After the summary no message is split, no quote measured, no demand searched."""
     history = chat(*turns(30))
     sought = []
     find = user_quotes.find_demands
@@ -88,7 +88,7 @@ def test_what_was_read_ahead_is_not_read_again(monkeypatch):
     assert len(counted) - read < 10, "the summary and the line of what is left out"
 
 
-def test_each_part_of_a_long_history_asks_for_it_and_it_is_read_once():
+def test_each_part_of_a_long_history_needs_it_and_it_is_read_once():
     history, pauses = chat(*turns(30)), []
     environment = env(history, 10_000)
     read_ahead(STEPS, history, history, environment, lambda: pauses.append("first"))
@@ -100,7 +100,7 @@ def test_each_part_of_a_long_history_asks_for_it_and_it_is_read_once():
     assert pauses.count("third") > 25, "of other messages it is read again"
 
 
-def test_of_a_chat_that_has_grown_only_what_is_new_is_read(monkeypatch):
+def test_of_a_grown_chat_only_new_messages_are_read(monkeypatch):
     history = chat(*turns(20))
     split = []
     real = known_names._texts_of
@@ -112,8 +112,8 @@ def test_of_a_chat_that_has_grown_only_what_is_new_is_read(monkeypatch):
     assert split == [message.id for message in history]
 
 
-def test_a_reading_that_was_ended_starts_over():
-    """The half of it that was read is not taken for all."""
+def test_an_interrupted_reading_starts_over():
+    """A partial reading does not count as complete."""
     history = chat(user("see alpha_one"), tool("c", "and beta_two"))
     names = KnownNames()
 
@@ -125,8 +125,8 @@ def test_a_reading_that_was_ended_starts_over():
     assert names.of(history).has_word("beta_two")
 
 
-def test_nothing_of_it_is_kept_after_the_stage():
-    """A long chat's names take room; whoever needs them again reads them again."""
+def test_nothing_is_cached_after_the_stage():
+    """The names of a long chat take memory; later uses read them again."""
     history = chat(*turns(8))
     environment = env(history, 10_000)
     read_ahead(STEPS, history, history, environment, lambda: None)
@@ -137,8 +137,8 @@ def test_nothing_of_it_is_kept_after_the_stage():
 
 
 @pytest.mark.parametrize("name", policy_names())
-def test_a_compaction_comes_to_the_same_with_it(name):
-    """Under every policy, and nothing of it is left afterwards."""
+def test_a_compaction_yields_the_same_with_reading_ahead(name):
+    """Under every policy, and nothing of it remains afterwards."""
     history, pauses = chat(*turns(24, size=2000)), []
 
     def compacted(reads: bool):

@@ -1,4 +1,4 @@
-"""What the first compaction of a host needs is loaded before it."""
+"""Everything needed by a host's first compaction is loaded beforehand."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ print(*count(), *count())
 """
 
 
-def test_it_goes_the_whole_way() -> None:
-    """A summary is asked for, checked, completed and put in."""
+def test_the_rehearsal_runs_a_whole_compaction() -> None:
+    """A summary is requested, checked, completed and inserted."""
     prepared = rehearse(load_policy("codecompanion"))
     (report,) = [report for report in prepared.reports if report.event == "context_compacted"]
     assert report.outcome == "changed"

@@ -1,6 +1,6 @@
-"""The rules of the first message outlive every compaction, also without a model and in a small window (lesson 10).
+"""The rules in the first message survive every compaction, also without a model and in a small window (lesson 10).
 
-Issue 9: at 4k the last tier shortened the rule although 1,400 tokens were free, and told four routine questions whole.
+Issue 9: at 4k the last tier shortened the rule although 1,400 tokens were free, and quoted four routine questions.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def fails(ask: object) -> SummaryReply:
 @pytest.mark.slow("eighteen questions under every policy")
 @pytest.mark.parametrize("window", [4_096, 8_192, 65_536])
 @pytest.mark.parametrize("name", policy_names())
-def test_the_rules_stand_word_for_word_after_eighteen_questions_and_no_model(name, window):
-    """R-317, R-431: whatever gives way, it is no rule."""
+def test_the_rules_are_verbatim_after_eighteen_questions_without_a_model(name, window):
+    """R-317, R-431: rules are never dropped, whatever else is."""
     policy = load_policy(name)
     messages: tuple[Message, ...] = ()
     fresh = [system(), user(FIRST), assistant("I will start with shop/settings.py.")]

@@ -1,7 +1,7 @@
-"""In the middle of a loop the older results of the running turn go first; a summary comes when that is not enough.
+"""In a loop the older results of the running turn are cleared first; a summary follows if that is not enough.
 
 Issue 9: question and plan stay word for word, and so do the newest rounds, up to a quarter of the window. Between two
-turns, by hand, and where editing is off, all is as it was.
+turns, in a manual run, and with editing off, the behaviour is unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SUMMARISE = ("cowork", "cowork_chat")
 
 
 def loop(rounds: int, size: int, said: str = "") -> list[Message]:
-    """Return a running turn: a question, a plan, and rounds whose results have so many tokens."""
+    """Return a running turn: a question, a plan, and rounds with results of that many tokens."""
     made = [user(QUESTION)]
     for i in range(rounds):
         made += [assistant(said if i else PLAN, (f"c{i}", "run_command")), result(i, size)]
@@ -54,12 +54,12 @@ def result(number: int, size: int) -> Message:
 
 
 def for_summary(asked: list[Ask]) -> list[Ask]:
-    """Return what was asked to put a summary in the place of messages (a note for the memory is none, R-446)."""
+    """Return the requests for a summary that replaces messages (a note for the memory is not one, R-446)."""
     return [ask for ask in asked if ask.stage.event == "context_compacted"]
 
 
 def asked_of(policy: str, messages: tuple[Message, ...], window: int = WINDOW) -> tuple[tuple[Message, ...], int]:
-    """Return the request as it goes out, and how often a model was asked for it."""
+    """Return the request as sent, and the number of summary requests for it."""
     chosen = load_policy(policy)
     prepared, asked = run(messages, window, policy=chosen)
     here = env(messages, window)
@@ -67,8 +67,8 @@ def asked_of(policy: str, messages: tuple[Message, ...], window: int = WINDOW) -
 
 
 @pytest.mark.parametrize("policy", [name for name in policy_names() if name not in SUMMARISE])
-def test_a_loop_that_is_nearly_all_results_goes_on_without_a_summary(policy):
-    """No model is asked; what was said stays, the newest rounds too, and the request is much smaller."""
+def test_a_loop_of_mostly_results_continues_without_a_summary(policy):
+    """No model is asked; text and the newest rounds stay, and the request is much smaller."""
     messages = made(system(), user("hi"), assistant("hello"), *loop(47, 400))
     assert 0.9 * WINDOW < sum(map(count, messages)) < WINDOW
     request, asked = asked_of(policy, messages)
@@ -81,8 +81,8 @@ def test_a_loop_that_is_nearly_all_results_goes_on_without_a_summary(policy):
 
 
 @pytest.mark.parametrize("policy", SUMMARISE)
-def test_a_loop_of_results_is_summarised_where_the_document_has_it(policy):
-    """R-411: cutting too large results was not enough. The newest rounds stay, and no call is without its result."""
+def test_a_loop_of_results_is_summarised_if_the_document_says_so(policy):
+    """R-411: truncating large results was not enough. The newest rounds stay, and every call has its result."""
     messages = made(system(), user("hi"), assistant("hello"), *loop(47, 400))
     request, asked = asked_of(policy, messages)
     assert asked == 1
@@ -92,8 +92,8 @@ def test_a_loop_of_results_is_summarised_where_the_document_has_it(policy):
 
 
 @pytest.mark.parametrize("fixed", [0, 3000])
-def test_results_are_cleared_from_the_oldest_on_and_only_down_to_the_target(fixed):
-    """R-510 [decided 3]: whatever else the request contains."""
+def test_results_are_cleared_from_the_oldest_only_down_to_the_target(fixed):
+    """R-510 [decided 3]: whatever else is in the request."""
     messages = made(system("x" * 4 * fixed), *loop(46 - fixed // 400, 400))
     request, _ = asked_of("codecompanion", messages)
     results = [a == b for a, b in zip(messages, request, strict=True) if a.role == "tool"]
@@ -102,7 +102,7 @@ def test_results_are_cleared_from_the_oldest_on_and_only_down_to_the_target(fixe
 
 
 def test_the_newest_rounds_stay_up_to_a_quarter_of_the_window():
-    """What a compaction would keep of a loop, an edit keeps as well: the target cannot be reached without it."""
+    """An edit keeps the part of a loop that a compaction would keep: the target cannot be reached without it."""
     messages = made(system("x" * 4 * 9_000), *loop(26, 400))
     prepared, asked = run(messages, WINDOW)
     assert len(asked) == 1
@@ -113,8 +113,8 @@ def test_the_newest_rounds_stay_up_to_a_quarter_of_the_window():
 
 
 @pytest.mark.parametrize("policy", ["codecompanion", *SUMMARISE])
-def test_a_loop_that_is_nearly_all_words_is_summarised(policy):
-    """Clearing would free little: the model is asked at once, of all there is, and no result is cleared before."""
+def test_a_loop_of_mostly_text_is_summarised(policy):
+    """Clearing would free little: the model is asked at once about everything, and no result is cleared first."""
     messages = made(system(), *loop(30, 40, said="because of this and that " * 100))
     assert sum(map(count, messages)) > 0.9 * WINDOW
     prepared, asked = run(messages, WINDOW, policy=load_policy(policy))
@@ -129,8 +129,8 @@ def test_a_loop_that_is_nearly_all_words_is_summarised(policy):
 
 @pytest.mark.parametrize("policy", ["codecompanion", *SUMMARISE])
 @pytest.mark.parametrize("window", [16_000, 200_000])
-def test_a_loop_of_hundreds_of_rounds_is_edited_for_a_while_and_then_compacted(policy, window):
-    """Neither every round nor never: an edit frees a fifth of the window at least, and the words add up."""
+def test_a_loop_of_hundreds_of_rounds_is_edited_and_later_compacted(policy, window):
+    """Neither in every round nor never: an edit frees at least a fifth of the window, and text accumulates."""
     rounds = made(*loop(300, window // 40, said="Next one. " + "why " * (window // 200)))
     messages, done, last = rounds[:3], list[str](), 0
     for number in range(3, len(rounds), 2):
@@ -157,7 +157,7 @@ def test_a_loop_of_hundreds_of_rounds_is_edited_for_a_while_and_then_compacted(p
 
 
 def test_between_two_turns_the_chat_is_compacted_as_before():
-    """The turn is over: its results are not cleared, and what the user asks now stays as it is."""
+    """The turn is over: its results are not cleared, and the user's next question is unchanged."""
     messages = made(system(), *loop(44, 400), assistant("Done."), user("And now?"))
     prepared, asked = run(messages, WINDOW)
     assert len(asked) == 1
@@ -174,29 +174,29 @@ def test_a_message_that_steers_the_loop_changes_nothing():
     assert sum(map(count, prepared.messages)) < 0.66 * WINDOW
 
 
-def test_results_of_tools_that_are_never_cleared_stay():
-    """R-512: `editing.exclude_tools` counts here, too."""
+def test_results_of_excluded_tools_stay():
+    """R-512: `editing.exclude_tools` applies here, too."""
     policy = load_policy("mine", {"mine": {"extends": "codecompanion", "editing": {"exclude_tools": ["run_command"]}}})
     _, asked = run(made(system(), *loop(44, 400)), WINDOW, policy=policy)
     assert len(asked) == 1
 
 
-def test_with_editing_switched_off_nothing_is_cleared():
+def test_with_editing_disabled_nothing_is_cleared():
     """Lesson 13: off is off."""
     policy = load_policy("mine", {"mine": {"extends": "codecompanion", "editing": {"trigger": False}}})
     _, asked = run(made(system(), *loop(44, 400)), WINDOW, policy=policy)
     assert len(asked) == 1
 
 
-def test_compact_by_hand_compacts():
-    """R-533: whoever types `/compact` wants a summary."""
+def test_a_manual_compact_compacts():
+    """R-533: `/compact` is a request for a summary."""
     prepared, asked = run(made(system(), *turns(3), *loop(44, 400)), WINDOW, manual=True)
     assert len(asked) == 1
     assert not any(m.edited for m in prepared.messages)
 
 
-def test_what_the_user_has_just_undone_is_not_done_again():
-    """R-545: edits rest, so a loop is not cleared under another name."""
+def test_a_change_the_user_just_undid_is_not_repeated():
+    """R-545: edits are paused, so a loop is not cleared under another name."""
     messages = made(system(), *loop(44, 400))
     view, policy = with_messages(View(), messages), load_policy("codecompanion")
     paused = frozenset({"context_edited"})
@@ -205,8 +205,8 @@ def test_what_the_user_has_just_undone_is_not_done_again():
     assert not any(m.edited for m in prepared.messages)
 
 
-def test_where_the_provider_compacts_itself_a_loop_is_still_cleared():
-    """R-534, K15: editing runs on our side in any case."""
+def test_if_the_provider_compacts_a_loop_is_still_cleared():
+    """R-534, K15: editing always runs on our side."""
     messages = made(system(), *loop(44, 400))
     prepared, asked = run(messages, WINDOW, automatic_summaries=False)
     assert asked == []

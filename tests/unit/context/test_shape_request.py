@@ -1,4 +1,4 @@
-"""What is really sent: R-302, R-304, R-334, R-335, R-338…R-345, R-348, R-354; K14."""
+"""The request as sent: R-302, R-304, R-334, R-335, R-338…R-345, R-348, R-354; K14."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def shaped(messages, window, policy=KODACODE, kept=None, packets=None, **changes
 
 
 def running(*steps, size=3000, name="grep_search"):
-    """Return a turn in the middle of its tool loop."""
+    """Return a turn during its tool loop."""
     messages = [user("go")]
     for step in steps:
         messages += [assistant("", (step, name)), tool(step, (f"{step} " * size)[:size])]
@@ -64,7 +64,7 @@ def running(*steps, size=3000, name="grep_search"):
 
 
 def test_older_results_of_the_running_turn_become_placeholders():
-    """R-338, R-339, R-341: before the latest tool step; the stored list is not touched (K14)."""
+    """R-338, R-339, R-341: before the latest tool step; the stored list is unchanged (K14)."""
     messages = running("call-a", "call-b", "call-c")
     frozen = msgspec.json.encode(messages)
     result = shaped(messages, 1_000_000)
@@ -88,7 +88,7 @@ def test_older_results_of_the_running_turn_become_placeholders():
         ({"name": "insert_edit"}, 0),  # R-340: never edits
     ],
 )
-def test_which_results_of_the_running_turn_count(change, pruned):
+def test_only_some_results_of_the_running_turn_count(change, pruned):
     """R-340, R-341."""
     assert shaped(running("a", "b", **change), 1_000_000).pruned == pruned
 
@@ -100,7 +100,7 @@ def test_errors_of_the_running_turn_are_kept():
     assert shaped(messages, 1_000_000).pruned == 0
 
 
-def test_finished_turns_are_pruned_oldest_first_within_the_raw_tail():
+def test_finished_turns_are_pruned_oldest_first_down_to_the_raw_tail():
     """R-342: errors and reads too, never the last finished turn, and only until the budget is met."""
     messages = chat(*turns(6, 4000), user("and now?"))
     assert shaped(messages, 1_000_000).pruned == 0
@@ -110,8 +110,8 @@ def test_finished_turns_are_pruned_oldest_first_within_the_raw_tail():
     assert shaped(messages, 8_000).pruned == 5
 
 
-def test_what_was_pruned_stays_pruned_within_the_turn():
-    """R-343: the same objects again, so that the prefix of the request stays the same; nothing is pruned twice."""
+def test_pruned_results_stay_pruned_within_the_turn():
+    """R-343: identical objects, so that the prefix of the request is unchanged; nothing is pruned twice."""
     first = shaped(running("a", "b"), 1_000_000)
     more = running("a", "b", "c")
     second = shaped(more, 1_000_000, kept=first.kept)
@@ -124,14 +124,14 @@ def test_what_was_pruned_stays_pruned_within_the_turn():
 
 
 def test_a_placeholder_of_a_changed_message_is_not_used():
-    """R-343, K14: what the history itself cleared meanwhile is sent as it stands there."""
+    """R-343, K14: a result that the history itself cleared meanwhile is sent in that form."""
     messages = running("a", "b")
     kept = shaped(messages, 1_000_000).kept
     edited = tuple(msgspec.structs.replace(m, content="cleared", edited=True) if m.id == "m2" else m for m in messages)
     assert shaped(edited, 1_000_000, kept=kept).messages[2].text == "cleared"
 
 
-def test_schemas_and_fragments_get_short_as_the_request_grows():
+def test_schemas_and_fragments_are_shortened_as_the_request_grows():
     """R-344, R-345: schemas above the target, fragments above the trigger, none below."""
     messages = chat(user("word " * 2000))
     small = shaped(messages, 100_000)
@@ -150,13 +150,13 @@ def test_schemas_and_fragments_get_short_as_the_request_grows():
 
 
 def test_a_short_form_stays_within_the_turn():
-    """R-343: a request that hovers around the target does not change its beginning all the time."""
+    """R-343: a request near the target does not keep changing its beginning."""
     messages = chat(user("word " * 2000))
     kept = Kept(steps=frozenset({"shape_schemas"}))
     assert shaped(messages, 100_000, kept=kept).savings.tools > 0
 
 
-def test_above_the_trigger_a_request_is_pressed():
+def test_above_the_trigger_a_request_is_under_pressure():
     """R-334."""
     messages = chat(user("word " * 2000))
     size = shaped(messages, 1_000).measure.tokens
@@ -164,8 +164,8 @@ def test_above_the_trigger_a_request_is_pressed():
     assert shaped(messages, int(size / 0.9)).is_pressed
 
 
-def test_the_packet_stands_in_front_of_its_turn_and_goes_under_pressure():
-    """R-353, R-354: left out as a whole above the trigger, its tokens recorded."""
+def test_the_packet_precedes_its_turn_and_is_dropped_under_pressure():
+    """R-353, R-354: omitted as a whole above the trigger, its tokens recorded."""
     messages = chat(*turns(2), user("word " * 2000))
     packet = Message(id="p", role="user", tag="context_packet", content="facts", cycle=3, tokens=40)
     result = shaped(messages, 100_000, packets={3: packet})
@@ -177,7 +177,7 @@ def test_the_packet_stands_in_front_of_its_turn_and_goes_under_pressure():
 
 
 def test_a_policy_without_steps_costs_nothing():
-    """Shaping that is off returns the very list."""
+    """Disabled shaping returns the identical list."""
     messages = running("a", "b")
     result = shaped(messages, 100, policy=load_policy("codecompanion"))
     assert result.messages is messages
@@ -186,7 +186,7 @@ def test_a_policy_without_steps_costs_nothing():
 
 
 def test_the_style_fragment_has_its_three_lines():
-    """R-348: word for word, after the agent's prompt."""
+    """R-348: verbatim, after the agent's prompt."""
     text = join_fragments((Fragment("agent", "agent", "Be good."), TERSE))
     assert text == (
         "Be good.\n\nResponse style: terse.\n- Keep ordinary model replies brief and direct.\n"
@@ -201,7 +201,7 @@ def test_the_compact_system_prompt_is_shorter_and_keeps_the_safety_rules():
     assert "data" in compact
 
 
-def test_a_schema_keeps_everything_but_its_docs():
+def test_a_schema_keeps_everything_but_its_documentation():
     """R-345: the tool's own description, names and types stay, also a property called description."""
     (spec,) = shape_specs((DOCUMENTED,), ShapeSchemas())
     assert spec.description == "Find text."
@@ -267,7 +267,7 @@ def test_a_shaped_schema_accepts_exactly_the_same_arguments(parameters, argument
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from([tool.spec for tool in BUILTIN_TOOLS]), st.data())
 def test_our_own_tools_stay_callable(spec, data):
-    """R-345: the same for the schemas that are really sent."""
+    """R-345: also for the schemas that are really sent."""
     properties = spec.parameters.get("properties", {})
     arguments = data.draw(st.dictionaries(st.sampled_from([*properties, "other"]), JSON, max_size=4))
     (short,) = shape_specs((spec,), ShapeSchemas())

@@ -1,4 +1,4 @@
-"""The registry: every strategy of the document is there, with its parameters and their documented values (S1…S21)."""
+"""The registry: every strategy in the document, with its parameters and their documented values (S1…S21)."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ DOCUMENTED = {
 
 
 @pytest.mark.parametrize("entry", DOCUMENTED)
-def test_a_strategy_has_the_parameters_of_the_document(entry: str) -> None:
-    """S2 S3 S4 S5 S6 S7 S8 S9 S10 S11 S12 S13 S14 S15 S17 S18 S19 S20 S21: word, number, parameters, their values."""
+def test_a_strategy_has_the_documents_parameters(entry: str) -> None:
+    """S2 S3 S4 S5 S6 S7 S8 S9 S10 S11 S12 S13 S14 S15 S17 S18 S19 S20 S21: name, number, parameters, values."""
     number, word = entry.split()
     params = SHAPERS[word] if word in SHAPERS else STRATEGIES[word].params
     assert word in SHAPERS or STRATEGIES[word].number == number
@@ -72,8 +72,8 @@ def test_a_strategy_has_the_parameters_of_the_document(entry: str) -> None:
 
 
 @pytest.mark.parametrize("word", [*STRATEGIES, *SHAPERS])
-def test_a_parameter_nobody_knows_is_refused(word: str) -> None:
-    """S2…S21: a word in a table that means nothing is an error, not silence (lesson 13)."""
+def test_an_unknown_parameter_is_refused(word: str) -> None:
+    """S2…S21: an unknown word in a table is an error, not ignored (lesson 13)."""
     params = SHAPERS[word] if word in SHAPERS else STRATEGIES[word].params
     with pytest.raises(msgspec.ValidationError, match="unknown field"):
         msgspec.convert({"no_such_parameter": 1}, params)
@@ -90,8 +90,8 @@ def test_a_parameter_nobody_knows_is_refused(word: str) -> None:
         ("cowork", "reactive", 95_000, False),
     ],
 )
-def test_each_policy_compares_as_its_document_does(name: str, stage: str, at: int, crossed: bool) -> None:
-    """S1, K1, K2: exactly at the threshold of a window of 100,000; one token more is above all of them."""
+def test_each_policy_compares_like_its_document(name: str, stage: str, at: int, crossed: bool) -> None:
+    """S1, K1, K2: exactly at the threshold in a window of 100,000; one more token is above all of them."""
     found = load_policy(name).stage(stage)
     assert found is not None
     room = Room(window=100_000)
@@ -103,7 +103,7 @@ def test_each_policy_compares_as_its_document_does(name: str, stage: str, at: in
 
 @pytest.mark.parametrize("name", policy_names())
 def test_every_policy_repairs(name: str) -> None:
-    """S16: it stands in no table; whoever is in force, the list is sound at the end (R-004)."""
+    """S16: it is in no table; under any policy the final list is valid (R-004)."""
     broken = chat(tool("nobody", "an orphan"), user("go"), assistant("", ("c", "read_file")), user("and?"))
     prepared, _ = run(broken, 1_000_000, policy=load_policy(name))
     assert violations(prepared.messages) == []
@@ -111,7 +111,7 @@ def test_every_policy_repairs(name: str) -> None:
 
 
 def shaped_for_sending(messages: tuple[Message, ...], window: int) -> tuple[Message, ...]:
-    """Return what KodaCode would send of the messages."""
+    """Return the messages as KodaCode would send them."""
     parts = Parts(
         system=Message(id="system", role="system", content="You help."),
         specs=(),
@@ -123,7 +123,7 @@ def shaped_for_sending(messages: tuple[Message, ...], window: int) -> tuple[Mess
 
 
 def test_pruning_of_the_view_leaks_into_no_history() -> None:
-    """Pipeline 5.7, K14: KodaCode's view first, then CodeCompanion's editing: the history is as if it had run alone."""
+    """Pipeline 5.7, K14: KodaCode's view first, then CodeCompanion's editing: the history equals editing alone."""
     messages = chat(*turns(12, 4000), user("and now?"))
     window = int(sum(map(count, messages)) / 0.7)
     alone, _ = run(messages, window, policy=load_policy("codecompanion"))
@@ -137,7 +137,7 @@ def test_pruning_of_the_view_leaks_into_no_history() -> None:
 
 @pytest.mark.parametrize("name", policy_names())
 def test_only_one_policy_protects_the_first_message(name: str) -> None:
-    """Pipeline 5.7: under the others the first message may go; what it said is in the summary then (R-416)."""
+    """Pipeline 5.7: under the others the first message may be removed; its content is then in the summary (R-416)."""
     messages = chat(*[m for i in range(60) for m in (user(f"question {i} ".ljust(400)), assistant(f"a{i}".ljust(400)))])
     window = int(sum(map(count, messages)) / 0.95)
     prepared, _ = run(messages, window, policy=load_policy(name), script=SUMMARISES)
@@ -146,7 +146,7 @@ def test_only_one_policy_protects_the_first_message(name: str) -> None:
 
 
 def test_a_policy_without_a_model_asks_none() -> None:
-    """Pipeline 5.5: no model call when the policy says none: no step of kodacode needs one, and none is configured."""
+    """Pipeline 5.5: no model call if the policy says none: no step of kodacode needs one, and none is configured."""
     messages = chat(*turns(40, 2000))
     for share in (0.85, 1.5, 3.0):
         prepared, asked = run(messages, int(sum(map(count, messages)) / share), policy=load_policy("kodacode"))
@@ -155,8 +155,8 @@ def test_a_policy_without_a_model_asks_none() -> None:
 
 
 @pytest.mark.parametrize("name", policy_names())
-def test_below_its_triggers_a_policy_asks_nobody_and_changes_nothing(name: str) -> None:
-    """Pipeline 5.5: the very list comes back, whatever the model would have said."""
+def test_below_its_triggers_a_policy_asks_no_model_and_changes_nothing(name: str) -> None:
+    """Pipeline 5.5: the identical list is returned, whatever the model would have answered."""
     messages = chat(*turns(5, 400))
     prepared, asked = run(
         messages, 1_000_000, policy=load_policy(name), script=lambda ask: SummaryReply(text="x", source="caller")
@@ -166,8 +166,8 @@ def test_below_its_triggers_a_policy_asks_nobody_and_changes_nothing(name: str) 
     assert [report for report in prepared.reports if report.outcome == "changed"] == []
 
 
-def test_every_function_of_the_registry_exists_and_takes_its_parameters() -> None:
-    """A module is imported by the first call, so that a wrong name in the table would show only in a long chat."""
+def test_every_registered_function_exists_and_takes_its_parameters() -> None:
+    """A module is imported at the first call, so a wrong name in the table would only show in a long chat."""
     for name, strategy in STRATEGIES.items():
         for function in filter(None, (strategy.run, strategy.explain)):
             assert isinstance(function, Deferred)
@@ -176,6 +176,6 @@ def test_every_function_of_the_registry_exists_and_takes_its_parameters() -> Non
             assert typing.get_type_hints(loaded)["params"] is strategy.params, name
 
 
-def test_the_names_of_summary_schemas_are_those_of_the_table() -> None:
-    """The parameters name them as a type: reading the table for it cost every start of a host."""
+def test_the_summary_schema_names_equal_the_table() -> None:
+    """The parameters use them as a type: reading the table for that would cost every start of a host."""
     assert sorted(typing.get_args(SchemaName)) == list(schema_names())

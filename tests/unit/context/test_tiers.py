@@ -1,4 +1,4 @@
-"""Tiers of a stage: first fit, targets, what they start from, who else writes the summary (R-114…R-119, R-309, K9)."""
+"""Tiers of a stage: first fit, targets, starting points, alternative summary writers (R-114…R-119, R-309, K9)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLEAR: list[dict[str, Any]] = [{"use": "clear_tool_results", "older_than": {"cou
 
 
 def policy(*tiers: dict[str, Any], **fields: Any) -> Policy:
-    """Return a policy of one stage with these tiers, due at half the window and aiming at a quarter."""
+    """Return a policy of one stage with these tiers, due at half the window with a target of a quarter."""
     stage = {
         "id": "only",
         "event": "context_compacted",
@@ -45,15 +45,15 @@ TWO = policy(
 
 
 def test_the_first_tier_that_fits_wins() -> None:
-    """R-114: nobody is asked when clearing is enough."""
+    """R-114: no model is asked if clearing is enough."""
     messages = chat(*turns(8, 4000))
     prepared, asked = run(messages, sum(map(count, messages)), policy=TWO)
     assert (prepared.reports[0].tier, prepared.reports[0].way.id, asked) == (1, "cheap", [])
     assert prepared.reports[0].problems == ()
 
 
-def test_the_next_tier_starts_from_what_the_one_before_made() -> None:
-    """R-119: tool results that were cleared are not summarised again at full length."""
+def test_the_next_tier_starts_from_the_previous_result() -> None:
+    """R-119: cleared tool results are not summarised again at full length."""
     messages = chat(*turns(8, 4000), *[m for i in range(40) for m in (user(f"q{i} " * 50), assistant(f"a{i} " * 50))])
     prepared, asked = run(messages, int(sum(map(count, messages)) / 0.9), policy=TWO)
     report = prepared.reports[0]
@@ -64,8 +64,8 @@ def test_the_next_tier_starts_from_what_the_one_before_made() -> None:
     assert [m.id for m in report.work.before] == [m.id for m in messages]
 
 
-def test_a_partial_success_stays_when_there_is_nothing_else_to_do() -> None:
-    """What the cheap tier freed is kept when the next one has nothing to summarise."""
+def test_a_partial_success_is_kept_if_there_is_nothing_else_to_do() -> None:
+    """The tokens freed by the cheap tier are kept if the next one has nothing to summarise."""
     skips = policy(
         {"id": "cheap", "number": 1, "accept": "target", "step": CLEAR},
         {"id": "none", "number": 2, "step": [{"use": "select_window", "min_total": 10**9}]},
@@ -75,7 +75,7 @@ def test_a_partial_success_stays_when_there_is_nothing_else_to_do() -> None:
     assert (prepared.reports[0].outcome, prepared.reports[0].way.id) == ("changed", "cheap")
 
 
-def test_a_failure_behind_a_partial_success_changes_nothing() -> None:
+def test_a_failure_after_a_partial_success_changes_nothing() -> None:
     """A failed compaction leaves the history as it was."""
     messages = chat(*turns(8, 4000), *[m for i in range(40) for m in (user(f"q{i} " * 50), assistant(f"a{i} " * 50))])
     window = int(sum(map(count, messages)) / 0.9)
@@ -87,8 +87,8 @@ def test_a_failure_behind_a_partial_success_changes_nothing() -> None:
 @pytest.mark.parametrize(
     "reply", [SummaryReply(error="down"), SummaryReply(text=""), SummaryReply(text="x", stop="length")]
 )
-def test_a_strategy_without_a_model_takes_the_place_of_the_one_that_failed(reply: SummaryReply) -> None:
-    """K9, R-434: the chain of those who write the summary ends with one that cannot fail that way."""
+def test_a_strategy_without_a_model_replaces_the_failed_one(reply: SummaryReply) -> None:
+    """K9, R-434: the chain of summary writers ends with one that cannot fail that way."""
     made = policy({"id": "expensive", "on_fail": ["summarize_ledger"], "step": SUMMARY})
     messages = chat(*turns(8, 4000))
     prepared, asked = run(messages, int(sum(map(count, messages)) / 0.9), policy=made, script=lambda ask: reply)
@@ -102,8 +102,8 @@ def test_a_strategy_without_a_model_takes_the_place_of_the_one_that_failed(reply
     assert [m.tag for m in prepared.messages] == [SUMMARY_TAG]
 
 
-def test_tiers_before_the_first_summary_run_when_somebody_else_summarises() -> None:
-    """K15: cheap stages stay on when the adapter compacts natively, summaries are its business."""
+def test_tiers_before_the_first_summary_run_even_if_the_adapter_summarises() -> None:
+    """K15: cheap stages stay on if the adapter compacts natively; summaries are left to it."""
     messages = chat(*turns(8, 4000), *[m for i in range(40) for m in (user(f"q{i} " * 50), assistant(f"a{i} " * 50))])
     window = int(sum(map(count, messages)) / 0.9)
     prepared, asked = run(messages, window, policy=TWO, automatic_summaries=False)
@@ -111,8 +111,8 @@ def test_tiers_before_the_first_summary_run_when_somebody_else_summarises() -> N
     assert (prepared.reports[0].way.id, prepared.reports[0].outcome) == ("cheap", "changed")
 
 
-def test_a_stage_may_need_some_messages_to_be_run_by_hand() -> None:
-    """R-145: fewer than the least number of messages is a sentence, not a compaction."""
+def test_a_stage_may_need_a_number_of_messages_for_a_manual_run() -> None:
+    """R-145: with fewer messages the result is a sentence instead of a compaction."""
     made = policy({"id": "expensive", "step": SUMMARY}, manual_min_messages=6)
     prepared, asked = run(chat(user("a"), assistant("b " * 500)), 10**6, policy=made, manual=True)
     assert (prepared.reports[0].reason, prepared.reports[0].detail) == (

@@ -25,7 +25,7 @@ def edit(call_id, path):
     )
 
 
-def test_a_file_says_why_it_matters_over_all_turns():
+def test_a_file_lists_its_roles_over_all_turns():
     """R-314, R-316, R-318: edited, read, named by the user; changed files first, then named ones."""
     reads = []
     for n in range(3):
@@ -51,7 +51,7 @@ def test_a_file_says_why_it_matters_over_all_turns():
     assert len(render(whole, 700).encode()) <= 700
 
 
-def test_a_turn_gives_goal_episode_paths_evidence_and_status():
+def test_a_turn_yields_goal_episode_paths_evidence_and_status():
     """R-320, R-315: the goal from the user's text, paths from calls, counts of outcomes, the terminal status."""
     artifact = extracted(
         user("Fix the parser in lua/parse.lua"),
@@ -72,7 +72,7 @@ def test_a_turn_gives_goal_episode_paths_evidence_and_status():
 
 
 def test_labelled_lines_of_the_assistant_become_items_with_their_turn():
-    """R-320, R-315: Decision, Constraint, Next, Blocked; every item carries its source turn."""
+    """R-320, R-315: Decision, Constraint, Next, Blocked; every item has its source turn."""
     artifact = extracted(
         user("plan it"),
         assistant(
@@ -91,15 +91,15 @@ def test_labelled_lines_of_the_assistant_become_items_with_their_turn():
     assert artifact.turn_ids == {"turn-1"}
 
 
-def test_labels_inside_code_and_in_the_users_text_are_not_the_assistants():
-    """R-320: only assistant text counts, and code is no statement."""
+def test_labels_in_code_and_in_the_users_text_do_not_count():
+    """R-320: only assistant text counts, and code is not a statement."""
     artifact = extracted(user("Decision: mine"), assistant("```\nNext: nothing\n```"))
     assert artifact.settled_decisions == ()
     assert artifact.open_threads == ()
 
 
 def test_plain_sentences_are_quoted_with_their_turn():
-    """R-314, R-320: what is decided, constrained, blocked, warned of and announced without a label."""
+    """R-314, R-320: unlabelled decisions, constraints, blockers, warnings and announcements."""
     artifact = extracted(
         user("Change the store."),
         assistant("Fine."),
@@ -127,7 +127,7 @@ def test_plain_sentences_are_quoted_with_their_turn():
     assert '## Critical Context\n- turn-2: "Do not run the migration twice."' in text
 
 
-def test_without_sentences_only_labels_count():
+def test_under_strict_only_labels_count():
     """`strict` (R-320): the document's source reads labels."""
     turns = split_turns(chat(user("go"), assistant("I decided to keep it.\nNext: the docs")))
     artifact = extract(turns, sentences=False)
@@ -145,8 +145,8 @@ def test_without_sentences_only_labels_count():
         ("Warning: do not run the migration twice", "Do not run the migration twice!"),
     ],
 )
-def test_a_label_wins_over_a_sentence_that_says_the_same(label, sentence):
-    """R-314, R-320: in the same message, and when the one comes turns after the other."""
+def test_a_label_takes_precedence_over_an_equivalent_sentence(label, sentence):
+    """R-314, R-320: in the same message, and if one comes turns after the other."""
     for messages in (
         [user("go"), assistant(f"{sentence}\n{label}")],
         [user("go"), assistant(label), user("on"), assistant(sentence)],
@@ -169,27 +169,27 @@ def test_a_label_wins_over_a_sentence_that_says_the_same(label, sentence):
         ("I decided to cache the vectors.", "I decided to cache the index."),
     ],
 )
-def test_other_facts_are_both_kept(one, other):
+def test_distinct_facts_are_both_kept(one, other):
     merged = merge(Artifact(), extracted(user("go"), assistant(one), user("on"), assistant(other)))
     assert [d.decision for d in merged.settled_decisions] == [f'"{one}"', f'"{other}"']
 
 
-def test_what_the_user_forbids_is_a_constraint_in_the_users_words():
+def test_the_users_prohibitions_are_constraints_in_the_users_words():
     """R-314: active constraints are kept, verbatim."""
     artifact = extracted(user("Refactor the store. Do not touch the migrations! Thanks."), assistant("ok"))
     assert artifact.constraints == ("Do not touch the migrations!",)
 
 
 def test_an_unfinished_turn_is_work_in_progress():
-    """R-314, R-320: the terminal status tells what is still open."""
+    """R-314, R-320: the terminal status shows the open work."""
     artifact = extracted(user("make it fast"), assistant("", ("c1", "read_file")), tool("c1", "text"))
     (thread,) = artifact.open_threads
     assert (thread.blocking, thread.status) == (True, "pending")
     assert "make it fast" in thread.item
 
 
-def test_runtime_notes_and_failed_tools_are_bounded():
-    """R-318: at most 3 notes and 6 failed tools, each cut."""
+def test_runtime_notes_and_failed_tools_are_limited():
+    """R-318: at most 3 notes and 6 failed tools, each truncated."""
     messages = [user("go over all files")]
     for i in range(20):
         call = msgspec.structs.replace(
@@ -212,7 +212,7 @@ def test_runtime_notes_and_failed_tools_are_bounded():
     ["continue", "Continue, please.", "just do the work", "ok", "yes, go ahead", "/compact keep names", "",
      "Summarize this conversation for the next model", "Compaction Summary:\n## Goal"],
 )  # fmt: skip
-def test_steering_and_meta_prompts_are_no_goals(text):
+def test_steering_and_meta_prompts_are_not_goals(text):
     """R-319: low-signal steering and a compaction's own prompt never become the goal."""
     assert not is_usable_goal(text)
     assert extracted(user("build the parser"), assistant("a"), user(text), assistant("b")).session_objective == (
@@ -221,22 +221,22 @@ def test_steering_and_meta_prompts_are_no_goals(text):
 
 
 def test_the_first_request_is_the_goal_until_a_new_goal_is_stated():
-    """R-319: neither a step nor small talk takes its place; an explicit statement does, whatever comes after it."""
+    """R-319: neither a step nor small talk replaces it; an explicit statement does, whatever follows."""
     said = [user("build the parser"), assistant("a"), user("next, add tests"), assistant("b"), user("Nice!")]
     assert extracted(*said, assistant("c")).session_objective == "build the parser"
     later = [assistant("c"), user("I want a linter, too."), assistant("d"), user("what time is it?"), assistant("e")]
     assert extracted(*said, *later).session_objective == "I want a linter, too."
 
 
-def test_what_was_asked_in_an_unfinished_turn_is_open_whatever_the_goal_is():
-    """R-314: the goal may be older than the work that was stopped."""
+def test_the_question_of_an_unfinished_turn_is_open_whatever_the_goal():
+    """R-314: the goal may be older than the interrupted work."""
     artifact = extracted(user("build the parser"), assistant("a"), user("now the lexer"))
     assert artifact.session_objective == "build the parser"
     assert [t.item for t in artifact.open_threads] == ["now the lexer (not answered)"]
 
 
 def test_merging_replaces_episodes_of_one_id_and_drops_duplicates():
-    """R-319: old artifact + new turns; duplicates by normalised text across sources and statuses, the newest stays."""
+    """R-319: old artifact + new turns; duplicates by normalised text across sources and statuses, newest kept."""
     old = Artifact(
         session_objective="first",
         constraints=("no deps", "be kind"),
@@ -275,8 +275,8 @@ def test_merging_replaces_episodes_of_one_id_and_drops_duplicates():
     assert merge(merged, new) == merge(merge(merged, new), new)
 
 
-def test_an_artifact_that_is_full_keeps_what_is_strict():
-    """R-317, R-319: it does not grow without end, and the first rule of a long chat is not what goes."""
+def test_a_full_artifact_keeps_strict_items():
+    """R-317, R-319: its size is limited, and the first rule of a long chat is not dropped."""
     older = Artifact(constraints=("Never push.", *(f"Keep file {n} short." for n in range(80))))
     newer = Artifact(
         constraints=tuple(f"Keep part {n} small." for n in range(80)),
@@ -291,7 +291,7 @@ def test_an_artifact_that_is_full_keeps_what_is_strict():
     assert len(merged.workspace_facts) == 60
 
 
-def test_large_results_leave_a_hint_where_to_find_them_again():
+def test_large_results_leave_a_recall_hint():
     """R-315: page-in hints name tool, call and turn."""
     artifact = extracted(*turns(1, 4000))
     (hint,) = artifact.page_in_hints

@@ -72,12 +72,12 @@ TEXT = """Compaction Summary:
 - recall c7 for the output of grep"""
 
 
-def test_the_sections_and_their_lines():
-    """R-316: seven sections in order, one line per item, superseded and user-owned items say so."""
+def test_the_sections_have_their_lines():
+    """R-316: seven sections in order, one line per item, superseded and user-owned items marked."""
     assert render(FULL, 4096) == TEXT
 
 
-def test_an_empty_section_says_none():
+def test_an_empty_section_is_marked_none():
     """R-316."""
     text = render(Artifact(), 4096)
     assert text.count("- (none)") == 9
@@ -94,7 +94,7 @@ def test_the_budget_follows_limit_and_target(limit, target, expected):
 
 
 def test_a_small_budget_keeps_goal_constraints_and_warnings():
-    """R-317 [proposed]: Critical Context is laid in third although it is shown sixth."""
+    """R-317 [proposed]: Critical Context is placed third although it is shown sixth."""
     long = Artifact(
         session_objective="goal " * 60,
         constraints=("constraint " * 40,),
@@ -117,7 +117,7 @@ NOTE = "Part {n:02} of the store is slower than the others, as measured."
 
 
 def with_57(strict_every: int, **fields) -> Artifact:
-    """Return 57 constraints and 57 warnings; every so manieth is a strict one."""
+    """Return 57 constraints and 57 warnings; one in every n is strict."""
     strict = {n for n in range(57) if n % strict_every == 0}
     return Artifact(
         constraints=tuple((RULE if n in strict else WISH).format(n=n) for n in range(57)),
@@ -127,7 +127,7 @@ def with_57(strict_every: int, **fields) -> Artifact:
 
 
 def numbers(text: str, form: str) -> list[int]:
-    """Return which of the 57 lines of that form stand in the text, in their order."""
+    """Return the numbers of the 57 lines of that form that occur in the text, in order."""
     lines = text.splitlines()
     return [n for line in lines for n in range(57) if line == f"- {form.format(n=n)}"]
 
@@ -141,8 +141,8 @@ BUSY = {
 
 
 @pytest.mark.parametrize("fields", [{}, BUSY], ids=["alone", "busy"])
-def test_of_57_constraints_and_57_warnings_the_strict_stay_then_the_newest(fields):
-    """R-317 [decided]: 4096 bytes; those that say never, must, always, do not come first, then the newest."""
+def test_of_57_constraints_and_57_warnings_strict_ones_stay_then_the_newest(fields):
+    """R-317 [decided]: 4096 bytes; items with never, must, always or do not come first, then the newest."""
     text = render(with_57(strict_every=5, **fields), 4096)
     assert 3900 < len(text.encode()) <= 4096
     strict = list(range(0, 57, 5))
@@ -162,7 +162,7 @@ def test_of_57_constraints_and_57_warnings_the_strict_stay_then_the_newest(field
         assert (heading in text) == bool(fields)
 
 
-def test_the_newest_stay_when_all_are_strict():
+def test_the_newest_stay_if_all_are_strict():
     """R-317 [decided]."""
     text = render(with_57(strict_every=1), 4096)
     rules, warnings = numbers(text, RULE), numbers(text, WARNING)
@@ -172,8 +172,8 @@ def test_the_newest_stay_when_all_are_strict():
 
 
 @pytest.mark.parametrize("limit", range(520, 700, 20))
-def test_constraints_give_up_their_turns_before_one_of_them_is_left_out(limit):
-    """R-317: the words of a rule count more than the turn it is from."""
+def test_constraints_lose_their_turns_before_one_is_dropped(limit):
+    """R-317: the words of a rule matter more than its source turn."""
     rules = tuple(f"Keep the names of group {number} in snake_case." for number in range(6))
     turns = dict.fromkeys(rules, "turn-1")
     shown = render(Artifact(session_objective="Port it.", constraints=rules, constraint_turn_ids=turns), limit)
@@ -182,7 +182,7 @@ def test_constraints_give_up_their_turns_before_one_of_them_is_left_out(limit):
 
 @pytest.mark.parametrize("limit", [1024, 2000, 4096])
 def test_no_constraint_or_warning_is_dropped_while_there_is_room(limit):
-    """R-317 [decided]: what other sections do not use is theirs, and they have half of it before those get a line."""
+    """R-317 [decided]: they use the room left by other sections, and half of it before those get a line."""
     rules = tuple(f"keep {n}" for n in range(limit // 2 // 20))
     warnings = tuple(WorkspaceFact("", f"hot {n}") for n in range(limit // 2 // 30))
     text = render(Artifact(constraints=rules, workspace_facts=warnings, **BUSY), limit)
@@ -200,7 +200,7 @@ LENGTHY = st.builds(lambda letter, number: letter * number, st.sampled_from("xü
     st.sampled_from([256, 300, 512, 1000, 1024, 2000, 3333, 4096]),
 )
 def test_no_turn_is_dropped_while_200_bytes_are_free(texts, others, limit):
-    """R-314 [decided 3]: at any budget, whatever else is to be said."""
+    """R-314 [decided 3]: at any budget, whatever else has to fit."""
     artifact = Artifact(
         session_objective=" ".join(others[:1]),
         constraints=tuple(others),
@@ -219,7 +219,7 @@ def test_no_turn_is_dropped_while_200_bytes_are_free(texts, others, limit):
 
 
 def test_the_newest_of_many_stay():
-    """R-317, R-318: what does not fit its share are the oldest lines; at most 12 files."""
+    """R-317, R-318: the oldest lines are dropped from a full share; at most 12 files."""
     many = Artifact(
         session_objective="go",
         completed_episodes=tuple(Episode(f"e{i}", f"did {i} " * 20, (f"f{i}.py",)) for i in range(60)),
@@ -247,7 +247,7 @@ def test_lines_have_their_limits():
 
 
 @given(st.text(), st.integers(0, 400))
-def test_a_cut_never_splits_a_character(text, limit):
+def test_truncation_never_splits_a_character(text, limit):
     """R-318: UTF-8 safe; at most `limit` bytes, always on one line."""
     cut = cut_bytes(text, limit)
     assert len(cut.encode("utf-8")) <= limit
@@ -255,8 +255,8 @@ def test_a_cut_never_splits_a_character(text, limit):
 
 
 @given(st.lists(st.text(), max_size=30), st.text(), st.integers(200, 5000))
-def test_no_content_can_open_a_section_or_exceed_the_budget(texts, goal, limit):
-    """R-316, R-317: whatever the items say, headings are ours and the size holds."""
+def test_content_cannot_open_a_section_or_exceed_the_budget(texts, goal, limit):
+    """R-316, R-317: for any items, headings are ours and the size limit is kept."""
     artifact = Artifact(
         session_objective=goal,
         constraints=tuple(texts),

@@ -1,4 +1,4 @@
-"""S10: a summary that is carried on, rebuilt, improved by a model or not: R-313, R-319, R-321, R-322, R-324…R-326."""
+"""S10: a summary carried over, rebuilt, improved by a model or not: R-313, R-319, R-321, R-322, R-324…R-326."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ SAID = {
 
 
 def work_of(messages, kept=0):
-    """Return the work after S6: all but the newest `kept` messages are to be summarised."""
+    """Return the work after S6: all but the newest `kept` messages are summarised."""
     cut = len(messages) - kept
     return Work(before=messages, messages=messages[cut:], removed=messages[:cut])
 
 
 def run(work, params=None, reply=None, **changes):
-    """Run S10; return the outcome and the requests it made."""
+    """Run S10; return the outcome and its requests."""
     steps = summarize_artifact(work, params or SummarizeArtifact(), env(work.before, 32_000, **changes))
     asked: list[SummaryRequest] = []
     try:
@@ -55,8 +55,8 @@ def named(artifact):
     return [episode["source_turn_ids"] for episode in artifact["completed_episodes"]]
 
 
-def test_without_a_model_the_runtime_summary_stands():
-    """R-321, R-322: no utility adapter, no call, a whole summary all the same."""
+def test_without_a_model_the_runtime_summary_is_used():
+    """R-321, R-322: no utility adapter, no call, a complete summary nevertheless."""
     result, asked = run(work_of(chat(*turns(3))))
     assert asked == []
     assert result.summary.startswith("Compaction Summary:\n\n## Goal\n- question 0")
@@ -65,7 +65,7 @@ def test_without_a_model_the_runtime_summary_stands():
     assert result.details.consolidated_turn_count == result.details.newly_consolidated_turn_count == 3
 
 
-def test_a_utility_model_is_asked_only_where_one_is_configured():
+def test_a_utility_model_is_asked_only_if_configured():
     """R-322: `overlay = "configured"`, output budget 2000 tokens."""
     work = work_of(chat(*turns(3)))
     assert run(work, has_utility=False)[1] == []
@@ -74,8 +74,8 @@ def test_a_utility_model_is_asked_only_where_one_is_configured():
     assert run(work, SummarizeArtifact(overlay="never"), has_utility=True)[1] == []
 
 
-def test_the_models_words_are_laid_over_what_was_seen():
-    """R-322: valid JSON is merged over the runtime artifact; paths, evidence and failures stay what was seen."""
+def test_the_models_text_is_merged_over_the_observed_facts():
+    """R-322: valid JSON is merged over the runtime artifact; paths, evidence and failures stay as observed."""
     messages = chat(
         user("write a.py"), assistant("", ("c1", "read_file")), tool("c1", "no such file", is_error=True),
         assistant("done"), user("rules", "rules"),
@@ -110,7 +110,7 @@ def test_the_models_words_are_laid_over_what_was_seen():
     ],
 )
 def test_a_bad_reply_of_the_model_leaves_the_runtime_summary(reply):
-    """R-321, R-322: error, timeout, wrong shape, unknown turn ids: the summary is written all the same, and says so."""
+    """R-321, R-322: error, timeout, wrong shape, unknown turn ids: the summary is written anyway, with a note."""
     work = work_of(chat(*turns(3)))
     plain, _ = run(work, SummarizeArtifact(overlay="never"))
     result, asked = run(work, ASKS, reply)
@@ -121,8 +121,8 @@ def test_a_bad_reply_of_the_model_leaves_the_runtime_summary(reply):
     assert result.details.summary_detail
 
 
-def test_the_next_summary_carries_the_old_artifact_on_and_reads_new_turns_only():
-    """R-313, R-319: old artifact + newly consolidated turns, without a second look at the old ones."""
+def test_the_next_summary_extends_the_old_artifact_with_new_turns_only():
+    """R-313, R-319: old artifact + newly consolidated turns, without reading the old ones again."""
     messages = chat(*turns(5))
     first, _ = run(work_of(messages[:12]))
     stored = json.loads(json.dumps(first.artifact))
@@ -137,8 +137,8 @@ def test_the_next_summary_carries_the_old_artifact_on_and_reads_new_turns_only()
     assert second.artifact == msgspec.to_builtins(whole.artifact)
 
 
-def test_quoted_sentences_of_a_summary_without_its_artifact_are_read_again():
-    """R-314, R-324: constraints and warnings stay what they are; their turn is in another log."""
+def test_quoted_sentences_of_a_summary_without_its_artifact_are_parsed():
+    """R-314, R-324: constraints and warnings keep their kind; their turn is in another log."""
     said = "I decided to use SQLite. Do not run the migration twice."
     messages = chat(user("Don't touch the lexer."), assistant(said), *turns(2))
     result, _ = run(work_of(messages), SummarizeArtifact(sentences=True))
@@ -148,7 +148,7 @@ def test_quoted_sentences_of_a_summary_without_its_artifact_are_read_again():
     assert '"Do not run the migration twice."' in [fact.fact for fact in again.workspace_facts]
 
 
-def test_a_frontier_that_does_not_fit_the_turns_covers_nothing():
+def test_a_frontier_that_does_not_match_the_turns_covers_nothing():
     """R-324: prefix 0, the summary is rebuilt from the log."""
     messages = chat(*turns(5))
     first, _ = run(work_of(messages[:12]))
@@ -162,8 +162,8 @@ def test_a_frontier_that_does_not_fit_the_turns_covers_nothing():
     assert fits.details.newly_consolidated_turn_count == 2
 
 
-def test_a_summary_whose_turns_are_back_in_the_view_covers_nothing():
-    """R-324: without a log the turns of the view tell."""
+def test_a_summary_whose_turns_are_restored_covers_nothing():
+    """R-324: without a log the turns in the view decide."""
     messages = chat(*turns(3))
     first, _ = run(work_of(messages))
     again, _ = run(work_of((summary_of(first), *messages)), artifact=first.artifact)
@@ -171,8 +171,8 @@ def test_a_summary_whose_turns_are_back_in_the_view_covers_nothing():
     assert again.details.update_reason == "rebuild"
 
 
-def test_a_chat_that_was_restored_carries_its_summary_on():
-    """R-325, R-326: the turns that summary stands for are in no log, also when it is made again by hand."""
+def test_a_restored_chat_carries_its_summary_over():
+    """R-325, R-326: the turns of that summary are in no log, also for a manual rebuild."""
     messages = chat(*turns(5))
     first, _ = run(work_of(messages[:12]))
     restored = Message(id="s", role="assistant", content=first.summary, tag=SUMMARY_TAG, cycle=3)
@@ -194,8 +194,8 @@ def test_a_chat_that_was_restored_carries_its_summary_on():
     assert done <= {fact["fact"] for fact in later.artifact["workspace_facts"]}
 
 
-def test_by_hand_the_summary_is_made_again_from_turn_1():
-    """R-326: `/compact` rebuilds, it does not add to the old artifact."""
+def test_a_manual_summary_is_rebuilt_from_turn_1():
+    """R-326: `/compact` rebuilds instead of extending the old artifact."""
     messages = chat(*turns(5))
     first, _ = run(work_of(messages[:12]))
     lost = {**first.artifact, "completed_episodes": ()}
@@ -206,7 +206,7 @@ def test_by_hand_the_summary_is_made_again_from_turn_1():
     assert rebuilt.details.consolidated_turn_count == 4
 
 
-def test_nothing_new_gives_no_summary():
+def test_with_nothing_new_there_is_no_summary():
     """R-310, R-326: nothing beyond the consolidated prefix, nothing to summarise."""
     first, _ = run(work_of(chat(*turns(2))))
     outcome, asked = run(work_of((summary_of(first),)), ASKS, artifact=first.artifact)
@@ -214,8 +214,8 @@ def test_nothing_new_gives_no_summary():
     assert asked == []
 
 
-def test_a_foreign_summary_is_carried_on_by_its_lines():
-    """R-319, R-324: another policy's summary without an artifact is not thrown away."""
+def test_another_policys_summary_is_carried_over_by_its_lines():
+    """R-319, R-324: a summary without an artifact is not discarded."""
     foreign = Message(id="f", role="user", content="1. **Request**\n- fix bug 7\n\nNever push.", tag=SUMMARY_TAG)
     result, _ = run(work_of((foreign, *chat(*turns(1)))))
     assert "fix bug 7" in result.summary
@@ -224,8 +224,8 @@ def test_a_foreign_summary_is_carried_on_by_its_lines():
     assert own.session_objective == "question 0"
 
 
-def test_rules_and_warnings_of_a_summary_without_an_artifact_stay_rules_and_warnings():
-    """R-314, R-324: a chat restored from a checkpoint keeps all of them, however many lines there were."""
+def test_rules_and_warnings_of_a_summary_without_an_artifact_keep_their_kind():
+    """R-314, R-324: a chat restored from a checkpoint keeps all of them, however many."""
     rules = [f"Never touch part {n}." for n in range(20)]
     said = [user(f"{rule} Please look at {n}.py") for n, rule in enumerate(rules)]
     warned = [assistant(f"Warning: part {n} is frozen") for n in range(20)]
@@ -240,8 +240,8 @@ def test_rules_and_warnings_of_a_summary_without_an_artifact_stay_rules_and_warn
     assert again.artifact["session_objective"] == own.artifact["session_objective"]
 
 
-def test_rules_the_user_stated_are_read_from_another_policys_quotes():
-    """R-319, R-431: the user's words stand in that summary, copied by code."""
+def test_the_users_rules_are_read_from_another_policys_quotes():
+    """R-319, R-431: the user's words are in that summary, copied by code."""
     text = "1. **Request**\n- all is well\n\n" + QUOTES_HEADING + "\n> Build a parser.\n\n> Never push to main."
     foreign = Message(id="f", role="user", content=text, tag=SUMMARY_TAG)
     result, _ = run(work_of((foreign, *chat(*turns(1)))))
@@ -249,8 +249,8 @@ def test_rules_the_user_stated_are_read_from_another_policys_quotes():
     assert result.artifact["session_objective"] == "Build a parser."
 
 
-def test_the_users_words_stay_where_a_model_says_the_same_in_others():
-    """R-322, lesson 11: a paraphrase is no newer constraint than the user's own."""
+def test_the_users_words_are_kept_over_a_models_paraphrase():
+    """R-322, lesson 11: a paraphrase does not count as newer than the user's own constraint."""
     messages = chat(user("Never push to main! Use tabs."), assistant("done"))
     said = {"constraints": ["never push to **main**", "Be quick"], "session_objective": "Work on it"}
     result, _ = run(work_of(messages), ASKS, SummaryReply(text=json.dumps(said)))
@@ -258,7 +258,7 @@ def test_the_users_words_stay_where_a_model_says_the_same_in_others():
     assert result.artifact["session_objective"] == "Work on it"
 
 
-def test_the_model_is_not_asked_for_what_would_be_thrown_away():
+def test_the_model_is_not_asked_for_a_summary_that_would_be_discarded():
     """R-309, R-312: a candidate that cannot reach the target costs no call."""
     params = SummarizeArtifact(overlay="always", overlay_in_target=True)
     work = work_of(chat(*turns(5, 4000)), kept=8)
@@ -268,7 +268,7 @@ def test_the_model_is_not_asked_for_what_would_be_thrown_away():
 
 @pytest.mark.sweep
 def test_the_request_for_the_model_fits_its_window():
-    """Lesson 1: whatever the history, the prompt stays within the summariser's window."""
+    """Lesson 1: for any history, the prompt stays within the summariser's window."""
     work = work_of(chat(*turns(40, 8000)))
     for window in (20_000, 40_000):
         ((request,), environment) = (run(work, ASKS, summariser_window=window)[1], env(work.before, 32_000))
@@ -277,8 +277,8 @@ def test_the_request_for_the_model_fits_its_window():
     assert run(work, ASKS, summariser_window=3_000)[1] == []
 
 
-def test_an_artifact_survives_being_stored():
-    """R-315, R-360: what is logged as JSON is read back equal; anything else counts as none."""
+def test_an_artifact_survives_storage():
+    """R-315, R-360: an artifact logged as JSON is read back equal; anything else counts as missing."""
     result, _ = run(work_of(chat(*turns(3))))
     stored = json.loads(json.dumps(result.artifact))
     consolidated = read_consolidated(stored)

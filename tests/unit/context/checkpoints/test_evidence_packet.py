@@ -21,8 +21,8 @@ def made(pairs):
     return [Message(id=f"m{i}", role=role, content=text, ts=float(i)) for i, (role, text) in enumerate(pairs)]
 
 
-def test_words_are_kept_exactly():
-    """R-469: white space and all, with the place in the message; the excerpt is for display only."""
+def test_text_is_kept_exactly():
+    """R-469: white space included, with its position in the message; the excerpt is only for display."""
     text = "  two\n\n  lines\t" + "x" * 600
     (span,) = build_packet(chat(user(text)), "c", 5).spans
     assert span.text == text
@@ -49,7 +49,7 @@ def test_without_removal_the_last_twelve_meaningful_messages_count():
 
 
 def test_old_tool_results_are_cut_first():
-    """R-469: the user's words are the last to go."""
+    """R-469: the user's words are cut last."""
     messages = chat(
         user("u" * 30_000), assistant("a" * 10_000, ("c1", "t"), ("c2", "t")), tool("c1", "o" * 30_000),
         tool("c2", "n" * 10_000),
@@ -63,7 +63,7 @@ def test_old_tool_results_are_cut_first():
 @settings(max_examples=60)
 @given(MESSAGES, st.integers(0, 70_000))
 def test_a_packet_never_exceeds_its_cap(pairs, cap):
-    """R-469: 64 KiB, whatever the messages; what is kept is a true piece of the message."""
+    """R-469: 64 KiB for any messages; the kept text is a real part of the message."""
     messages = made(pairs)
     built = build_packet(messages, "c", 5, cap)
     assert sum(len(span.text.encode()) + len(span.excerpt.encode()) for span in built.spans) <= cap
@@ -74,7 +74,7 @@ def test_a_packet_never_exceeds_its_cap(pairs, cap):
 
 
 def packed_plainly(messages, cap):
-    """Return the spans of a packet whose excerpts and texts are all read before any of them is cut."""
+    """Return the spans of a packet, reading all excerpts and texts before any of them is cut."""
     spans = [packet._span(message, "c", packet.MAX_EXCERPT_CHARS) for message in messages]
     spans = [msgspec.structs.replace(span, excerpt=" ".join(span.text.split())[:500]) for span in spans]
     over = sum(packet._size(span.text) + packet._size(span.excerpt) for span in spans) - cap
@@ -93,15 +93,15 @@ SPACED = st.text("ab ä\n\ud800", max_size=60) | st.integers(0, 900).map(lambda 
 
 @settings(max_examples=150)
 @given(MESSAGES | st.lists(st.tuples(st.just("tool"), SPACED), max_size=40), st.integers(0, 4_000))
-def test_spans_are_the_same_as_with_all_of_them_read(pairs, cap):
-    """However many messages there are: where excerpts alone are too much, little of a message is read."""
+def test_spans_equal_those_of_a_complete_read(pairs, cap):
+    """For any number of messages: if excerpts alone are too large, little of a message is read."""
     messages = made(pairs)
     assert build_packet(messages, "c", 5, cap).spans == packed_plainly(messages, cap)
 
 
 @given(MESSAGES)
-def test_the_hash_is_of_the_exact_words(pairs):
-    """R-468, R-470: the same words give the same hash whenever it is made and however much was cut."""
+def test_the_hash_covers_the_exact_text(pairs):
+    """R-468, R-470: identical text yields an identical hash, whenever it is computed and however much was cut."""
     messages = made(pairs)
     assert build_packet(messages, "c", 5).span_hash == build_packet(messages, "c", 99, 100).span_hash
     changed = [*messages, Message(id="new", role="user", content="one more")]
@@ -118,13 +118,13 @@ def test_the_hash_is_the_documented_one():
 
 
 def test_white_space_changes_the_hash():
-    """R-469: the hash is not over the excerpt."""
+    """R-469: the hash does not cover the excerpt."""
     one, other = (made([("user", text)]) for text in ("a b", "a  b"))
     assert build_packet(one, "c", 5).span_hash != build_packet(other, "c", 5).span_hash
 
 
-def test_calls_are_part_of_the_words():
-    """R-469: what the model asked for is evidence, too."""
+def test_calls_are_part_of_the_text():
+    """R-469: tool calls are evidence, too."""
     message = Message(id="m", role="assistant", content="look", tool_calls=(ToolCall("c", "grep", '{"q": "x"}'),))
     assert exact_text(message) == 'look\n{"tool_call": "grep", "arguments": "{\\"q\\": \\"x\\"}"}'
 
@@ -163,7 +163,7 @@ Run the suite.
 """
 
 
-def test_labelled_lists_are_read():
+def test_labelled_lists_are_parsed():
     """R-471: bullets below the four labels."""
     summary = parse_summary(LABELLED, "compaction_summary")
     assert summary.decisions == ("use SQLite",)
@@ -195,7 +195,7 @@ def test_the_nine_sections_map_to_the_lists(text):
     assert summary.key_findings == ("KeyError: fixed by a default", "`load()` caches")
 
 
-def test_other_text_gives_its_beginning():
+def test_other_text_yields_its_beginning():
     """R-471: the first 400 characters as one finding."""
     summary = parse_summary("word " * 200, "fallback")
     assert summary.key_findings == (("word " * 200)[:400],)

@@ -1,4 +1,4 @@
-"""Stored conversations, the order of restoring, older formats, the fallback from events: R-463, R-473…R-477."""
+"""Stored conversations, the restore order, older formats, the fallback to events: R-463, R-473…R-477."""
 
 from __future__ import annotations
 
@@ -88,16 +88,16 @@ EVENTS = [LogEvent(1, 1.0, MessageAdded(message=user("asked")))]
 
 
 @pytest.mark.parametrize("missing", range(5))
-def test_the_first_that_is_there_wins(missing):
-    """R-473: V2 checkpoint, V2 snapshot, legacy checkpoint, legacy snapshot, events; whatever order they come in."""
+def test_the_first_existing_candidate_wins(missing):
+    """R-473: V2 checkpoint, V2 snapshot, legacy checkpoint, legacy snapshot, events; in any input order."""
     state = restore(*reversed(ALL[missing:]), events=EVENTS)
     assert state.source == missing + 1
     assert state.upgraded == (missing in (2, 3))
 
 
 @pytest.mark.parametrize("broken", range(5))
-def test_one_that_fails_falls_through(broken):
-    """R-474: a candidate that cannot be read is passed over, and why is told."""
+def test_a_failing_candidate_falls_through(broken):
+    """R-474: an unreadable candidate is skipped, with the reason."""
     ways = (
         lambda c: Candidate(c.kind, c.where, None, f"{c.where} is damaged"),
         lambda c: Candidate(c.kind, c.where, {**c.raw, "conversationHistory": []}),
@@ -109,15 +109,15 @@ def test_one_that_fails_falls_through(broken):
         assert len(state.problems) == broken
 
 
-def test_of_states_that_hold_as_much_the_documented_order_decides():
-    """R-474: a V2 checkpoint beats a newer V2 snapshot that holds no more; both times are told."""
+def test_between_equally_complete_states_the_documented_order_decides():
+    """R-474: a V2 checkpoint precedes a newer V2 snapshot without more messages; both times are reported."""
     state = restore(*ALL)
     assert (state.checkpoint_at, state.snapshot_at) == (5, 9)
     assert state.source == 1
 
 
-def test_one_that_is_older_and_holds_fewer_messages_never_wins():
-    """R-474 [decided]: the newest complete state does, whatever its kind; a damaged newer one changes nothing."""
+def test_an_older_state_with_fewer_messages_never_wins():
+    """R-474 [decided]: the newest complete state does, of any kind; a damaged newer one changes nothing."""
     old, new = candidate("checkpoint", checkpoint(SAID[:1])), candidate("snapshot", snapshot())
     state = restore(old, new)
     assert (state.source, len(state.messages)) == (2, len(SAID))
@@ -134,19 +134,19 @@ def test_one_that_is_older_and_holds_fewer_messages_never_wins():
     assert restore(candidate("checkpoint", checkpoint()), shorter).source == 1
 
 
-def test_a_v2_snapshot_beats_a_legacy_checkpoint():
-    """R-474: as the source tests it."""
+def test_a_v2_snapshot_takes_precedence_over_a_legacy_checkpoint():
+    """R-474: as in the source's tests."""
     assert restore(ALL[2], ALL[1]).source == 2
 
 
-def test_nothing_at_all_is_nothing():
+def test_without_candidates_the_result_is_empty():
     """R-475: only if there is at least one event line."""
     assert restore(events=[LogEvent(1, 1.0, TitleSet(title="t"))]) is None
 
 
 @pytest.mark.parametrize("name", ["checkpoint_blocks", "checkpoint_strings", "snapshot_usage"])
 def test_older_formats_are_upgraded_with_the_same_messages(name):
-    """R-476: restored, written as V2 and read again, the messages are equal and unknown keys are still there."""
+    """R-476: restored, written as V2 and read back, the messages are equal and unknown keys are kept."""
     raw = json.loads((LEGACY / f"{name}.json").read_text())
     state = restore(candidate("checkpoint", raw))
     assert state.source == 3
@@ -172,15 +172,15 @@ def test_blocks_of_other_writers_are_read():
     assert messages[3].text == "and this\n[Image]"
 
 
-def test_what_the_chat_summary_was_is_kept():
-    """R-459: also out of an older format."""
+def test_the_chat_summary_is_kept():
+    """R-459: also from an older format."""
     raw = {**LEGACY_CHECKPOINT, "explicitChatSummaryBlock": "the summary", "explicitChatSummaryCreatedAt": 7}
     transcript = restore(candidate("checkpoint", raw)).snapshot.transcript
     assert (transcript.explicit_chat_summary_block, transcript.explicit_chat_summary_created_at) == ("the summary", 7)
 
 
-def test_totals_of_zero_come_from_the_events():
-    """R-475: for legacy payloads only, and only when they have none."""
+def test_zero_totals_are_replaced_by_those_of_the_events():
+    """R-475: only in legacy payloads, and only if they have none."""
     usage = UsageTotals(input_tokens=10, output_tokens=2, cost=0.5)
     assert restore(ALL[2], usage=usage).snapshot.usage_totals == usage
     given = {**LEGACY_CHECKPOINT, "usageTotals": {"inputTokens": 3, "outputTokens": 1, "cost": 2}}
@@ -190,13 +190,13 @@ def test_totals_of_zero_come_from_the_events():
 
 
 @pytest.mark.parametrize("broken", [float("nan"), float("inf"), "many", None, [1], True])
-def test_wild_figures_of_older_formats_do_no_harm(broken):
-    """R-474: what is no number counts as none."""
+def test_wild_figures_in_older_formats_are_harmless(broken):
+    """R-474: a value that is not a number counts as missing."""
     raw = {**LEGACY_CHECKPOINT, "timestamp": broken, "usageTotals": {"inputTokens": broken, "cost": broken}}
     assert restore(candidate("checkpoint", raw)).snapshot.usage_totals == UsageTotals()
 
 
-def test_tool_pairs_are_whole_behind_a_restore():
+def test_tool_pairs_are_complete_after_a_restore():
     """R-477: an unanswered call is completed, a result without a call dropped, before anything else."""
     broken = chat(user("q"), tool("c0", "orphan"), assistant("", ("c1", "t"), ("c2", "t")), tool("c1", "r"), user("x"))
     messages = read_conversation(write_conversation(broken), "f")
@@ -204,7 +204,7 @@ def test_tool_pairs_are_whole_behind_a_restore():
     assert [m.tool_call_id for m in messages if m.role == "tool"] == ["c1", "c2"]
 
 
-def test_texts_are_limited():
+def test_texts_are_truncated():
     """R-463: 50,000 characters of text, 10,000 of a tool result, images as a line with type and size."""
     image = ImagePart(mime="image/png", sha256="a" * 64, size_bytes=34_000, path="shot.png")
     messages = chat(
@@ -218,8 +218,8 @@ def test_texts_are_limited():
     assert {"type": "text", "text": "[Image image/png, 34 KB, shot.png]"} in stored[3]["content"]
 
 
-def test_what_only_a_provider_can_read_is_not_stored():
-    """R-542: a restored chat may talk to anybody."""
+def test_encrypted_provider_state_is_not_stored():
+    """R-542: a restored chat may use any provider."""
     sealed = ReasoningPart("I think", origin="a@b", encrypted="SIGNED")
     message = Message(id="m", role="assistant", content=(sealed, TextPart("so")))
     assert "SIGNED" not in json.dumps(write_conversation([message]))
@@ -246,8 +246,8 @@ MESSAGES = st.lists(
 
 @settings(max_examples=80)
 @given(MESSAGES)
-def test_a_conversation_comes_back_as_it_was(pairs):
-    """R-476: ids, tags, pins, cycles: nothing of a message that fits is lost on the way."""
+def test_a_conversation_is_restored_as_it_was(pairs):
+    """R-476: ids, tags, pins, cycles: a message within the limits loses nothing."""
     messages = tuple(Message(id=f"m{i}", role=role, content=text, **rest) for i, (role, text, rest) in enumerate(pairs))
     stored = json.loads(json.dumps(write_conversation(messages)))
     back = read_conversation(stored, "f")
@@ -261,15 +261,15 @@ def _fields(message):
     return {name: getattr(message, name) for name in message.__struct_fields__}
 
 
-def test_ids_that_repeat_are_made_unique():
-    """Message ids name messages in every change of the view."""
+def test_repeated_ids_are_made_unique():
+    """Message ids identify messages in every change of the view."""
     stored = [*write_conversation(SAID), *write_conversation(SAID)]
     ids = [message.id for message in read_conversation(stored, "f")]
     assert len(set(ids)) == len(ids)
 
 
 @pytest.mark.parametrize("stored", [[], [7], [{"role": "user", "content": [{"type": "video"}]}], [{"role": "tool"}]])
-def test_what_is_no_conversation_is_told(stored):
+def test_a_file_that_is_not_a_conversation_is_reported(stored):
     """R-474: so that the candidate falls through."""
     with pytest.raises(InputError, match="the file"):
         read_conversation(stored, "the file")
@@ -301,7 +301,7 @@ LOG = [
 LOG_EVENTS = [LogEvent(number, float(number), payload) for number, payload in enumerate(LOG, 1)]
 
 
-def test_the_fallback_tells_the_events():
+def test_the_fallback_reproduces_the_events():
     """R-475: title, user, system, assistant ≤ 500, tools, results ≤ 1000, errors, then a fixed acknowledgement."""
     told, reply = conversation_from_events(LOG_EVENTS, 2.0)
     lines = told.text.splitlines()
@@ -315,8 +315,8 @@ def test_the_fallback_tells_the_events():
     assert (told.role, reply.role, reply.text) == ("user", "assistant", ACKNOWLEDGED)
 
 
-def test_without_the_database_the_words_of_the_packets_tell_it():
-    """R-478: the spans are enough for the last resort."""
+def test_without_the_database_the_packets_provide_the_text():
+    """R-478: the spans are sufficient for the last resort."""
     told, _ = conversation_from_spans(build_packet(SAID, "c", 1).spans, 2.0)
     assert [line for line in told.text.splitlines() if line][1:] == [
         "User: question", 'Assistant: {"tool_call": "read_file", "arguments": "{\\"path\\": \\"a.py\\"}"}',
@@ -325,13 +325,13 @@ def test_without_the_database_the_words_of_the_packets_tell_it():
     assert conversation_from_spans([], 2.0) == ()
 
 
-def test_usage_counts_every_pass():
-    """R-475: what was billed with a reply counts, too."""
+def test_usage_includes_every_pass():
+    """R-475: every pass billed with a reply counts."""
     assert usage_from_events(LOG_EVENTS) == UsageTotals(input_tokens=11, output_tokens=2, cost=0.25)
 
 
-def test_a_snapshot_tells_the_log():
-    """R-462: every group is filled from what the log says; figures add up however the events are handed in."""
+def test_a_snapshot_summarises_the_log():
+    """R-462: every group is filled from the log; the figures add up for any order of the events."""
     tally, by_one = Tally(), Tally()
     read_tally(tally, LOG_EVENTS)
     for event in LOG_EVENTS:
@@ -357,8 +357,8 @@ def test_a_snapshot_tells_the_log():
     assert made.worker == {}
 
 
-def test_a_summary_in_the_view_is_told_apart():
-    """R-459: its block, when it was made, and how many messages it stands for, over all rounds."""
+def test_a_summary_in_the_view_is_identified():
+    """R-459: its block, its time, and the number of messages it replaces over all rounds."""
     tally = Tally()
     rounds = [ViewChanged(change_id=str(n), kind="compacted", report=ChangeReport(messages=n)) for n in (5, 3)]
     read_tally(tally, [LogEvent(n, 1.0, change) for n, change in enumerate(rounds, 1)])
@@ -370,13 +370,13 @@ def test_a_summary_in_the_view_is_told_apart():
     assert build_snapshot(tally, 4, None, "c", 77).transcript.explicit_chat_summary_block == ""
 
 
-def test_an_empty_chat_gives_no_snapshot():
+def test_an_empty_chat_has_no_snapshot():
     """R-463."""
     assert build_snapshot(Tally(), 0, None, "c", 1) is None
 
 
-def test_a_checkpoint_holds_the_whole_snapshot():
-    """R-467: all snapshot fields, summary, packet, hash and what triggered it."""
+def test_a_checkpoint_contains_the_whole_snapshot():
+    """R-467: all snapshot fields, summary, packet, hash and trigger."""
     base = build_snapshot(Tally(), 4, None, "c", 77)
     packet = build_packet(SAID, "c", 77)
     made = build_checkpoint(
@@ -402,12 +402,12 @@ def test_a_checkpoint_holds_the_whole_snapshot():
     ],
 )
 def test_every_twelfth_message_is_due(before, now, every, due):
-    """R-464, R-465: messages are counted; one that is jumped over counts as reached; 0 = off."""
+    """R-464, R-465: messages are counted; a skipped number counts as reached; 0 = off."""
     assert is_periodic_due(before, now, every) is due
 
 
-def test_only_messages_with_words_are_meaningful():
-    """R-465: of user and model, with text; attachments and calls without words are none."""
+def test_only_messages_with_text_are_meaningful():
+    """R-465: of user and model; attachments and calls without text are not."""
     said = [
         user("q"),
         user("file", tag="file"),
@@ -421,7 +421,7 @@ def test_only_messages_with_words_are_meaningful():
     assert tally.meaningful == 2
 
 
-def test_a_chat_is_worth_a_completion_checkpoint_when_it_did_something():
+def test_a_chat_that_did_something_gets_a_completion_checkpoint():
     """R-466: one successful edit, or a last answer of at least 160 characters."""
     assert not is_worth_completing(Tally(last_assistant="x" * 159))
     assert is_worth_completing(Tally(last_assistant="x" * 160))

@@ -1,4 +1,4 @@
-"""What a prompt cache still holds of a chat (lesson 22)."""
+"""The cached part of a chat in a prompt cache (lesson 22)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHAT = (
     ("now", "lifetime_s", "warm"),
     [(1200.0, 300.0, 130), (1330.0, 300.0, 130), (1331.0, 300.0, 0), (1331.0, 3600.0, 130), (0.0, 300.0, 130)],
 )
-def test_what_the_last_request_held_is_warm_until_its_time_is_over(now: float, lifetime_s: float, warm: int) -> None:
+def test_the_last_request_is_warm_until_its_time_is_over(now: float, lifetime_s: float, warm: int) -> None:
     assert find_cache_state(CHAT, now, lifetime_s).warm_tokens == warm
     total = sum(message.tokens for message in CHAT)
     assert find_cache_state(CHAT, now, lifetime_s, total) == find_cache_state(CHAT, now, lifetime_s)
@@ -35,8 +35,8 @@ def test_nothing_is_warm_before_the_first_reply_or_without_a_cache() -> None:
     assert (uncached.warm_tokens, uncached.read_price, uncached.write_price) == (0, 1.0, 1.0)
 
 
-def test_a_server_of_the_users_own_reads_what_it_has_for_nothing() -> None:
-    """Its cache does not age; what is new costs the time to read it."""
+def test_a_users_own_server_reads_its_cache_for_free() -> None:
+    """Its cache does not expire; new text costs the time to read it."""
     later = CHAT[-1].ts + 1e6
     assert find_cache_state(CHAT, later, math.inf, is_own=True) == CacheState(130, 0.0, 1.0, math.inf)
     assert find_cache_state(CHAT[:1], later, math.inf, is_own=True) == CacheState(0, 0.0, 1.0, math.inf)

@@ -18,7 +18,7 @@ def clear(messages, params=PARAMS):
     return clear_tool_results(Work(before=messages, messages=messages), params, env(messages, 1000))
 
 
-def test_the_placeholder_is_the_one_the_document_prints():
+def test_the_placeholder_equals_the_documents():
     """R-513."""
     expected = "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"
     assert expected == TOOL_RESULT_CLEARED
@@ -56,7 +56,7 @@ def test_the_input_is_not_changed():
     assert messages == copy
 
 
-def test_excluded_tools_are_found_by_the_call_a_result_answers():
+def test_excluded_tools_are_identified_by_the_call_of_a_result():
     """R-512: ids repeat in real chats, so the name is resolved by position."""
     messages = chat(
         user("a"), assistant("", ("same", "memory")), tool("same", "M" * 400),
@@ -68,7 +68,7 @@ def test_excluded_tools_are_found_by_the_call_a_result_answers():
     assert work.messages[5].text == TOOL_RESULT_CLEARED
 
 
-def test_a_result_without_a_cycle_is_left_alone():
+def test_a_result_without_a_cycle_is_not_cleared():
     """R-512."""
     messages = tuple(with_changes(m, cycle=None) if m.role == "tool" else m for m in chat(*turns(6)))
     assert isinstance(clear(messages), Skipped)
@@ -77,7 +77,7 @@ def test_a_result_without_a_cycle_is_left_alone():
 @pytest.mark.parametrize(
     ("length", "cleared"), [(len(TOOL_RESULT_CLEARED), False), (len(TOOL_RESULT_CLEARED) + 1, True)]
 )
-def test_a_result_not_longer_than_the_placeholder_is_left_alone(length, cleared):
+def test_a_result_not_longer_than_the_placeholder_is_not_cleared(length, cleared):
     """R-514: clearing it would make the request grow."""
     messages = chat(user("a"), assistant("", ("c", "t")), tool("c", "x" * length), user("b"), user("c"), user("d"))
     work = clear(messages)
@@ -92,8 +92,8 @@ def test_a_pinned_result_is_protected():
     assert isinstance(clear(messages), Skipped)
 
 
-def test_the_cleared_result_is_counted_again():
-    """R-512: the cached count of the original must not live on."""
+def test_the_cleared_result_is_recounted():
+    """R-512: the cached count of the original must not be kept."""
     messages = tuple(with_changes(m, tokens=999) for m in chat(*turns(4)))
     work = clear(messages)
     cleared = [m for m in work.messages if m.edited]
@@ -101,7 +101,7 @@ def test_the_cleared_result_is_counted_again():
     assert [m.text for m in work.cleared] == [messages[2].text]
 
 
-def test_zero_kept_cycles_clear_the_running_one_too():
+def test_with_zero_kept_cycles_the_running_one_is_cleared_too():
     work = clear(chat(*turns(2)), ClearToolResults(older_than=OlderThan("cycles", 0)))
     assert sum(m.edited for m in work.messages) == 2
 
@@ -113,7 +113,7 @@ def by_messages(**fields):
 
 
 @pytest.mark.parametrize(("length", "cleared"), [(200, False), (201, True)])
-def test_a_result_over_200_characters_says_how_long_it_was(length, cleared):
+def test_a_result_over_200_characters_states_its_length(length, cleared):
     """R-117: strict comparison, exact string with an em dash, the call id stays."""
     messages = chat(user("a"), assistant("", ("c", "t")), tool("c", "é" * length), user("b"), user("c"), user("d"),
                     assistant("e"))  # fmt: skip
@@ -135,7 +135,7 @@ def test_the_newest_four_messages_are_counted_without_the_system_prompt(after, c
     assert isinstance(clear(messages, by_messages()), Skipped) is not cleared
 
 
-def test_four_messages_or_fewer_are_left_as_they_are():
+def test_four_messages_or_fewer_are_unchanged():
     """R-118."""
     messages = chat(system(), user("a"), assistant("", ("c", "t")), tool("c", "x" * 400), assistant("b"))
     assert isinstance(clear(messages, by_messages()), Skipped)
@@ -152,7 +152,7 @@ def step(call, name, text, **fields):
 
 
 def test_results_before_the_newest_tool_step_of_the_running_turn_are_pruned():
-    """R-339, R-341: exact text with the turn's name, white space normalised, only listed tools, no errors."""
+    """R-339, R-341: exact text with the turn's name, normalised white space, only listed tools, no errors."""
     messages = chat(
         user("one"), *step("old", "search", "x" * 600), assistant("done"),
         user("two"), *step("a b", "search", "x" * 600), *step("r", "read", "x" * 600), *step("g", "grep", "x" * 600),
@@ -171,14 +171,14 @@ def test_sizes_can_be_bytes(text, cleared):
     assert isinstance(clear(messages, KODA), Skipped) is not cleared
 
 
-def test_between_turns_there_is_no_running_turn_to_prune():
-    """R-341 is about the running turn only."""
+def test_between_turns_nothing_is_pruned():
+    """R-341 applies only to a running turn."""
     messages = chat(user("q"), *step("a", "search", "x" * 600), *step("b", "search", "y"), assistant("done"))
     assert isinstance(clear(messages, KODA), Skipped)
 
 
 def finished_turns(number, size=2400):
-    """Return turns of one call and a reply each, and a question without one: `size` / 4 tokens a result."""
+    """Return turns of one call and a reply each, and a question without one: `size` / 4 tokens per result."""
     made = []
     for i in range(number):
         made += [user("q"), *step(f"c{i}", "search", "x" * size, is_error=i == 0), assistant("a")]

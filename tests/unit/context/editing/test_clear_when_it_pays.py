@@ -1,4 +1,4 @@
-"""`clear_when_it_pays`: edits in batches, when they are cheaper than leaving things (lessons 22, 24)."""
+"""`clear_when_it_pays`: edits in batches, if they cost less than leaving the results (lessons 22, 24)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def environment(cache: CacheState, *, manual: bool = False, **more: object) -> E
 
 
 def outcome(messages: Messages, state: CacheState, *, manual: bool = False, **params: object) -> Work | Skipped:
-    """Return what the strategy makes of the messages; `cycle` and `resends` belong to the environment."""
+    """Return the outcome of the strategy; `cycle` and `resends` belong to the environment."""
     more = {name: params.pop(name) for name in ("cycle", "resends") if name in params}
     env = environment(state, manual=manual, **more)
     wanted = ClearWhenItPays(**{**SMALL, **params})  # type: ignore[arg-type]
@@ -58,7 +58,7 @@ def outcome(messages: Messages, state: CacheState, *, manual: bool = False, **pa
 
 
 def run(messages: Messages, state: CacheState, *, manual: bool = False, **params: object) -> Messages | str:
-    """Return the messages after the strategy, or why it did nothing."""
+    """Return the messages after the strategy, or the reason for doing nothing."""
     made = outcome(messages, state, manual=manual, **params)
     return made.reason if isinstance(made, Skipped) else made.messages
 
@@ -80,21 +80,21 @@ def test_a_cold_cache_has_nothing_to_lose() -> None:
     assert cleared(run(messages, COLD)) == ["t1", "t2", "t3"]
 
 
-def test_a_warm_cache_is_not_broken_for_little() -> None:
-    """Lesson 22: the tail that would be written again is worth more than what is freed."""
+def test_a_warm_cache_is_not_broken_for_a_small_gain() -> None:
+    """Lesson 22: rewriting the tail costs more than the freed tokens save."""
     tail = Message(id="r", role="assistant", content="y" * 40_000, cycle=1)
     messages = counted(*step(1), tail, *step(2))
     assert run(messages, warm(messages)) == "does_not_pay"
     assert cleared(run(messages, COLD)) == ["t1"]
 
 
-def test_a_warm_cache_is_broken_when_the_gain_pays_for_it() -> None:
+def test_a_warm_cache_is_broken_if_the_gain_pays_for_it() -> None:
     messages = counted(*(message for number in range(1, 30) for message in step(number)))
     done = cleared(run(messages, warm(messages), repay=1.0))
     assert len(done) > 10
 
 
-def test_the_cut_spares_what_lies_in_front_of_an_expensive_stretch() -> None:
+def test_the_cut_spares_results_before_an_expensive_stretch() -> None:
     stretch = Message(id="r", role="assistant", content="y" * 60_000, cycle=1)
     many = [message for number in range(2, 30) for message in step(number)]
     messages = counted(*step(1), stretch, *many)
@@ -104,8 +104,8 @@ def test_the_cut_spares_what_lies_in_front_of_an_expensive_stretch() -> None:
 
 
 @pytest.mark.parametrize("repay", [0.5, 1.0, 2.5, 10.0])
-def test_what_is_done_would_pay_as_often_as_it_must(repay: float) -> None:
-    """The price model, worked out again from what came out."""
+def test_every_edit_would_pay_off_as_required(repay: float) -> None:
+    """The price model, recomputed from the outcome."""
     messages = counted(*(message for number in range(1, 40) for message in step(number)))
     after = run(messages, warm(messages), repay=repay)
     if isinstance(after, str):
@@ -117,30 +117,30 @@ def test_what_is_done_would_pay_as_often_as_it_must(repay: float) -> None:
     assert freed * 0.1 * 39 >= repay * written_again * 1.15 * 0.99
 
 
-def test_little_is_not_worth_an_edit_even_when_cold() -> None:
+def test_a_tiny_gain_is_not_worth_an_edit_even_when_cold() -> None:
     messages = counted(*step(1), *step(2))
     assert run(messages, COLD, min_freed=100_000) == "does_not_pay"
     assert run(messages, COLD, min_freed=0, min_share=0.9) == "does_not_pay"
 
 
-def test_a_small_request_is_left_alone() -> None:
+def test_a_small_request_is_unchanged() -> None:
     messages = counted(*step(1), *step(2), *step(3))
     assert run(messages, COLD, min_tokens=100_000) == "too_small"
 
 
-def test_when_the_user_asks_or_a_request_was_refused_nothing_is_weighed() -> None:
+def test_a_manual_edit_or_a_refused_request_is_unconditional() -> None:
     tail = Message(id="r", role="assistant", content="y" * 40_000, cycle=1)
     messages = counted(*step(1), tail, *step(2))
     assert cleared(run(messages, warm(messages), manual=True, min_tokens=100_000)) == ["t1"]
 
 
-def test_one_long_run_of_tools_is_a_single_cycle_and_is_edited_all_the_same() -> None:
+def test_one_long_tool_loop_is_a_single_cycle_and_is_still_edited() -> None:
     messages = counted(*(message for number in range(1, 20) for message in step(number)))
     assert {message.cycle for message in messages} == {1}
     assert cleared(run(messages, COLD))
 
 
-def test_the_newest_look_at_an_edited_file_stays() -> None:
+def test_the_newest_read_of_an_edited_file_stays() -> None:
     """Lesson 24: a later edit quotes it."""
     old = step(1, "read_file", path="a.py")
     new = step(2, "read_file", path="a.py")
@@ -149,8 +149,8 @@ def test_the_newest_look_at_an_edited_file_stays() -> None:
     assert cleared(run(messages, COLD)) == ["t1", "t4"]
 
 
-def test_an_outdated_look_at_a_file_is_never_the_only_one() -> None:
-    """The cut may lie between an older look and the newest: then the newest stays, too."""
+def test_an_outdated_read_is_never_the_only_one_of_its_file() -> None:
+    """The cut may fall between an older read and the newest: then the newest stays, too."""
     old, new = step(1, "read_file", path="a.py"), step(2, "read_file", path="a.py")
     stretch = Message(id="r", role="assistant", content="y" * 60_000, cycle=1)
     rest = [message for number in range(3, 30) for message in step(number)]
@@ -161,14 +161,14 @@ def test_an_outdated_look_at_a_file_is_never_the_only_one() -> None:
     assert {"t1", "t2"} <= set(cleared(run(messages, COLD)))
 
 
-def test_a_file_nobody_touches_any_more_goes() -> None:
+def test_reads_of_a_file_no_longer_in_use_are_cleared() -> None:
     rest = [message for number in range(2, 9) for message in step(number)]
     messages = counted(*step(1, "read_file", path="a.py"), *rest)
     assert "t1" in cleared(run(messages, COLD))
     assert "t1" not in cleared(run(messages, COLD, keep_reads=KeepReads(100)))
 
 
-def test_a_file_the_user_named_stays() -> None:
+def test_a_file_named_by_the_user_stays() -> None:
     rest = [message for number in range(2, 9) for message in step(number)]
     words = Message(id="n", role="user", content="It is about src/a.py.", cycle=1)
     messages = counted(words, *step(1, "read_file", path="src/a.py"), *rest)
@@ -182,7 +182,7 @@ def test_pinned_results_and_excluded_tools_stay() -> None:
     assert cleared(run(messages, COLD, exclude_tools=("memory",))) == ["t3"]
 
 
-def test_running_it_again_changes_nothing() -> None:
+def test_a_second_run_changes_nothing() -> None:
     messages = counted(*step(1), *step(2), *step(3), *step(4))
     after = run(messages, COLD)
     assert not isinstance(after, str)
@@ -202,7 +202,7 @@ def test_the_texts_of_old_edits_are_shortened_and_stay_valid_json() -> None:
     assert after[1].tokens == COUNTER.message(after[1])
 
 
-def test_a_step_for_a_cold_cache_does_nothing_while_it_is_warm_and_the_other_way_round() -> None:
+def test_a_step_for_a_cold_cache_does_nothing_while_warm_and_vice_versa() -> None:
     messages = counted(*(message for number in range(1, 30) for message in step(number)))
     assert run(messages, warm(messages), cache="cold") == "other_cache"
     assert run(messages, COLD, cache="warm") == "other_cache"
@@ -214,7 +214,7 @@ def test_a_step_for_a_cold_cache_does_nothing_while_it_is_warm_and_the_other_way
 
 
 def look_then(*after: Message) -> Messages:
-    """Return messages in which a file is looked at, then what is given, then eight commands."""
+    """Return messages with a read of a file, then the given ones, then eight commands."""
     rest = [message for number in range(5, 13) for message in step(number)]
     return counted(*step(1, "read_file", path="src/a.py"), *after, *rest)
 
@@ -235,13 +235,13 @@ NAMED = Message(id="n", role="assistant", content="Next I look at `src/a.py` aga
     ],
     ids=["untouched", "the user has written since", "edited since", "the model named it since"],
 )
-def test_how_long_a_look_stays_depends_on_what_happened_since(after: tuple[Message, ...], stays: bool) -> None:
-    """An edited file needs its old look least: the new text stands in the edit."""
+def test_the_lifetime_of_a_read_depends_on_later_events(after: tuple[Message, ...], stays: bool) -> None:
+    """An edited file needs its old read least: the new text is in the edit."""
     done = cleared(run(look_then(*after), COLD, keep_reads=KEEP))
     assert ("t1" not in done) is stays
 
 
-def test_a_look_not_far_back_stays_unless_its_file_was_edited() -> None:
+def test_a_recent_read_stays_unless_its_file_was_edited() -> None:
     near = KeepReads(0, 0, 0, 0, near_tokens=100_000)
     assert "t1" not in cleared(run(look_then(), COLD, keep_reads=near))
     assert "t1" in cleared(run(look_then(*EDIT), COLD, keep_reads=near))
@@ -258,8 +258,8 @@ def reasoning_left(messages: Messages | str) -> list[str]:
     return [m.id for m in messages if not isinstance(m.content, str) and isinstance(m.content[0], ReasoningPart)]
 
 
-def test_reasoning_goes_with_its_whole_turn_and_only_with_a_finished_one() -> None:
-    """Lesson 26: all of a turn or nothing; the running turn keeps it, and so does one that reaches into the tail."""
+def test_reasoning_is_cleared_by_whole_finished_turns() -> None:
+    """Lesson 26: all of a turn or nothing; the running turn keeps it, and so does one that extends into the tail."""
     says = [Message(id=f"u{n}", role="user", content="Go on.", cycle=n) for n in (2, 3)]
     messages = counted(*thinking(1, 1), *thinking(2, 1), says[0], *thinking(3, 2), *thinking(4, 2), says[1],
                        *thinking(5, 3))  # fmt: skip
@@ -270,13 +270,13 @@ def test_reasoning_goes_with_its_whole_turn_and_only_with_a_finished_one() -> No
     assert reasoning_left(run(bound, COLD, cycle=3, reasoning=True)) == ["a1", "a2", "a5"]
 
 
-def test_reasoning_that_is_not_sent_again_is_left_alone() -> None:
+def test_reasoning_that_is_not_sent_again_is_kept() -> None:
     says = Message(id="u2", role="user", content="Go on.", cycle=2)
     messages = counted(*thinking(1, 1), says, *step(2))
     assert "a1" in reasoning_left(run(messages, COLD, cycle=2, reasoning=True, resends=lambda part: False))
 
 
-def test_what_is_told_says_why_in_plain_words() -> None:
+def test_the_report_gives_the_reason_in_plain_words() -> None:
     messages = look_then()
     why = outcome(messages, COLD).details.why  # type: ignore[union-attr]
     assert why == "nothing was cached any more, so it cost nothing"
@@ -285,7 +285,7 @@ def test_what_is_told_says_why_in_plain_words() -> None:
     assert re.fullmatch(r"saves \d+\.\d times what caching again costs, over about 29 requests", why)
 
 
-def test_each_result_of_some_size_can_say_why_it_stays_or_went() -> None:
+def test_each_large_result_can_report_why_it_was_kept_or_cleared() -> None:
     messages = look_then(*step(2, "read_file", path="b.py"), *step(3, "read_file", path="b.py"),
                          *step(4, "memory", command="view"))  # fmt: skip
     after = run(messages, COLD, keep_reads=KEEP)

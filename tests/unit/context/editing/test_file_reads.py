@@ -1,4 +1,4 @@
-"""Which results show a file, and which edits they may be needed for."""
+"""Which results show a file, and which edits may need them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def call(name: str, **arguments: object) -> ToolCall:
         (ToolCall("c", "odd", "[1]"), None),
     ],
 )  # fmt: skip
-def test_what_a_call_does_with_a_file(made: ToolCall, use: FileUse | None) -> None:
+def test_the_effect_of_a_call_on_a_file_is_classified(made: ToolCall, use: FileUse | None) -> None:
     assert file_use(made) == use
 
 
@@ -50,7 +50,7 @@ def story(*calls: tuple[str, ToolCall]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def test_a_read_of_the_whole_file_makes_earlier_ones_superfluous_a_part_only_the_same_part() -> None:
+def test_a_read_of_the_whole_file_supersedes_earlier_ones_a_partial_one_only_the_same_part() -> None:
     part, whole = call("read", path="a.py", offset=5), call("read", path="a.py")
     messages = story(("1", part), ("2", whole), ("3", part), ("4", part), ("5", call("read", path="b.py")))
     uses = FileUses().of(messages)
@@ -75,17 +75,17 @@ EDIT = Message(id="a", role="assistant", tool_calls=(call("edit", path="a.py", e
     {"oldText": "o" * 400, "newText": "n" * 400}]),))  # fmt: skip
 
 
-def test_the_replaced_text_goes_the_written_text_stays_while_it_is_the_newest() -> None:
+def test_the_replaced_text_is_cleared_and_the_newest_written_text_kept() -> None:
     arguments = json.loads(shortened(EDIT, 0).tool_calls[0].arguments)
     assert arguments == {"path": "a.py", "edits": [{"oldText": "[cleared to save context]", "newText": "n" * 400}]}
 
 
-def test_the_written_text_goes_when_the_whole_file_is_shown_behind_it() -> None:
+def test_the_written_text_is_cleared_once_the_whole_file_is_shown_after_it() -> None:
     arguments = json.loads(shortened(EDIT, 0, *story(("all", call("read", path="a.py")))).tool_calls[0].arguments)
     assert arguments["edits"] == [{"oldText": "[cleared to save context]", "newText": "[cleared to save context]"}]
 
 
-def test_pinned_and_sealed_replies_and_other_calls_are_left_alone() -> None:
+def test_pinned_and_encrypted_replies_and_other_calls_are_kept() -> None:
     """Lesson 26: never edit signed text."""
     sealed = with_changes(EDIT, content=(ReasoningPart("why", origin="anthropic", encrypted="{}"),))
     other = Message(id="a", role="assistant", tool_calls=(call("run", command="x" * 900),))
@@ -93,26 +93,26 @@ def test_pinned_and_sealed_replies_and_other_calls_are_left_alone() -> None:
         assert shortened(message, 0) is message
 
 
-def test_a_script_an_old_call_ran_goes_where_that_is_wanted() -> None:
+def test_a_script_of_an_old_call_is_cleared_if_configured() -> None:
     other = Message(id="a", role="assistant", tool_calls=(call("run", command="x" * 900, folder="src"),))
     arguments = json.loads(shortened(other, 0, what=("replaced", "other")).tool_calls[0].arguments)
     assert arguments == {"command": "[cleared to save context]", "folder": "src"}
 
 
-def test_what_was_written_stays_when_the_look_that_shows_it_goes() -> None:
+def test_the_written_text_stays_if_the_read_that_shows_it_is_cleared() -> None:
     messages = (EDIT, Message(id="t", role="tool", tool_call_id="c"), *story(("all", call("read", path="a.py"))))
     uses = FileUses().of(messages)
     kept = shorten_calls(EDIT, 0, uses, ("written",), cleared={3})
     assert (uses.last_shown, kept) == ({"a.py": 3}, EDIT)
 
 
-def test_reasoning_goes_as_a_whole_and_what_was_said_stays() -> None:
+def test_reasoning_is_cleared_as_a_whole_and_text_kept() -> None:
     parts = (ReasoningPart("why", origin="anthropic", encrypted="{}"), TextPart("so"), ReasoningPart("more"))
     assert without_reasoning(with_changes(EDIT, content=parts)).content == (TextPart("so"),)
 
 
-def test_files_are_followed_at_the_cost_of_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shape: a request reads new messages only, and after an edit of the view only those that changed."""
+def test_tracking_files_costs_only_the_new_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shape: a request reads only new messages, and after an edit of the view only the changed ones."""
     read: list[str] = []
 
     def counting(message: Message) -> object:

@@ -1,4 +1,4 @@
-"""`fit_tool_results`: what is cut so that the next request fits, and what is left alone (R-524)."""
+"""`fit_tool_results`: truncation that makes the next request fit, and its exceptions (R-524)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fitted(messages: Messages, target: int, params: FitToolResults = NEWEST) -> 
     return outcome
 
 
-def test_head_and_tail_of_the_newest_result_stay_and_older_ones_are_whole():
+def test_the_newest_result_keeps_head_and_tail_and_older_ones_are_complete():
     messages = loop("old " * 2_000, "<first>" + "new " * 4_000 + "<last>")
     work = fitted(messages, 3_000)
     assert isinstance(work, Work)
@@ -44,7 +44,7 @@ def test_head_and_tail_of_the_newest_result_stay_and_older_ones_are_whole():
     assert env(messages, 4_000).measure(work.messages).tokens <= 3_000
 
 
-def test_a_small_result_beside_a_huge_one_is_not_touched():
+def test_a_small_result_beside_a_huge_one_is_unchanged():
     messages = chat(
         user("read both"),
         assistant("", ("a", "read_file"), ("b", "read_file")),
@@ -56,15 +56,15 @@ def test_a_small_result_beside_a_huge_one_is_not_touched():
     assert work.messages[2] == messages[2]
 
 
-def test_a_new_result_is_not_cut_for_a_handful_of_tokens():
+def test_a_new_result_is_not_truncated_for_a_handful_of_tokens():
     """Seen as `1 tool result cleared · 8.8k → 8.8k tokens`: a broken prompt cache and a card for nothing."""
     messages = loop("old " * 4_000, "new " * 440)
     assert isinstance(fitted(messages, 2_000), Skipped)
     assert isinstance(fitted(messages, 2_000, FitToolResults()), Work)
 
 
-def test_a_result_that_was_cut_before_has_one_note_that_tells_all_that_is_missing():
-    """Issue 9: a second cut stood its note beside the first one's, and told of its own part only."""
+def test_a_result_truncated_twice_has_one_note_about_everything_missing():
+    """Issue 9: a second truncation used to add its own note, about its own part only."""
     messages = loop("<first>" + "new " * 4_000 + "<last>")
     whole = len(messages[-1].text)
     once = fitted(messages, 3_000)
@@ -80,8 +80,8 @@ def test_a_result_that_was_cut_before_has_one_note_that_tells_all_that_is_missin
     assert (kept_percent(once.messages[-1]), kept_percent(twice.messages[-1])) == (74, 36)
 
 
-def test_a_result_that_was_cut_can_still_be_cleared():
-    """It is no placeholder; what stands for it tells how long it was at first."""
+def test_a_truncated_result_can_still_be_cleared():
+    """It is not a placeholder; its placeholder states the original length."""
     messages = loop("new " * 4_000, "newer")
     cut = fitted(messages, 1_000, FitToolResults())
     assert isinstance(cut, Work)

@@ -1,4 +1,4 @@
-"""Code that was gathered for a question leaves as old tool results do, and is named where it went (R-253)."""
+"""Gathered code is cleared like old tool results, and its placeholder names the files (R-253)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def clear(messages, **params):
     return clear_tool_results(Work(before=messages, messages=messages), wanted, env(messages, 1000))
 
 
-def test_it_opens_no_cycle_and_nobody_typed_it():
+def test_gathered_code_opens_no_cycle_and_is_not_typed():
     """R-002."""
     messages = assign_cycles([system(), *asked(3)])
     assert [m.cycle for m in messages if is_typed_by_user(m)] == [1, 2, 3]
@@ -69,26 +69,26 @@ def test_old_code_is_cleared_together_with_the_results_of_its_cycle():
     assert isinstance(clear(work.messages), Skipped), "once is enough"
 
 
-def test_a_list_of_tools_says_whether_it_counts():
+def test_a_tool_list_states_whether_it_counts():
     messages = chat(*(with_changes(m, cycle=c) for c in (1, 2, 3) for m in asked(1)))
     assert [m.id for m in clear(messages, tools=("read_file",)).cleared] == ["m3"]
     assert [m.id for m in clear(messages, tools=(GATHERED_TAG,)).cleared] == ["m0"]
     assert [m.id for m in clear(messages, exclude_tools=(GATHERED_TAG,)).cleared] == ["m3"]
 
 
-def test_what_is_pinned_stays_and_what_is_short_is_not_worth_a_placeholder():
+def test_pinned_code_stays_and_short_code_gets_no_placeholder():
     messages = chat(code(pinned=True), code("x = 1"), user("q"), assistant("a"))
     assert isinstance(clear(messages, tools=(GATHERED_TAG,)), Skipped)
 
 
-def test_the_names_are_few_enough_to_read_whatever_was_gathered():
+def test_the_listed_names_are_few_whatever_was_gathered():
     many = user("code", GATHERED_TAG, gathered=tuple(GatheredPiece(f"f{i}.py", 1, 2) for i in range(500)))
     assert gathered_names(many).endswith("f19.py:1-2; and 480 more files")
     assert gathered_names(user("code", GATHERED_TAG)) == ""
     assert "cleared to save context. Read" in without_gathered_code(user("code", GATHERED_TAG)).text
 
 
-def test_when_it_pays_code_of_an_earlier_question_goes_and_that_of_this_one_stays():
+def test_when_it_pays_earlier_code_is_cleared_and_the_current_questions_kept():
     messages = chat(*(with_changes(m, cycle=c, tokens=count(m)) for c in (1, 2) for m in asked(1)))
     params = ClearWhenItPays(keep_messages=0, keep_tokens=0, min_tokens=0, min_size=10, min_share=0.0)
     cold = env(messages, 10**6, cache=CacheState(warm_tokens=0))
@@ -98,7 +98,7 @@ def test_when_it_pays_code_of_an_earlier_question_goes_and_that_of_this_one_stay
     assert messages[0] in work.cleared
 
 
-def test_very_large_code_is_cut_like_a_very_large_result():
+def test_very_large_code_is_truncated_like_a_very_large_result():
     """R-412."""
     messages = chat(code(), user("q"), assistant("a"))
     work = truncate_tool_results(
@@ -108,15 +108,15 @@ def test_very_large_code_is_cut_like_a_very_large_result():
     assert work.messages[1:] == messages[1:]
 
 
-def test_it_waits_with_its_question():
-    """R-551: what is not answered yet stays, and so does the code for it."""
+def test_code_waits_with_its_question():
+    """R-551: an unanswered question stays, and so does its code."""
     messages = chat(user("old"), assistant("done"), code(), user("new"))
     assert first_pending(messages) == 2
     work = select_window(Work(before=messages, messages=messages), SelectWindow(), env(messages, 1000))
     assert texts(work.pending) == [CODE, "new"]
 
 
-def test_a_summary_is_given_the_names_of_the_files_and_not_the_code():
+def test_a_summary_gets_the_file_names_without_the_code():
     messages = chat(code(), user("old"), assistant("done"), user("new"))
     work = select_window(Work(before=messages, messages=messages), SelectWindow(), env(messages, 1000))
     assert texts(work.removed) == [CLEARED, "old", "done"]
@@ -135,15 +135,15 @@ def test_under_every_policy_no_summariser_reads_the_code_and_the_files_are_named
     assert "src/a.py" in given + summaries
 
 
-def test_the_ledger_knows_the_files_and_takes_no_names_from_the_code():
+def test_the_ledger_has_the_files_and_no_names_from_the_code():
     facts = gather(chat(code(), user("q")))
     assert set(facts.files) == {"src/a.py", "src/b.lua"}
     assert "secret_recipe" not in facts.names
 
 
 @pytest.mark.parametrize("name", policy_names())
-def test_code_too_large_for_the_window_goes_and_the_question_is_sent(name):
-    """R-524: the last thing to make room, and it needs no model."""
+def test_code_too_large_for_the_window_is_cleared_and_the_question_sent(name):
+    """R-524: the last step to make room, and it needs no model."""
     messages = chat(system(), code(CODE * 20), user("question"))
     prepared, _ = run(messages, 1500, policy=load_policy(name))
     assert sum(map(count, prepared.messages)) <= 1500
@@ -151,8 +151,8 @@ def test_code_too_large_for_the_window_goes_and_the_question_is_sent(name):
     assert CLEARED in texts(prepared.messages)
 
 
-def test_code_that_the_running_question_points_back_to_stays():
-    """Issue 11: it was not sent again, so it is as new as that question; when all has to go, it goes too."""
+def test_code_that_the_running_question_refers_to_stays():
+    """Issue 11: it was not sent again, so it is as new as that question; a full clear removes it, too."""
     above = user("code", GATHERED_TAG, references=(Reference(("m0",), "above", "gone"),))
     other = user(CODE, GATHERED_TAG, gathered=(GatheredPiece("src/c.py", 1, 9),))
     asked_in = [(1, code()), (1, user("q")), (1, assistant("a")), (2, other), (2, user("q")), (2, assistant("a"))]

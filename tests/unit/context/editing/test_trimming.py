@@ -1,4 +1,4 @@
-"""S3 and S17: arguments and errors that are old (R-117, R-425)."""
+"""S3 and S17: old arguments and errors (R-117, R-425)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chat_with(reply, later=4):
 
 @pytest.mark.parametrize(("size", "stripped"), [(200, False), (201, True)])
 def test_old_arguments_over_200_characters_become_valid_json(size, stripped):
-    """R-117: strict, per call; names and ids stay, and the message is counted again (R-112)."""
+    """R-117: strict, per call; names and ids stay, and the message is recounted (R-112)."""
     messages = tuple(with_changes(m, tokens=999) for m in chat_with(calling(size)))
     work = strip(messages)
     assert isinstance(work, Skipped) is not stripped
@@ -56,8 +56,8 @@ def test_the_arguments_of_the_newest_four_messages_stay():
     assert isinstance(strip(chat_with(calling(400), later=3)), Skipped)
 
 
-def test_sealed_reasoning_goes_with_the_arguments_or_nothing_does():
-    """Lesson 26: in the running turn a signed reply stays whole; in an older one its encrypted parts go, too."""
+def test_encrypted_reasoning_is_removed_with_the_arguments_or_nothing_is():
+    """Lesson 26: in the running turn a signed reply stays complete; an older one loses its encrypted parts, too."""
     sealed = (ReasoningPart("why", origin="anthropic", encrypted="{}"), TextPart("text"))
     running = chat_with(calling(400, sealed))
     params = StripToolArgs(older_than=OlderThan("messages", 1))
@@ -71,7 +71,7 @@ def test_sealed_reasoning_goes_with_the_arguments_or_nothing_does():
     assert reply.tool_calls[0].arguments == '{"_truncated": true}'
 
 
-def test_a_sealed_call_beside_a_stripped_one_loses_its_seal_too():
+def test_an_encrypted_call_beside_a_stripped_one_loses_its_signature_too():
     """Lesson 26."""
     reply = calling(400)
     sealed = ToolCall("d", "ls", '{"a": 1}', origin="gemini", encrypted='{"signature": "s"}')
@@ -87,7 +87,7 @@ def test_a_pinned_reply_keeps_its_arguments():
 ERROR = '{"error": "Duplicate call: this was already answered"}'
 
 
-def test_old_errors_that_carry_a_marker_are_pruned():
+def test_old_errors_with_a_marker_are_pruned():
     """R-425: only errors, only with a marker, only old ones."""
     messages = chat(
         user("q"), assistant("", ("a", "t"), ("b", "t"), ("c", "t")),
@@ -114,8 +114,8 @@ def with_summary(*between):
     return chat(system("S" * 40), Message("", "system", "[Summary]", tag="compact_summary"), *between, *LATE)
 
 
-def test_the_oldest_behind_the_summary_are_dropped_until_it_fits():
-    """R-133: as few as needed, from index 1 upward; system prompt and summary stay."""
+def test_the_oldest_messages_after_the_summary_are_dropped_until_it_fits():
+    """R-133: as few as necessary, from index 1 upward; system prompt and summary stay."""
     messages = with_summary(*[user(str(i) * 400) for i in range(5)])  # 100 tokens each
     total = sum(map(count, messages))
     work = trim(messages, total - 150)
@@ -133,8 +133,8 @@ def test_the_newest_four_are_never_dropped():
     assert work.messages == (*messages[:2], *messages[5:])
 
 
-def test_a_call_goes_with_its_results_and_stays_with_one_of_the_newest():
-    """R-132, R-004: pairs are looked at over the joined list."""
+def test_a_call_is_dropped_with_its_results_and_kept_with_a_newest_one():
+    """R-132, R-004: pairs are matched over the joined list."""
     call = [assistant("c" * 400, ("a", "t"), ("b", "t")), tool("a", "x" * 400), tool("b", "y" * 400)]
     messages = with_summary(*call, user("u" * 400))
     work = trim(messages, sum(map(count, messages)) - 50)
@@ -151,8 +151,8 @@ def test_pinned_messages_are_not_dropped():
 
 
 @pytest.mark.parametrize(("spare", "skipped"), [(0, False), (-1, True)])
-def test_no_summary_is_asked_for_when_what_must_stay_is_too_large(spare, skipped):
-    """R-115, R-133: system prompt, pinned, the newest four and their partners; what S15 may drop does not count."""
+def test_no_summary_is_requested_if_the_protected_messages_are_too_large(spare, skipped):
+    """R-115, R-133: system prompt, pinned, the newest four and their partners; messages S15 may drop do not count."""
     messages = with_summary(user("p" * 400, pinned=True), *[user("x" * 400)] * 3)
     stays = (messages[0], messages[1], messages[2], *messages[-4:])
     work = Work(before=messages, messages=messages[:-1], pending=messages[-1:])

@@ -1,4 +1,4 @@
-"""S4: results that are too large on their own (R-412…R-415)."""
+"""S4: single results that are too large (R-412…R-415)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def counted(message):
     return with_changes(message, tokens=count(message))
 
 
-def test_a_json_list_keeps_its_first_items_and_says_of_how_many():
+def test_a_json_list_keeps_its_first_items_and_the_total():
     """R-412."""
     items = [{"n": i} for i in range(2000)]
     shortened = shorten_result(json.dumps(items), TruncateToolResults(max_tokens=500))
@@ -60,13 +60,13 @@ def test_a_json_list_keeps_its_first_items_and_says_of_how_many():
     assert note == "[... showing 50 of 2000 items ...]"
 
 
-def test_a_list_whose_first_items_do_not_fit_is_cut_as_text():
+def test_a_list_whose_first_items_do_not_fit_is_truncated_as_text():
     """R-412: "first 50 items if that fits"."""
     text = json.dumps(["x" * 100] * 60)
     assert shorten_result(text, SMALL) == text[:300] + NOTE
 
 
-def test_an_object_with_content_keeps_its_fields_and_half_the_room_of_content():
+def test_an_object_with_content_keeps_its_fields_and_half_of_its_content():
     """R-412: the rest is serialised again, valid JSON."""
     value = {"path": "a.py", "content": "y" * 4000, "lines": 3}
     shortened = json.loads(shorten_result(json.dumps(value), SMALL))
@@ -75,7 +75,7 @@ def test_an_object_with_content_keeps_its_fields_and_half_the_room_of_content():
 
 @pytest.mark.parametrize("kind", [{"format": "pdf"}, {"path": "Bericht.DOCX"}, {"type": "application/pdf"}])
 def test_an_expanded_document_has_the_larger_limit(kind):
-    """R-412: 30,000 tokens for docx, pdf, pptx, their content cut to limit − 1500."""
+    """R-412: 30,000 tokens for docx, pdf, pptx, with content truncated to limit − 1500."""
     within = json.dumps({**kind, "content": "y" * 100_000})
     assert shorten_result(within, DEFAULT) == within
     over = shorten_result(json.dumps({**kind, "content": "y" * 200_000}), DEFAULT)
@@ -88,18 +88,18 @@ def test_a_document_keeps_at_least_4000_tokens_of_content():
     assert json.loads(over)["content"] == "y" * (4000 * 4 - 100) + NOTE
 
 
-def test_json_can_be_left_alone():
+def test_json_truncation_can_be_disabled():
     text = json.dumps({"content": "y" * 4000})
     params = TruncateToolResults(max_tokens=100, json_aware=False)
     assert shorten_result(text, params) == text[:300] + NOTE
 
 
-def test_deep_json_is_text():
+def test_deeply_nested_json_is_text():
     text = "[" * 100_000
     assert shorten_result(text, SMALL) == text[:300] + NOTE
 
 
-def test_images_of_a_cut_result_stay():
+def test_images_of_a_truncated_result_stay():
     image = ImagePart(path="a.png")
     messages = answered("")
     messages = (*messages[:2], with_changes(messages[2], content=(TextPart("z" * 500), image)))
@@ -125,7 +125,7 @@ def test_a_pinned_result_is_protected():
     ),
     limit=st.integers(0, 120),
 )
-def test_a_result_is_never_longer_than_its_limit_and_cut_only_once(value, limit):
+def test_a_result_never_exceeds_its_limit_and_is_truncated_only_once(value, limit):
     """R-413 [proposed]."""
     params = TruncateToolResults(max_tokens=limit, document_max=limit)
     shortened = shorten_result(value, params)

@@ -57,8 +57,8 @@ def marked(text, history=HISTORY):
         "```python\nload_config(12000)\n```",
     ],
 )
-def test_what_occurs_is_not_marked(text):
-    """Copied names stay as they are, whatever stands around them."""
+def test_names_in_the_history_are_not_marked(text):
+    """Copied names stay unchanged in any surroundings."""
     assert marked(text) == text
 
 
@@ -84,8 +84,8 @@ def test_what_occurs_is_not_marked(text):
         ("```\nnew_thing\n```", "```\nnew_thing\n```\n(unverified: new_thing)\n"),
     ],
 )
-def test_what_does_not_occur_is_marked_behind_the_name(text, expected):
-    """Lesson 11; in code blocks below the block, so that the code stays what it is."""
+def test_unknown_names_are_marked_after_the_name(text, expected):
+    """Lesson 11; in code blocks below the block, so that the code stays unchanged."""
     assert marked(text) == expected
     assert marked(expected) == expected, "a mark is not marked again"
 
@@ -100,7 +100,7 @@ def test_what_does_not_occur_is_marked_behind_the_name(text, expected):
     ],
 )
 def test_plain_numbers_and_status_codes_are_not_marked(text):
-    """Issue 9: a summary counts for itself, and a code of HTTP is no name."""
+    """Issue 9: a summary has its own counts, and an HTTP status is not a name."""
     assert marked(text) == text
 
 
@@ -119,7 +119,7 @@ def test_plain_numbers_and_status_codes_are_not_marked(text):
         "Split config.py into src/one.py, src/two.py and src/three.py",
     ],
 )
-def test_files_that_are_to_be_written_are_not_marked(text):
+def test_planned_files_are_not_marked(text):
     """Issue 9: they cannot occur yet."""
     assert marked(text) == text
 
@@ -135,13 +135,13 @@ def test_files_that_are_to_be_written_are_not_marked(text):
         "Files to create:\n- src/one.py (it was added)\n\nsrc/new_part.py is read",
     ],
 )
-def test_a_claim_that_a_file_is_there_is_checked(text):
-    """Lesson 11: only what is still to be done is exempt."""
+def test_a_claim_that_a_file_exists_is_checked(text):
+    """Lesson 11: only planned files are exempt."""
     assert " (unverified)" in marked(text)
 
 
-def test_a_file_that_was_only_planned_does_not_become_true():
-    """A second compaction reads the plan in the first summary; that the file was created is a claim all the same."""
+def test_a_planned_file_does_not_become_true():
+    """A second compaction reads the plan in the first summary; the creation of the file is still a claim."""
     planned = "Create src/new_part.py. config.py is read."
     history = (Message(id="s", role="user", tag=SUMMARY_TAG, content=planned),)
     assert marked(planned, history) == planned
@@ -150,12 +150,12 @@ def test_a_file_that_was_only_planned_does_not_become_true():
     assert marked("see src/new_part.py", quoted) == "see src/new_part.py"
 
 
-def test_a_part_of_a_name_is_another_name():
+def test_a_part_of_a_name_is_a_different_name():
     """`parse` does not become true because `parseHeader` exists, nor `load_conf`."""
     assert marked("load_conf, `Header`") == "load_conf (unverified), `Header` (unverified)"
 
 
-def test_names_are_found_behind_colours_too():
+def test_names_are_found_after_colour_codes():
     history = chat(user("run"), tool("c", "\x1b[32mrun_all\x1b[0m [31mfail_one[0m parent[make_tuple(x)]"))
     text = "run_all, fail_one and make_tuple"
     assert marked(text, history) == text
@@ -179,14 +179,14 @@ def test_paths_and_names_of_attachments_count():
         ("**newThing (unverified)**, again newThing", "newThing"),
     ],
 )
-def test_a_marked_name_does_not_become_true_by_being_summarised_again(first, again):
-    """A second compaction reads the first summary: what nobody could verify then is not known now."""
+def test_a_marked_name_does_not_become_true_in_the_next_summary(first, again):
+    """A second compaction reads the first summary: a name unverified then is still unverified."""
     history = (Message(id="s", role="user", tag=SUMMARY_TAG, content=first),)
     assert "(unverified" in marked(again, history)
     assert marked("fine_name", (*history, *chat(user("fine_name")))) == "fine_name"
 
 
-def test_the_strategy_counts_what_it_looked_up():
+def test_the_strategy_counts_its_lookups():
     work = Work(before=HISTORY, messages=(), removed=HISTORY, summary="load_config, newThing and newThing, no/such.py")
     outcome = verify_summary(work, VerifySummary(), env(HISTORY, 1000))
     assert isinstance(outcome, Work)
@@ -195,7 +195,7 @@ def test_the_strategy_counts_what_it_looked_up():
     assert verify_summary(Work(before=HISTORY, messages=()), VerifySummary(), env(HISTORY, 1000)).summary == ""
 
 
-def test_quotes_added_afterwards_are_not_touched():
+def test_quotes_added_later_are_unchanged():
     """The user's words are copied by code after this step; they carry no marks."""
     summary = put_quotes(marked("newThing"), "> use newThing")
     assert "> use newThing" in summary.split("\n")
@@ -215,7 +215,7 @@ PLACES = st.sampled_from(["text", "argument", "json result", "call name", "attac
 
 
 def told(name, place):
-    """Return a message in which the name occurs."""
+    """Return a message that contains the name."""
     match place:
         case "argument":
             call = ToolCall("c", "t", json.dumps({"a": [f"x\n{name}\ny"]}))
@@ -233,7 +233,7 @@ def told(name, place):
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.tuples(NAMES, PLACES, AROUND), min_size=1, max_size=6))
 def test_no_name_copied_from_the_history_is_marked(names):
-    """Wherever it occurs and however the prose dresses it."""
+    """Anywhere in the history and in any notation."""
     history = tuple(told(name, place) for name, place, _ in names)
     text = "\n".join(around.format(name) for name, _, around in names).replace("run ", "")
     marked_text, looked_up, missing = mark_unverified(text, known_in(history))
@@ -245,7 +245,7 @@ def test_no_name_copied_from_the_history_is_marked(names):
 @settings(max_examples=400, deadline=None)
 @given(SNAKE | CAMEL | FILE | ROOTED | NUMBERS, AROUND, st.lists(st.tuples(NAMES, PLACES), max_size=5))
 def test_every_invented_name_is_marked(invented, around, others):
-    """However it is dressed: it ends with the mark, and nothing of the text is lost."""
+    """In any notation: it ends with the mark, and nothing of the text is lost."""
     prefix = "9" if invented[-1].isdigit() and invented[0].isdigit() else "zz_"
     head, slash, tail = invented.rpartition("/")
     name = f"{head}{slash}{prefix}{tail}" if prefix != "9" else f"77777.{invented.replace('.', '')}.7"
@@ -260,8 +260,8 @@ def test_every_invented_name_is_marked(invented, around, others):
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=200), st.lists(st.text(max_size=60), max_size=3))
-def test_marks_are_all_that_is_added(text, history):
-    """Any text at all: taking the marks out gives it back, and a second look changes nothing."""
+def test_marks_are_the_only_addition(text, history):
+    """For any text: removing the marks restores it, and a second run changes nothing."""
     known = known_in(tuple(Message(id=str(i), role="user", content=said) for i, said in enumerate(history)))
     once, _, missing = mark_unverified(text, known)
     if not missing:
@@ -269,8 +269,8 @@ def test_marks_are_all_that_is_added(text, history):
     assert mark_unverified(once, known)[0] == once
 
 
-def test_what_is_read_of_a_long_history_is_what_is_new_in_it():
-    """Issue 10: of 10 MB the patterns read each piece once, and for what nobody asks about they read nothing."""
+def test_of_a_long_history_only_new_text_is_read():
+    """Issue 10: of 10 MB the patterns read each piece once, and nothing for text that is never looked up."""
     known = known_in(HISTORY * 1000)
     assert len(known._pieces) == len(known_in(HISTORY)._pieces)
     assert mark_unverified("`load_config` is as it was", known) == ("`load_config` is as it was", 1, [])
@@ -280,7 +280,7 @@ def test_what_is_read_of_a_long_history_is_what_is_new_in_it():
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=40).map(lambda data: data * 9_000))
-def test_a_long_text_is_read_in_slices_that_cut_no_name(data):
+def test_a_long_text_is_read_in_slices_that_split_no_name(data):
     """Another chat's stream waits as long as one slice takes."""
     slices = list(_slices(data))
     assert b"".join(slices) == data

@@ -48,8 +48,8 @@ def below(removed=DAY, summary="Prose about load_all.", params=None, **details):
     return outcome
 
 
-def test_the_ledger_holds_what_happened():
-    """Lesson 21: files with what was done to them, symbols, commands with status, errors, todos, decisions, names."""
+def test_the_ledger_lists_the_events():
+    """Lesson 21: files with their changes, symbols, commands with status, errors, todos, decisions, names."""
     text = below().summary
     assert text.startswith(
         f"Prose about load_all.\n\n{LEDGER_HEADING}\nFiles:\n- src/loader.py (edited: Loader, load_all)"
@@ -60,8 +60,8 @@ def test_the_ledger_holds_what_happened():
     assert 'Decisions:\n- said: "The root cause is the header."' in text
 
 
-def test_a_result_that_an_earlier_turn_cleared_is_read_as_it_was():
-    """Its names, commands and errors are in the log; without the log the placeholder is all there is."""
+def test_a_result_cleared_by_an_earlier_turn_is_read_in_its_original():
+    """Its names, commands and errors are in the log; without the log only the placeholder is available."""
     originals = {message.id: message for message in DAY}
     before = tuple(
         with_changes(message, content=TOOL_RESULT_CLEARED, edited=True) if message.role == "tool" else message
@@ -73,22 +73,22 @@ def test_a_result_that_an_earlier_turn_cleared_is_read_as_it_was():
     assert "ValueError" not in append_ledger(work, AppendLedger(), unknown).summary
 
 
-def test_names_that_the_prose_has_are_not_repeated():
+def test_names_in_the_prose_are_not_repeated():
     many = chat(*[call("grep", query=f"name_{n}") for n in range(9)], assistant("words " * 2000))
     names = below(many, "Prose about name_3.").summary.rpartition("\nNames: ")[2].split(", ")
     assert sorted(names) == [f"name_{n}" for n in range(9) if n != 3]
 
 
-def test_lines_that_the_summary_has_are_not_repeated():
-    """The built-in summariser writes the same lists into its sections: the files stood there twice."""
+def test_lines_of_the_summary_are_not_repeated():
+    """The built-in summariser writes the same lists into its sections: files used to be listed twice."""
     text = below(summary=summarise(DAY, 2000, chars4)).summary
     lines = [line for line in text.split("\n") if line.startswith("- ") and "loader.py" in line]
     assert len(lines) == len(set(lines))
     assert "- src/loader.py (edited: Loader, load_all)" in lines
 
 
-def test_it_stands_below_the_quotes_and_belongs_to_no_section():
-    """What code adds is never read as prose of the last section."""
+def test_the_ledger_is_below_the_quotes_and_outside_the_sections():
+    """Text added by code is never read as prose of the last section."""
     outcome = quote_user_messages(below(summary=written()), QuoteUserMessages(), env(DAY, 100_000))
     found = parse_sections(outcome.summary, load_schema("cc_9"))
     assert found.tail.startswith(LEDGER_HEADING)
@@ -102,8 +102,8 @@ def test_it_stands_below_the_quotes_and_belongs_to_no_section():
     assert below(summary=first_quotes).summary == free
 
 
-def test_it_has_a_budget_of_its_own_and_a_share_of_the_window():
-    """Lesson 21: a long prose takes nothing from it; in a small window it is small."""
+def test_the_ledger_has_its_own_budget_and_a_share_of_the_window():
+    """Lesson 21: a long prose does not reduce it; in a small window it is small."""
     many = chat(
         *[call("read_file", path=f"src/module_{n}/file_name_{n}.py") for n in range(400)], assistant("w" * 40_000)
     )
@@ -116,8 +116,8 @@ def test_it_has_a_budget_of_its_own_and_a_share_of_the_window():
         assert small.details.ledger_tokens == pytest.approx(0.06 * window, abs=40)
 
 
-def test_names_that_the_model_reads_anyway_are_not_repeated():
-    """What stays in the chat needs no second place in the summary."""
+def test_names_the_model_still_sees_are_not_repeated():
+    """Kept messages do not need a second place in the summary."""
     said = [call("grep", query=f"name_{n}") for n in range(9)]
     before = chat(*said, assistant("words " * 2000), assistant("name_1 is wrong"), call("grep", query="name_2"))
     work = Work(before=before, messages=before[10:], removed=before[:10], summary="Prose.")
@@ -126,8 +126,8 @@ def test_names_that_the_model_reads_anyway_are_not_repeated():
     assert sorted(names) == [f"name_{n}" for n in range(9) if n not in (1, 2)]
 
 
-def test_it_reads_results_that_the_stage_itself_has_cleared():
-    """CodeBuddy's second tier works on what its first has stripped (R-119): names of results were lost."""
+def test_results_cleared_by_the_same_stage_are_read():
+    """CodeBuddy's second tier works on the stripped results of its first (R-119): their names used to be lost."""
     found = chat(call("search", query="loader"), tool("c", "src/deep/late_loader.py: parse_header"))
     found = tuple(with_changes(message, id=f"m{n}") for n, message in enumerate(found))
     stripped = (found[0], with_changes(found[1], content="[Tool result truncated]"))
@@ -138,8 +138,8 @@ def test_it_reads_results_that_the_stage_itself_has_cleared():
     assert "parse_header" in text
 
 
-def test_it_never_takes_more_than_half_of_what_is_freed():
-    """Lesson 9: a summary larger than what it replaces is none."""
+def test_the_ledger_never_takes_more_than_half_of_the_freed_tokens():
+    """Lesson 9: a summary larger than the text it replaces is useless."""
     short = chat(user("hi"), call("read_file", path="a.py"), tool("c", "x" * 800))
     outcome = below(short, "prose")
     freed = sum(map(count, short))
@@ -147,15 +147,15 @@ def test_it_never_takes_more_than_half_of_what_is_freed():
     assert below(chat(user("hi")), "prose").summary == "prose"
 
 
-def test_a_summary_that_is_a_ledger_stays_as_it_is():
+def test_a_summary_that_is_a_ledger_is_unchanged():
     """The tier without a model is followed by the same steps."""
     work = Work(before=DAY, messages=(), removed=DAY)
     outcome = summarize_ledger(work, SummarizeLedger(), env(DAY, 100_000))
     assert append_ledger(outcome, AppendLedger(), env(DAY, 100_000)) == outcome
 
 
-def test_what_was_done_to_files_is_known_after_many_compactions():
-    """Lesson 21: an edit of the first round is still told in the fifth, with its symbols; an open todo, too."""
+def test_changes_of_files_are_known_after_many_compactions():
+    """Lesson 21: an edit of the first round is still listed in the fifth, with its symbols; so is an open todo."""
     text = below().summary
     for round_number in range(5):
         message = Message(id="s", role="user", tag=SUMMARY_TAG, content=text)
@@ -166,8 +166,8 @@ def test_what_was_done_to_files_is_known_after_many_compactions():
     assert "- [ ] cache it" in text
 
 
-def test_what_is_told_twice_in_a_summary_is_counted_once():
-    """Lesson 21: a model's prose may copy the line of the ledger below it; five rounds count nothing."""
+def test_repetitions_in_a_summary_are_counted_once():
+    """Lesson 21: a model's prose may copy a line of the ledger below it; five rounds do not add up."""
     log = chat(*[call("edit_file", path="src/loader.py", new_text="x")] * 3, assistant("words " * 3000))
     for _ in range(5):
         text = below(log, summarise(log, 2000, chars4)).summary
@@ -176,7 +176,7 @@ def test_what_is_told_twice_in_a_summary_is_counted_once():
         log = (Message(id="s", role="user", tag=SUMMARY_TAG, content=text), *chat(assistant("w " * 4000)))
 
 
-def test_files_are_read_back_as_they_were_written():
+def test_files_are_read_back_as_written():
     facts = gather(DAY)
     (line,) = [line for line in write_ledger(facts, 500, "", chars4).split("\n") if "loader.py" in line]
     (file,) = earlier_files(line)
@@ -195,8 +195,8 @@ def test_files_are_read_back_as_they_were_written():
         ]
 
 
-def test_the_folder_of_all_files_is_named_once_and_read_back():
-    """The same 50 letters stood in front of every folder, and half of the files found no room."""
+def test_the_common_folder_of_all_files_is_named_once_and_read_back():
+    """The same 50 letters used to be before every folder, and half of the files did not fit."""
     root = "/home/somebody/work/a-project-with-a-long-name"
     log = chat(
         *[call("read_file", path=f"{root}/src/part_{n}/file_{n}.py") for n in range(9)],
@@ -214,8 +214,8 @@ def test_the_folder_of_all_files_is_named_once_and_read_back():
     }  # fmt: skip
 
 
-def test_a_file_that_others_import_is_listed_once():
-    """What is only named, by a bare name or as another file imports it, is no file of its own beside the whole path."""
+def test_an_imported_file_is_listed_once():
+    """A bare name or an import path is not a separate file beside the full path."""
     log = chat(
         call("read_file", path="src/core/store.ts"),
         call("read_file", path="test/store.ts"),
@@ -229,7 +229,7 @@ def test_a_file_that_others_import_is_listed_once():
     ]
 
 
-def test_files_that_a_long_written_text_names_are_known():
+def test_files_named_in_a_long_written_text_are_known():
     """A plan of 50,000 letters named the files of the next steps, all of them after the part that was read."""
     plan = "word " * 9_000 + "- move src/tui/late_part.ts"
     text = write_ledger(gather(chat(call("write_file", path="plan.md", content=plan))), 400, "", chars4)
@@ -253,8 +253,8 @@ def test_files_that_a_long_written_text_names_are_known():
         ),
     ],
 )
-def test_symbols_are_what_an_edit_defines(text, symbols):
-    """Whatever the language; diffs, too."""
+def test_symbols_are_the_definitions_in_an_edit(text, symbols):
+    """In any language; diffs, too."""
     line = write_ledger(
         gather(chat(call("insert_edit", path="a.txt", new_text=text), tool("c", "ok"))), 400, "", chars4
     )
@@ -263,7 +263,7 @@ def test_symbols_are_what_an_edit_defines(text, symbols):
 
 @pytest.mark.parametrize("schema", ["cc_9", "cw_9", "brief"])
 def test_the_ledger_summary_is_written_in_any_schema(schema):
-    """K17: the sections are those of the schema; what has no section of its own is not lost."""
+    """K17: the sections are those of the schema; facts without a section are not lost."""
     text = summarise(DAY, 2000, chars4, schema)
     chosen = load_schema(schema if schema != "brief" else "cc_9")
     found = parse_sections(text, chosen)
@@ -282,6 +282,6 @@ def test_the_budget_is_kept(budget, copies):
 
 
 def test_a_long_line_of_a_summary_is_read_once():
-    """A pasted line of 60,000 letters took minutes: from each one the end of a name was looked for in all others."""
+    """A pasted line of 60,000 letters used to take minutes: a quadratic search for the end of a name."""
     (file,) = earlier_files("- " + "a" * 60_000 + "\n- src/: a.py (edited ×2)")
     assert (file.path, file.actions) == ("src/a.py", {"edited": 2})

@@ -1,4 +1,4 @@
-"""What a session is for (R-319)."""
+"""The goal of a session (R-319)."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ DIALOGUES = {
 
 
 @pytest.mark.parametrize("name", DIALOGUES)
-def test_the_goal_of_a_dialogue(name):
+def test_the_goal_of_a_dialogue_is_its_first_request(name):
     """R-319: the first substantive request, until a new goal is stated; talk, thanks and the time never replace it."""
     said, goal = DIALOGUES[name]
     assert goal_of_all(said) == goal
 
 
 def test_of_a_long_message_the_stated_goal_stays():
-    """R-319: the goal has 240 bytes; what is cut off is not what was wanted."""
+    """R-319: the goal has 240 bytes; truncation must not remove the request itself."""
     long = (
         "The old loader reads everything twice, which we found out last week. " * 9 + "I want a loader that reads once."
     )
@@ -55,8 +55,8 @@ def test_of_a_long_message_the_stated_goal_stays():
 @pytest.mark.parametrize(
     "text", ["no longer crash on start", "next, add tests", "continue with a.py", "```\nx = 1\n```"]
 )
-def test_short_words_with_substance_are_usable(text):
-    """R-319: a goal of a few words is one."""
+def test_short_substantive_words_are_usable(text):
+    """R-319: a few words can be a goal."""
     assert is_usable_goal(text)
 
 
@@ -70,12 +70,12 @@ SAID = st.lists(
 @pytest.mark.sweep
 @given(SAID, SAID)
 @settings(max_examples=300)
-def test_a_goal_that_was_carried_on_is_the_goal_of_the_whole(older, newer):
-    """R-313, R-319: an incremental summary has the same goal as one that is made again from the log."""
+def test_a_goal_carried_over_equals_that_of_the_whole_log(older, newer):
+    """R-313, R-319: an incremental summary has the same goal as one rebuilt from the log."""
     assert better_goal(goal_of_all(older), goal_of_all(newer)) == goal_of_all([*older, *newer])
 
 
-def test_a_question_about_the_time_is_read_in_one_way_only():
-    """Each " is it" that could be read in two ways would double the work: with 200 of them it would never end."""
+def test_a_question_about_the_time_is_parsed_in_one_way_only():
+    """An ambiguous " is it" would double the work each time: 200 of them would never end."""
     assert is_usable_goal("what time" + " is it" * 200 + " x")
     assert not is_usable_goal("what time" + " is it" * 200)

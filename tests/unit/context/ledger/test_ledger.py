@@ -45,8 +45,8 @@ def section(summary: str, number: int) -> str:
 
 
 @pytest.mark.parametrize("shorten", [cut_middle_or_tail, cut_middle])
-def test_half_a_name_where_a_text_was_shortened_is_not_told(shorten: Callable[[str, int], str]) -> None:
-    """Lesson 11: it occurs nowhere, so that it would be marked as unverified."""
+def test_half_a_name_at_a_truncation_is_not_listed(shorten: Callable[[str, int], str]) -> None:
+    """Lesson 11: it occurs nowhere, so it would be marked as unverified."""
     text = "see load_everything_at_once " + "make_one_more_thing " * 400
     cut = shorten(text, 3_001)
     pieces = {piece for piece in re.findall(r"\w+_\w+", cut) if piece not in text.split()}
@@ -60,27 +60,27 @@ def test_half_a_name_where_a_text_was_shortened_is_not_told(shorten: Callable[[s
     st.lists(st.sampled_from(["run_tests", "data/stays-2025-12.csv", "x"]), min_size=1, max_size=60),
     st.integers(150, 400),
 )
-def test_a_line_that_is_shortened_has_whole_words(words: list[str], limit: int) -> None:
+def test_a_shortened_line_has_whole_words(words: list[str], limit: int) -> None:
     """Lesson 11: half a name in a command would be marked as unverified."""
     line = cut_line_middle(" ".join(words), limit)
     assert len(line) <= limit
     assert set(line.split()) <= {*words, "…"}
 
 
-def test_half_a_name_at_the_end_of_what_is_read_is_not_told() -> None:
-    """Of a very long result only the ends are read."""
+def test_half_a_name_at_the_end_of_the_read_part_is_not_listed() -> None:
+    """Of a very long result only head and tail are read."""
     text = "x" * 47_990 + " parse_the_whole_file " + "y" * 20_000
     assert "parse_the" not in summarise([call("run_command", command="make"), result(text)], 1000, estimate_text)
 
 
-def test_an_empty_log_gives_nine_sections_that_say_none() -> None:
+def test_an_empty_log_yields_nine_sections_with_none() -> None:
     summary = summarise([], 1000, estimate_text)
     assert HEADING.findall(summary) == list(SECTIONS)
     assert summary.count("\nNone") == 9
 
 
-def test_user_messages_are_kept_in_their_own_words_and_order() -> None:
-    """Lesson 11: 18 % of user messages do not survive in their own words when a model writes."""
+def test_user_messages_are_kept_verbatim_in_order() -> None:
+    """Lesson 11: 18 % of user messages do not survive verbatim in a model's summary."""
     texts = ["Please rename `load` to `read`.\n\n- keep the tests", "no, NOT the public one!", "ok — weiter"]
     summary = section(summarise([user(text) for text in texts], 2000, estimate_text), 6)
     unquoted = "\n".join(line.removeprefix("> ").removeprefix(">") for line in summary.split("\n"))
@@ -117,7 +117,7 @@ def test_attachments_and_rules_are_not_user_messages() -> None:
         ("delete_file", {"path": "src/app.py"}, "app.py (deleted)"),
     ],
 )
-def test_what_was_done_to_a_file_is_read_from_calls_of_any_naming(
+def test_file_operations_are_read_from_calls_of_any_naming(
     name: str, arguments: dict[str, object], expected: str
 ) -> None:
     summary = summarise([user("go"), call(name, **arguments), result("ok")], 2000, estimate_text)
@@ -143,14 +143,14 @@ def test_the_status_of_a_command_is_its_exit_code() -> None:
     assert "all good" not in section(summary, 4)
 
 
-def test_an_error_counts_as_fixed_only_when_the_same_call_succeeded_later() -> None:
+def test_an_error_counts_as_fixed_once_the_same_call_succeeded() -> None:
     failing = [call("run_command", command="make test"), result("exit code 1\nValueError: boom")]
     passing = [call("run_command", command="make test"), result("exit code 0\nok")]
     assert "succeeded later" not in summarise(passing + failing, 2000, estimate_text)
     assert "ValueError: boom (make test): succeeded later" in summarise(failing + passing, 2000, estimate_text)
 
 
-def test_todos_come_from_the_tool_and_not_from_prose() -> None:
+def test_todos_come_from_the_tool_instead_of_prose() -> None:
     """Lesson 20."""
     todos = [{"content": "write tests", "status": "pending"}, {"content": "rename", "status": "completed"}]
     messages = [
@@ -163,7 +163,7 @@ def test_todos_come_from_the_tool_and_not_from_prose() -> None:
     assert "write tests" in section(summarise(messages, 2000, estimate_text), 9)
 
 
-def test_what_is_still_open_is_pending() -> None:
+def test_open_items_are_pending() -> None:
     summary = summarise([user("fix it"), call("run_command", command="make")], 2000, estimate_text)
     assert "not answered: make" in section(summary, 7)
     summary = summarise([call("x"), result(""), user("fix it")], 2000, estimate_text)
@@ -197,8 +197,8 @@ def test_text_of_tools_and_users_stays_data(text: str) -> None:
     assert "\x1b" not in summary
 
 
-def test_a_second_summary_carries_the_first_one_on() -> None:
-    """At most one live summary: what stood in the old one must not be lost (R-527)."""
+def test_a_second_summary_includes_the_first() -> None:
+    """At most one live summary: the old one's content must not be lost (R-527)."""
     first = summarise(
         [user("build the lexer"), call("insert_edit", path="src/lexer.py", new_text="next_token()"), result("ok")],
         2000,
@@ -219,7 +219,7 @@ def test_a_summary_in_another_form_is_quoted() -> None:
     assert "> We moved UserStore to sqlite." in section(summary, 1)
 
 
-def test_a_long_user_message_is_shortened_and_says_so() -> None:
+def test_a_long_user_message_is_shortened_and_marked() -> None:
     text = "START " + "some pasted log line\n" * 3000 + " END"
     summary = summarise([user(text), user("short one")], 800, estimate_text)
     quoted = section(summary, 6)
@@ -236,7 +236,7 @@ def test_the_newest_user_messages_survive_a_small_budget() -> None:
     assert re.match(r"- \[…\] \d+ older messages are not listed\n", quoted)
 
 
-def test_names_used_lately_come_before_old_ones() -> None:
+def test_recently_used_names_come_first() -> None:
     messages = [user("go")]
     for number in range(60):
         messages += [call("read_file", path="a.py", query=f"old_name_{number}"), result("x")]
@@ -248,7 +248,7 @@ def test_names_used_lately_come_before_old_ones() -> None:
 
 
 def a_days_work() -> list[Message]:
-    """Return a chat with something to say in every section."""
+    """Return a chat with content for every section."""
     messages = [user("Move the port of the server into conf/prod.ini and read it from there, please.")]
     for number in range(12):
         messages += [
@@ -266,8 +266,8 @@ def a_days_work() -> list[Message]:
 
 @pytest.mark.parametrize("schema", ["cc_9", "cw_9"])
 @pytest.mark.parametrize("budget", [40, 60, 90, 120, 200, 300, 400, 600, 1500])
-def test_a_section_without_room_does_not_say_that_there_was_nothing(budget: int, schema: str) -> None:
-    """Issue 9: `None` is a statement; the request comes first, and what is missing is named."""
+def test_a_section_without_room_does_not_claim_to_be_empty(budget: int, schema: str) -> None:
+    """Issue 9: `None` is a statement; the request comes first, and missing sections are named."""
     form = load_schema(schema)
     whole = parse_sections(summarise(a_days_work(), 8000, estimate_text, schema), form)
     said = {part.number for part in whole.parts if part.body.strip() != "None"}
@@ -283,8 +283,8 @@ def test_a_section_without_room_does_not_say_that_there_was_nothing(budget: int,
     assert not [part.number for part in short.parts if NO_ROOM in part.body and short.body(part.number)]
 
 
-def test_the_sections_left_out_are_named() -> None:
-    """As few characters as can be: `1 to 5, 8, 9`."""
+def test_the_omitted_sections_are_named() -> None:
+    """In as few characters as possible: `1 to 5, 8, 9`."""
     summary = summarise(a_days_work(), 60, estimate_text)
     first, gap, _ = summary.partition("\n\n")
     assert re.fullmatch(r"\(no room for sections [\d, to]+\)", first)
@@ -303,8 +303,8 @@ def test_the_sections_left_out_are_named() -> None:
         (["prod.ini", "dev.ini"], "- dev.ini (edited), prod.ini (edited)"),
     ],
 )
-def test_a_path_is_written_as_it_is(paths: list[str], line: str) -> None:
-    """Issue 9: `conf/ prod.ini` is no path that anybody can copy."""
+def test_a_path_is_written_unchanged(paths: list[str], line: str) -> None:
+    """Issue 9: `conf/ prod.ini` is not a path that can be copied."""
     messages = [one for path in paths for one in (call("insert_edit", path=path), result("ok"))]
     assert section(summarise(messages, 2000, estimate_text), 3) == line
 
@@ -326,7 +326,7 @@ ARGUMENTS = st.one_of(TEXTS, st.dictionaries(KEYS, VALUES).map(json.dumps))
 
 @st.composite
 def any_messages(draw: st.DrawFn) -> list[Message]:
-    """Return a chat of any shape: pairs broken, arguments that are no JSON, summaries among the rest."""
+    """Return a chat of any shape: broken pairs, invalid JSON arguments, summaries in between."""
     roles: list[Role] = draw(st.lists(st.sampled_from(["system", "user", "assistant", "tool"]), max_size=12))
     messages = []
     for role in roles:
@@ -347,7 +347,7 @@ def any_messages(draw: st.DrawFn) -> list[Message]:
 
 @settings(deadline=None)
 @given(any_messages(), st.integers(0, 3000), st.sampled_from([estimate_text, chars4]))
-def test_the_budget_is_kept_and_the_text_is_always_the_same(messages, budget, count) -> None:  # type: ignore[no-untyped-def]
+def test_the_budget_is_kept_and_the_text_is_deterministic(messages, budget, count) -> None:  # type: ignore[no-untyped-def]
     before = list(messages)
     summary = summarise(messages, budget, count)
     assert count(summary) <= budget
@@ -359,13 +359,13 @@ def test_the_budget_is_kept_and_the_text_is_always_the_same(messages, budget, co
         assert headings == list(SECTIONS)
 
 
-def test_a_name_is_an_identifier_only_when_it_cannot_be_a_word() -> None:
+def test_a_name_counts_as_an_identifier_only_if_it_cannot_be_a_word() -> None:
     names = gather([user("parse_line HttpServer README the_end Word lower 0xff deadbeef1 utf8Decoder")]).names
     assert set(names) == {"parse_line", "HttpServer", "the_end", "utf8Decoder"}
 
 
-def test_colours_and_addresses_are_no_names() -> None:
-    """Found in real logs: they took the room of names that are needed again."""
+def test_colours_and_addresses_are_not_names() -> None:
+    """Found in real logs: they used the room of names that are needed later."""
     seen = result("\x1b[32mrun_all\x1b[0m at 0x7f3a9c10 in [1;31mold_one[0m parent[make_tuple(x)]")
     assert set(gather([call("t"), seen]).names) == {"run_all", "old_one", "make_tuple"}
 
@@ -379,13 +379,13 @@ def test_one_line_keeps_both_ends() -> None:
 
 
 def test_a_first_request_that_does_not_fit_leaves_no_label() -> None:
-    """A summary of a summary has half of the room for what was asked first."""
+    """A summary of a summary has half of the room for the first request."""
     carried = ["First request:", "> " + "word " * 400]
     facts = gather((Message(id="u", role="user", content="go on"),))
     assert _request(carried, facts, 60, lambda text: len(text) // 4) == ["Latest request:", "> go on"]
 
 
-def test_the_users_words_have_room_of_their_own_that_nothing_else_fills():
+def test_the_users_words_have_their_own_reserved_room():
     """Issue 9: at 4k the rule of the first message was shortened although 1,400 tokens were free."""
     rule = "Port the shop to the new loader. " + " ".join(
         f"Never touch conf/prod.{n}, it is not ours." for n in range(12)

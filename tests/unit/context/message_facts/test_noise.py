@@ -1,4 +1,4 @@
-"""What of a chat is noise: not quoted, no request, no name of the work (issue 9, R-431, lesson 11)."""
+"""Noise in a chat: not quoted, not a request, not a name in the work (issue 9, R-431, lesson 11)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def section(messages, role, schema=CW_9):
         "That's everything I needed to do today. ###STOP###",
     ],
 )  # fmt: skip
-def test_short_noise_is_noise(text):
-    """Issue 9: `/exit`, "thanks" and command XML are nobody's request."""
+def test_short_noise_is_recognised(text):
+    """Issue 9: `/exit`, "thanks" and command XML are not requests."""
     assert is_noise(text)
     assert not is_usable_goal(text)
 
@@ -53,14 +53,14 @@ def test_short_noise_is_noise(text):
         "that's all wrong", "stop",
     ],
 )  # fmt: skip
-def test_what_the_user_wants_is_none(text):
-    """R-431: whoever doubts keeps the words."""
+def test_the_users_wishes_are_not_noise(text):
+    """R-431: in doubt the words are kept."""
     assert not is_noise(text)
 
 
 @pytest.mark.parametrize("text", ["$ ls\na.py\nb.py", "~/work (main)\n➜ make", "E   AssertionError: x"])
-def test_pasted_output_is_quoted_but_is_no_request(text):
-    """It may be what the user wants to be looked at, so that it stays among the user's messages."""
+def test_pasted_output_is_quoted_but_is_not_a_request(text):
+    """The user may want it looked at, so it stays among the user messages."""
     assert not is_noise(text)
     assert is_pasted(text)
     assert not is_pasted(f"{text}\n\nwhy is the second file still there")
@@ -68,7 +68,7 @@ def test_pasted_output_is_quoted_but_is_no_request(text):
 
 
 def test_noise_is_not_quoted():
-    """Issue 9: every schema, wherever it stands."""
+    """Issue 9: in every schema, at any position."""
     messages = chat(
         user("/add src/a.py"), user("rename load to read"), assistant("done"), user("thanks"), user("/exit")
     )
@@ -77,14 +77,14 @@ def test_noise_is_not_quoted():
 
 
 @pytest.mark.parametrize("last", ["/exit", "thanks!", "yes", "$ find .\n./a\n./b", "/undo\n/undo"])
-def test_the_latest_request_is_the_latest_one_with_substance(last):
+def test_the_latest_request_is_the_latest_substantive_one(last):
     """Issue 9."""
     messages = chat(user("build a parser"), assistant("done"), user("now write its tests"), assistant("ok"), user(last))
     assert section(messages, "request").split("\n")[-2:] == ["Latest request:", "> now write its tests"]
 
 
 def test_noise_leaves_nothing_open():
-    """Nobody has to answer `/exit`."""
+    """`/exit` needs no answer."""
     messages = chat(user("build a parser"), assistant("It is built."), user("/exit"))
     assert section(messages, "pending") == ""
     assert section(messages, "next_step") == ""
@@ -109,12 +109,12 @@ def test_noise_leaves_nothing_open():
          ["The root cause is a cache that is never emptied."]),
     ],
 )  # fmt: skip
-def test_decisions_are_whole_sentences_that_say_something(said, found):
+def test_decisions_are_complete_substantive_sentences(said, found):
     """Issue 9: no path cut at a dot, no empty decision."""
     assert decisions_in(said) == found
 
 
-def test_no_call_makes_null_a_file():
+def test_a_null_argument_is_not_a_file():
     """Issue 9: `null (edited)`."""
     call = ToolCall("c", "str_replace_editor", json.dumps({"command": "create", "path": "null", "file": "None"}))
     messages = chat(user("go"), assistant("x", ("d", "edit")), tool("d", "ok"))
@@ -125,7 +125,7 @@ def test_no_call_makes_null_a_file():
 @pytest.mark.parametrize(
     "text", ["r = response.json()", "np.log(x)", "import django.utils.html", "docutils.parsers.rst too"]
 )
-def test_calls_and_modules_are_no_files(text):
+def test_calls_and_modules_are_not_files(text):
     assert gather(chat(user("go"), assistant(text))).files == {}
 
 
@@ -147,8 +147,8 @@ def test_a_path_is_not_cut_at_a_dot(path):
         "<example>do_thing in demo/thing.py</example>",
     ],
 )
-def test_names_of_examples_are_not_names_of_the_work(text):
-    """Issue 9: names that occur only in example prose, of the user or the model."""
+def test_names_in_examples_are_not_names_in_the_work(text):
+    """Issue 9: names that occur only in example prose, by the user or the model."""
     for messages in (chat(user(text), assistant("x")), chat(user("go"), assistant(text))):
         facts = gather(messages)
         assert (facts.files, facts.names) == ({}, {}), text
@@ -156,13 +156,13 @@ def test_names_of_examples_are_not_names_of_the_work(text):
     assert (set(seen.files), set(seen.names)) == ({"demo/thing.py"}, {"do_thing"})
 
 
-def test_the_sentence_behind_an_example_counts():
+def test_the_sentence_after_an_example_counts():
     assert without_examples("e.g. a.b is one. load_config is real.").strip() == "load_config is real."
 
 
 @pytest.mark.parametrize("mark", ["<example>", "--- DEMONSTRATION ---\n"])
-def test_what_is_never_closed_hides_nothing(mark):
-    """Each mark would look through all the text after it: with so many of them that would take hours."""
+def test_an_unclosed_mark_hides_nothing(mark):
+    """Each mark would search all the text after it: with this many that would take hours."""
     text = mark * 100_000
     assert without_examples(text) == text
 
@@ -178,5 +178,5 @@ def test_what_is_never_closed_hides_nothing(mark):
         ("--- DEMONSTRATION ---\na </example>", "--- DEMONSTRATION ---\na </example>"),
     ],
 )
-def test_an_example_reaches_to_the_next_mark_that_closes_its_kind(text, left):
+def test_an_example_ends_at_the_next_mark_of_its_kind(text, left):
     assert without_examples(text) == left

@@ -275,22 +275,22 @@ def test_code_and_quoted_text_state_nothing(text):
     assert kinds(text) == kinds(text, "user") == []
 
 
-def test_between_two_tool_calls_only_what_lasts_counts():
-    """What the assistant is about to do there is done a moment later."""
+def test_between_two_tool_calls_only_lasting_facts_count():
+    """An announced action there is done a moment later."""
     text = "I decided to use msgspec. Never commit the .env file. Next I will run the tests. I'm stuck on the segfault."
     assert kinds(text, is_last=False) == ["decision", "warning"]
     assert kinds(text) == ["decision", "warning", "next", "blocker"]
 
 
-def test_the_sentence_is_given_word_for_word():
+def test_the_sentence_is_returned_verbatim():
     (fact,) = facts_of_sentences(
         "Well. 1. **I decided to use `msgspec`, not pydantic.** Fine.", "assistant", is_last=True
     )
     assert fact.text == "I decided to use `msgspec`, not pydantic."
 
 
-def test_text_from_outside_takes_linear_time():
-    """Lesson 34: a sentence has at most 500 characters, whatever it is made of."""
+def test_outside_text_takes_linear_time():
+    """Lesson 34: a sentence has at most 500 characters, whatever they are."""
     pieces = ("I decided ", "we'll go ", "next ", "must stay ", '"', "`", "do not ", "the ", "is blocked ", "    ")
     texts = [(piece * 40)[:400] + ". " for piece in pieces]
     started = time.process_time()

@@ -1,4 +1,4 @@
-"""What of a policy is ours is marked in its table, makes a difference, and goes where the policy is strict."""
+"""Our additions to a policy are marked in its table, have an effect, and disappear under `strict`."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ SAID = "The user wants dock_1 and dock_2 of src/harbour.lua changed; lua/nowhere
 
 
 def writes(ask: Ask) -> SummaryReply:
-    """Write a summary in the form that is asked for; a file in it occurs nowhere in the chat."""
+    """Write a summary in the requested form that names a file unknown to the chat."""
     prompt = ask.request.prompt
     schema = next((name for name in ("cc_9", "cw_9") if nine_sections("", name).splitlines()[0][4:12] in prompt), "")
     return SummaryReply(text=nine_sections(SAID, schema) if schema else 3 * SAID)
 
 
 def is_wordy(ask: Ask) -> SummaryReply:
-    """Write too much of a chat in parts."""
+    """Write too much about a chat in parts."""
     is_in_parts = ask.request.parts > 1 or "[Part 1]" in ask.request.prompt
     return SummaryReply(text=600 * SAID) if is_in_parts else writes(ask)
 
@@ -71,7 +71,7 @@ SHARES = (0.7, 0.87, 0.93, 0.98, 1.3)
 
 
 def loop(rounds: int, size: int, told: str = "") -> list[Message]:
-    """Return a running turn whose results have so many characters each; the model may tell something each time."""
+    """Return a running turn whose results have this size each; the model may add text each time."""
     made = [user("Rename dock_1 of src/harbour.lua, but never in the API.")]
     for i in range(rounds):
         made += [assistant(told, (f"l{i}", "run_command")), tool(f"l{i}", f"r{i} " * (size // 4))]
@@ -104,7 +104,7 @@ SCENES: dict[str, Messages] = {
 
 
 def outcome(policy: Policy, scene: str, share: float, writer: str) -> tuple[Any, ...]:
-    """Return what the model would see in the scene, and what was asked of one that writes summaries."""
+    """Return the model's view in the scene, and the requests to one that writes summaries."""
     messages = SCENES[scene]
     size = sum(map(count, messages))
     window = round(size / share)
@@ -130,7 +130,7 @@ READ_AGAIN = "a chat that can be read again"
 
 
 def marked(name: str, place: str) -> Policy:
-    """Return the policy in which a mark is looked at."""
+    """Return the policy in which a mark is tested."""
     policy = load_policy(name)
     if place.startswith("reactive."):  # which runs when nothing else has
         return with_options(policy, {"compaction.trigger": False}, "k")
@@ -139,13 +139,13 @@ def marked(name: str, place: str) -> Policy:
 
 @cache
 def usual(name: str, stage: str, scene: str, share: float, writer: str) -> tuple[Any, ...]:
-    """Return the outcome with all marks, the same for every mark of a stage."""
+    """Return the outcome with all marks, shared by every mark of a stage."""
     return outcome(marked(name, stage), scene, share, writer)
 
 
 @pytest.mark.parametrize(("name", "place"), MARKS)
-def test_what_is_marked_makes_a_difference(name: str, place: str) -> None:
-    """A mark at a step without effect would tell the user of something that there is not."""
+def test_every_mark_has_an_effect(name: str, place: str) -> None:
+    """A mark on a step without effect would report something that does not exist."""
     other = without(marked(name, place), frozenset({place}))
     stage = "reactive." if place.startswith("reactive.") else ""
     scenes = [scene for scene in SCENES if (scene == READ_AGAIN) == place.endswith(".in_place")]
@@ -157,7 +157,7 @@ def test_what_is_marked_makes_a_difference(name: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_nothing_of_ours_is_left(name: str) -> None:
+def test_strict_leaves_nothing_of_ours(name: str) -> None:
     made_strict = load_policy(f"{name} strict")
     assert deviations(made_strict) == ()
     assert made_strict.name == f"{name} strict"
@@ -166,7 +166,7 @@ def test_nothing_of_ours_is_left(name: str) -> None:
     assert made_strict.without_tools == (f"{other} strict" if other else "")
 
 
-def test_the_documents_program_is_left() -> None:
+def test_strict_leaves_the_documents_program() -> None:
     """Pipeline 5.5: P1, step for step."""
     policy = load_policy("codecompanion strict")
     editing, compaction = policy.stages
@@ -179,7 +179,7 @@ def test_the_documents_program_is_left() -> None:
     assert (selection.keep_running, savings.automatic, savings.window_share) == (0.0, 10_000, 1.0)
 
 
-def test_a_policy_of_our_own_is_never_strict() -> None:
+def test_a_policy_of_our_own_cannot_be_strict() -> None:
     with pytest.raises(ConfigError, match="adaptive follows no document"):
         load_policy("adaptive strict")
     adaptive = load_policy("adaptive")
@@ -188,8 +188,8 @@ def test_a_policy_of_our_own_is_never_strict() -> None:
     assert unknown_options(adaptive, {"strict": True}) == ("strict",)
 
 
-def test_an_option_about_what_is_gone_goes_with_it() -> None:
-    """`compaction.trigger` of `cowork_chat` is that of a stage of ours."""
+def test_an_option_of_a_removed_stage_is_removed_too() -> None:
+    """`compaction.trigger` of `cowork_chat` belongs to a stage of ours."""
     policy = load_policy("cowork_chat")
     options = {"strict": True, "compaction": {"trigger": 0.8}, "chat": {"window": 12}}
     made_strict = with_known_options(policy, options, "k")
@@ -227,7 +227,7 @@ STEP = {"use": "select_window", "keep_running": 0.2}
         ({**STEP, "ours": {"keep_running": "why"}, "document": {"keep_running": 7}}, r"step\[1\]\.document"),
     ],
 )
-def test_a_mark_that_means_nothing_is_refused(step: dict[str, Any], said: str) -> None:
+def test_a_mark_without_a_meaning_is_refused(step: dict[str, Any], said: str) -> None:
     stage = {"id": "s", "event": "context_edited", "trigger": {"at": 0.5}, "step": [step]}
     table = {"name": "p", "description": "", "default_window": 1000, "stage": [stage]}
     with pytest.raises(ConfigError, match=said):
@@ -249,7 +249,7 @@ def _with(ours_of_first: str, start: str = "") -> Policy:
 
 
 @pytest.mark.parametrize("kind", STARTS)
-def test_what_cannot_work_without_what_is_ours_says_so(kind: str) -> None:
+def test_an_option_that_depends_on_our_additions_is_refused(kind: str) -> None:
     with pytest.raises(ConfigError, match=r"policy\.s"):
         strict(STARTS[kind](), "policy")
 
@@ -259,7 +259,7 @@ NUMBER = re.compile(r"#.*\b[RS]-?\d")
 
 
 def steps_of(name: str) -> Iterator[tuple[str, str]]:
-    """Yield each step of a policy's file: its text with the line above it, and that of the tier it stands in."""
+    """Yield each step of a policy's file: its text with the line above it, and the text of its tier."""
     parts = re.split(r"(?m)^(?=\s*\[\[(?:stage|shape|steps))", POLICIES.joinpath(f"{name}.toml").read_text("utf-8"))
     tier = ""
     for part in parts:
@@ -274,8 +274,8 @@ def steps_of(name: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_what_is_not_ours_names_its_requirement(name: str) -> None:
-    """No mark means that the document has it: the comment says where."""
+def test_unmarked_steps_name_their_requirement(name: str) -> None:
+    """No mark means that the document has it: the comment cites the place."""
     found = list(steps_of(name))
     assert len(found) > 3
     without_number = [

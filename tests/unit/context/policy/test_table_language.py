@@ -1,4 +1,4 @@
-"""The language of policy tables: sizes, shared steps, the order of steps, and what a mistake is answered with."""
+"""The language of policy tables: sizes, shared steps, the order of steps, and error messages."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ASK, INSERT = {"use": "summarize_one"}, {"use": "insert_summary"}
 
 
 def mine(stage: dict[str, Any], **more: Any) -> Policy:
-    """Return the default policy with one more stage, as a user writes it."""
+    """Return the default policy with one more stage, as written by a user."""
     stage = {"id": "x", "event": "context_compacted", "trigger": 0.5, **stage}
     return load_policy("mine", {"mine": {"extends": "codecompanion", "stage": [stage], **more}})
 
 
 def mistake(stage: dict[str, Any], **more: Any) -> str:
-    """Return what a user reads of a mistake in that stage, from the key in it on."""
+    """Return the error message about that stage, from its key on."""
     with pytest.raises(ConfigError) as caught:
         mine(stage, **more)
     return str(caught.value).removeprefix("policies.mine.").removeprefix("stage[1].")
@@ -50,18 +50,18 @@ def mistake(stage: dict[str, Any], **more: Any) -> str:
         ({"at": False}, Trigger()),
     ],
 )
-def test_a_trigger_says_what_it_means(trigger: Any, expected: Trigger) -> None:
+def test_a_trigger_describes_its_meaning(trigger: Any, expected: Trigger) -> None:
     assert mine({"trigger": trigger, "step": [CLEAR]}).stages[-1].trigger == expected
 
 
-def test_a_stage_for_compact_alone_needs_no_trigger() -> None:
+def test_a_stage_only_for_compact_needs_no_trigger() -> None:
     assert not mine({"manual": True, "step": [CLEAR]} | {"trigger": False}).stages[-1].trigger.is_on
     stage = {"id": "x", "event": "context_compacted", "manual": True, "step": [CLEAR]}
     policy = load_policy("mine", {"mine": {"extends": "codecompanion", "stage": [stage]}})
     assert not policy.stages[-1].trigger.is_on
 
 
-def test_always_is_no_size() -> None:
+def test_always_is_not_a_size() -> None:
     room = Room(window=1000)
     assert is_crossed(Trigger(always=True), Measure(0, 0), room) or is_crossed(
         Trigger(always=True), Measure(1, 1), room
@@ -71,8 +71,8 @@ def test_always_is_no_size() -> None:
     assert threshold_tokens(Trigger(), room) is None
 
 
-def test_an_option_gives_the_other_kind_of_size() -> None:
-    """A share takes the place of tokens, and the other way round; what else the trigger says stays."""
+def test_an_option_may_use_the_other_kind_of_size() -> None:
+    """A share replaces tokens, and vice versa; the rest of the trigger stays."""
     cowork = load_policy("mine", {"mine": {"extends": "cowork", "flush.trigger": 0.1, "compaction.trigger": "12k"}})
     flush, proactive = cowork.stages[0].trigger, cowork.stages[1].trigger
     assert (flush.at, flush.tokens, flush.measure, flush.basis) == (0.1, None, "slack", "window_less_reserve")
@@ -99,17 +99,17 @@ def test_an_option_gives_the_other_kind_of_size() -> None:
         (None, "trigger: it is missing; expected { at = 0.85 }"),
     ],
 )  # fmt: skip
-def test_what_is_no_trigger_is_told_what_would_be_one(trigger: Any, said: str) -> None:
-    """Also in the words of earlier versions."""
+def test_an_invalid_trigger_is_answered_with_a_valid_form(trigger: Any, said: str) -> None:
+    """Also in the notation of earlier versions."""
     assert said in mistake({"trigger": trigger, "step": [CLEAR]})
 
 
-def test_a_comparison_stands_in_triggers_only() -> None:
+def test_a_comparison_is_allowed_only_in_triggers() -> None:
     said = mistake({"target": {"at": 0.5, "op": "<="}, "step": [CLEAR]})
     assert said == "target.op: it is no longer a key; expected nothing: only a trigger is compared in more than one way"
 
 
-def test_steps_are_shared_by_a_name() -> None:
+def test_steps_are_shared_by_name() -> None:
     """The user's own names, in one list or several; beside other steps."""
     shared = {"write": [FORMAT, {**ASK, "max_tokens": "2k"}, INSERT]}
     policy = mine({"tier": [{"id": "a", "step": [SELECT, {"steps": "write"}]}]}, steps=shared)
@@ -127,8 +127,8 @@ def test_steps_are_shared_by_a_name() -> None:
     assert said == "step[1]: the steps 'write' are taken as they are; expected nothing beside `steps`"
 
 
-def test_a_stage_like_another_has_what_it_does_not_say() -> None:
-    """R-403: the reactive stage of CoWork is told apart by its trigger alone."""
+def test_a_stage_like_another_inherits_the_rest() -> None:
+    """R-403: the reactive stage of CoWork differs only in its trigger."""
     _, proactive, reactive = load_policy("cowork").stages
     same = ("tiers", "event", "target", "target_gap", "effects", "emits", "card")
     assert [getattr(reactive, name) for name in same] == [getattr(proactive, name) for name in same]
@@ -161,12 +161,12 @@ def test_a_stage_like_another_has_what_it_does_not_say() -> None:
         ({"step": [CLEAR], "unless": ["edting"]}, "there is no stage 'edting'"),
     ],
 )  # fmt: skip
-def test_steps_that_cannot_work_in_their_order_are_refused(stage: dict[str, Any], said: str) -> None:
+def test_steps_in_an_impossible_order_are_refused(stage: dict[str, Any], said: str) -> None:
     assert said in mistake(stage)
 
 
-def test_a_tier_goes_on_from_what_another_made() -> None:
-    """What it starts from may hold the change or the text it needs."""
+def test_a_tier_may_continue_from_another_ones_result() -> None:
+    """The change or the text it needs may be in its starting point."""
     cheap = {"id": "cheap", "accept": "target", "step": [CLEAR]}
     after = {"id": "after", "from": "cheap", "step": [{"use": "require_target"}]}
     assert mine({"target": 0.3, "tier": [cheap, after]}).stages[-1].tiers[1].start == "cheap"
@@ -188,11 +188,11 @@ def test_a_tier_goes_on_from_what_another_made() -> None:
         ({"step": [{"use": "clear_results"}]}, "there is no strategy 'clear_results'; expected clear_tool"),
     ],
 )  # fmt: skip
-def test_a_mistyped_or_misplaced_key_is_told_where_it_belongs(stage: dict[str, Any], said: str) -> None:
+def test_a_mistyped_or_misplaced_key_is_reported_with_its_place(stage: dict[str, Any], said: str) -> None:
     assert said in mistake(stage)
 
 
-def test_a_key_of_the_policy_is_told_apart_from_an_option() -> None:
+def test_a_policy_key_is_distinguished_from_an_option() -> None:
     for wrong, said in (
         ({"checkpoint_every_messages": 5}, "expected the setting interactions.chat.opts.checkpoint_every_messages"),
         (
@@ -208,8 +208,8 @@ def test_a_key_of_the_policy_is_told_apart_from_an_option() -> None:
         assert said in str(caught.value)
 
 
-def test_a_mistake_is_told_with_file_and_line() -> None:
-    """In the forms a table may be written in; a key that is missing, where it should stand."""
+def test_a_mistake_is_reported_with_file_and_line() -> None:
+    """In every notation of a table; for a missing key, the line where it belongs."""
     lines = (FOLDER / "cowork_chat.toml").read_text(encoding="utf-8").splitlines()
     for key in ("default_window = ", "max_chars = ", "  on_fail = ", "    refresh_messages = "):
         number = next(number for number, line in enumerate(lines, 1) if line.startswith(key))
@@ -229,7 +229,7 @@ def mistake_of_file(lines: list[str]) -> str:
     return str(caught.value)
 
 
-def test_what_is_no_toml_is_told_with_its_line() -> None:
+def test_invalid_toml_is_reported_with_its_line() -> None:
     with pytest.raises(ConfigError, match=r"policies/x\.toml: .* \(at line 2, column 2\)"):
         read_policy_file('name = "x"\na: b', "policies/x.toml")
 
@@ -248,7 +248,7 @@ KODACODE = {"extends": "kodacode"}
         (0.8, 60_000),
     ],
 )
-def test_sizes_in_different_forms_are_compared_by_what_they_mean(threshold: Any, target: Any) -> None:
+def test_sizes_in_different_forms_are_compared_by_meaning(threshold: Any, target: Any) -> None:
     table = {**KODACODE, "compaction_threshold": threshold, "compaction_target_threshold": target}
     load_policy("mine", {"mine": table})
     if not (isinstance(target, int) and threshold == 0.8):
@@ -257,7 +257,7 @@ def test_sizes_in_different_forms_are_compared_by_what_they_mean(threshold: Any,
             load_policy("mine", {"mine": turned})
 
 
-def test_two_names_that_say_the_same_in_two_forms_do_not_contradict() -> None:
+def test_two_names_with_one_meaning_in_two_forms_do_not_conflict() -> None:
     load_policy("mine", {"mine": {**KODACODE, "compaction.trigger": 0.8, "compaction_threshold": "80%"}})
     with pytest.raises(ConfigError, match="they are one setting"):
         load_policy("mine", {"mine": {**KODACODE, "compaction.trigger": 0.8, "compaction_threshold": "81%"}})

@@ -1,4 +1,4 @@
-"""A policy as the table that gives it back: that it is data, and nothing of it is lost."""
+"""Converts a policy back to its table: proves that it is data, and that nothing of it is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codecompanion.context.policy.policy import Policy, ShapeStep, Stage, Step, 
 
 
 def policy_to_table(policy: Policy) -> dict[str, Any]:
-    """Return the table of a policy (a plain dict of TOML types; absent values are left out)."""
+    """Return the table of a policy (a plain dict of TOML types; missing values are omitted)."""
     fields: dict[str, Any] = msgspec.to_builtins(policy)
     fields["stage"] = [_stage_table(stage) for stage in policy.stages]
     fields["shape"] = [_plain({"when": step.when, **_step_table(step)}) for step in policy.shape]
@@ -44,7 +44,7 @@ def _step_table(step: Step | ShapeStep) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value without what TOML cannot say: absent fields of tables, at any depth."""
+    """Return the value without fields that TOML cannot express: missing fields of tables, at any depth."""
     value = msgspec.to_builtins(value)
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items() if inner is not None}

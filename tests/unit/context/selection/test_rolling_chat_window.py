@@ -40,14 +40,14 @@ def test_a_summary_is_due_from_24_messages_on(history, rolls):
 
 
 @pytest.mark.parametrize(("history", "size", "rolls"), [(18, 2700, True), (18, 2400, False), (16, 9000, False)])
-def test_or_from_12_000_tokens_on_when_something_has_left_the_window(history, size, rolls):
-    """R-457: and only when history > 16."""
+def test_or_from_12_000_tokens_on_once_a_message_left_the_window(history, size, rolls):
+    """R-457: and only if history > 16."""
     assert isinstance(roll(chat(*talk(history, size), user("now"))), Work) is rolls
 
 
 @pytest.mark.parametrize(("since", "rolls"), [(22, False), (24, True)])
 def test_the_cached_summary_is_reused_until_8_messages_have_left_the_window(since, rolls):
-    """R-458 [proposed]: and nothing is ever in neither."""
+    """R-458 [proposed]: and every message is in one of the two."""
     messages = chat(user("CACHED", "compact_summary"), *talk(since, 3000), user("now"))
     outcome = roll(messages)
     assert isinstance(outcome, Work) is rolls
@@ -59,7 +59,7 @@ def test_the_cached_summary_is_reused_until_8_messages_have_left_the_window(sinc
         assert isinstance(outcome, Skipped)
 
 
-def test_tool_blocks_are_no_part_of_a_chat():
+def test_tool_blocks_are_not_part_of_a_chat():
     """R-457: text stays, calls and results go to the summary."""
     messages = chat(*talk(24), user("q"), assistant("I look", ("c", "read")), tool("c", "r"), assistant("done"))
     outcome = roll(messages)
@@ -69,13 +69,13 @@ def test_tool_blocks_are_no_part_of_a_chat():
     assert any(message.tool_calls for message in outcome.removed)
 
 
-def test_a_running_tool_loop_is_left_alone():
+def test_a_running_tool_loop_is_unchanged():
     """R-456: this is for chats, not for tasks."""
     messages = chat(*talk(24), user("q"), assistant("", ("c", "read")), tool("c", "r"))
     assert roll(messages).reason == "in_tool_loop"
 
 
-def test_protected_messages_stay_whole():
+def test_protected_messages_stay_complete():
     """K8: also a pinned result, with its call."""
     messages = chat(
         user("RULES", "rules"), user("pin", pinned=True), assistant("", ("c", "read")), tool("c", "r", pinned=True),
@@ -87,27 +87,27 @@ def test_protected_messages_stay_whole():
 
 
 @pytest.mark.parametrize("manual", [False, True])
-def test_a_summary_is_not_written_again_from_itself_alone(manual):
-    """Issue 9: what has left the window is pinned and stays, so that nothing would be summarised but the summary."""
+def test_a_summary_is_not_rewritten_from_itself_alone(manual):
+    """Issue 9: the messages outside the window are pinned and stay, so only the summary would be summarised."""
     pinned = [user(f"keep {i} " * 50, pinned=True) for i in range(9)]
     messages = chat(user("CACHED " * 400, "compact_summary"), *pinned, *talk(16, 3000), user("now"))
     assert isinstance(roll(messages, manual=manual), Skipped)
 
 
-def test_by_hand_it_runs_as_soon_as_something_has_left_the_window():
+def test_a_manual_run_starts_once_a_message_left_the_window():
     """R-533."""
     assert isinstance(roll(chat(*talk(18, 400)), manual=True), Work)
     assert isinstance(roll(chat(*talk(16)), manual=True), Skipped)
 
 
-def test_what_is_shorter_than_a_summary_stays():
+def test_text_shorter_than_a_summary_stays():
     """Lesson 9."""
     assert roll(chat(*talk(24, 40), user("now"))).reason == "window_not_full"
 
 
 @pytest.mark.parametrize(("window", "is_due"), [(100_000, False), (5_000, True)])
-def test_what_costs_more_to_summarise_than_to_send_again_stays(window, is_due):
-    """Issue 9: 8 messages of 100 tokens have left; the least is 12,000 tokens, or 12 % of a small window."""
+def test_messages_cheaper_to_send_than_to_summarise_stay(window, is_due):
+    """Issue 9: 8 messages of 100 tokens have left; the minimum is 12,000 tokens, or 12 % of a small window."""
     messages = chat(*talk(24, 400), user("now"))
     worth = {"min_tokens": 12_000, "min_share": 0.12}
     assert isinstance(roll(messages, window, cache=WARM, **worth), Work) is is_due

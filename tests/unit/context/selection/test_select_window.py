@@ -1,4 +1,4 @@
-"""S6: which messages stay (R-116, R-120, R-128, R-131, R-309, R-310, R-416…R-422, R-551)."""
+"""S6: the selection of kept messages (R-116, R-120, R-128, R-131, R-309, R-310, R-416…R-422, R-551)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def total(messages):
     return sum(map(count, messages))
 
 
-def test_by_default_only_what_is_protected_and_unanswered_stays():
+def test_by_default_only_protected_and_unanswered_messages_stay():
     """K8, R-551: the behaviour of the codecompanion table."""
     messages = chat(system(), user("RULES", "rules"), user("q"), assistant("a"), user("pin", pinned=True), user("next"))
     work = select(messages)
@@ -38,7 +38,7 @@ def test_by_default_only_what_is_protected_and_unanswered_stays():
     assert texts(work.pending) == ["pin", "next"]
 
 
-def test_the_newest_messages_stay_counted_without_system_prompt_rules_and_summary():
+def test_the_newest_messages_are_counted_without_system_prompt_rules_and_summary():
     """R-116: 4 messages of the conversation."""
     messages = chat(
         system(), user("RULES", "rules"), user("old summary", "compact_summary"),
@@ -56,8 +56,8 @@ def test_pending_messages_count_among_the_newest():
     assert (texts(work.messages), texts(work.pending)) == (["q2", "a2"], ["q3"])
 
 
-def test_the_boundary_moves_to_the_older_side_of_a_call():
-    """R-128: 4 is a minimum when the boundary falls between a call and its results."""
+def test_the_boundary_moves_before_a_call():
+    """R-128: 4 is a minimum if the boundary falls between a call and its results."""
     messages = chat(
         user("q"), assistant("", ("c1", "read"), ("c2", "read")), tool("c1", "r1"), tool("c2", "r2"),
         assistant("x"), user("q2"), assistant("a2"),
@@ -93,8 +93,8 @@ def test_half_takes_the_oldest_half_rounded_down(older, removed):
     assert ids(work.removed) == [f"m{i}" for i in range(removed)]
 
 
-def test_half_parts_no_call_from_its_result():
-    """R-131, R-132: a result in the newer half brings its call."""
+def test_half_separates_no_call_from_its_result():
+    """R-131, R-132: a result in the newer half keeps its call."""
     messages = chat(
         user("q"), assistant("", ("c", "read")), tool("c", "r"), assistant("x"),
         user("q2"), assistant("a2"), user("q3"), assistant("a3"),
@@ -103,7 +103,7 @@ def test_half_parts_no_call_from_its_result():
     assert ids(work.removed) == ["m0"]
 
 
-def test_turns_keep_the_completed_ones_asked_for_and_always_the_running_one():
+def test_turns_keep_the_requested_completed_ones_and_always_the_running_one():
     """R-309: all completed turns but the last 2; the running turn is never summarised."""
     messages = chat(*turns(4, 8), user("now"), assistant("", ("c9", "read")), tool("c9", "half done"))
     work = select(messages, unit="turns", count=2, keep_pending=False)
@@ -114,8 +114,8 @@ def test_turns_keep_the_completed_ones_asked_for_and_always_the_running_one():
     assert [m.text for m in nothing_completed.messages if m.role == "user"] == ["now"]
 
 
-def test_between_turns_no_turn_is_running():
-    """R-309, R-326: with 0 kept everything that is completed goes."""
+def test_between_turns_there_is_no_running_turn():
+    """R-309, R-326: with 0 kept all completed turns are removed."""
     messages = chat(*turns(3, 8))
     assert running_turn(messages) is None
     outcome = select(messages, unit="turns", count=0)
@@ -123,13 +123,13 @@ def test_between_turns_no_turn_is_running():
     assert len(outcome.removed) == len(messages)
 
 
-def test_a_turn_that_was_cut_and_goes_on_is_running():
-    """R-309: asking a cut reply to go on opens no turn."""
+def test_a_truncated_turn_that_continues_is_running():
+    """R-309: continuing a truncated reply opens no turn."""
     messages = chat(user("q"), assistant("part"), user("Go on.", "go_on"), user("image", "image"))
     assert running_turn(messages) == 1
 
 
-def test_no_completed_turn_beyond_the_summary_means_nothing_to_do():
+def test_without_a_completed_turn_beyond_the_summary_there_is_nothing_to_do():
     """R-310."""
     messages = chat(user("SUMMARY", "compact_summary"), user("now"), assistant("", ("c", "read")), tool("c", "r"))
     outcome = select(messages, unit="turns", count=0)
@@ -159,7 +159,7 @@ def test_filling_keeps_the_first_and_as_many_of_the_newest_as_fit():
 
 
 def test_filling_stops_at_the_first_that_does_not_fit():
-    """R-416: a smaller one after it does not slip in."""
+    """R-416: a smaller one after it is not added."""
     messages = chat(*numbered(3), assistant("B" * 4000), *numbered(2))
     work = select(messages, target=800, fill=True, keep_pending=False)
     assert ids(work.messages) == ["m4", "m5"]
@@ -181,7 +181,7 @@ def test_two_messages_are_never_removed():
     assert isinstance(outcome, Skipped)
 
 
-def test_pinned_messages_and_named_tags_stay_and_are_counted():
+def test_pinned_messages_and_given_tags_stay_and_are_counted():
     """R-416, R-420, R-421: by flag, or by tag."""
     messages = chat(
         user("first " * 10), user("shared " * 10, "shared_context"), user("pin " * 10, pinned=True), *numbered(8)
@@ -190,8 +190,8 @@ def test_pinned_messages_and_named_tags_stay_and_are_counted():
     assert ids(work.messages) == ["m0", "m1", "m2", "m10"]
 
 
-def test_more_pinned_than_the_target_is_said_and_the_open_question_stays():
-    """R-422: everything else goes but the last user message and its open tool pairs."""
+def test_pinned_messages_over_the_target_are_reported_and_the_open_question_stays():
+    """R-422: everything else is removed except the last user message and its open tool pairs."""
     messages = chat(
         user("first", pinned=True), user("P" * 4000, pinned=True), *numbered(6), user("now"),
         assistant("", ("c1", "read")), tool("c1", "old result"), assistant("", ("c2", "read")), tool("c2", "fresh"),
@@ -203,8 +203,8 @@ def test_more_pinned_than_the_target_is_said_and_the_open_question_stays():
     assert isinstance(again, Skipped)
 
 
-def test_the_question_in_progress_is_not_quoted_when_it_stays():
-    """R-551: quoting is for words that leave the view."""
+def test_a_kept_question_in_progress_is_not_quoted():
+    """R-551: only words that leave the view are quoted."""
     messages = chat(*numbered(6), user("now"), assistant("", ("c1", "read")), tool("c1", "result"))
     assert select(messages, target=150, fill=True).request == ""
     assert select(messages, count=2).request == "now"
@@ -220,7 +220,7 @@ def test_messages_about_the_files_in_use_stay_up_to_their_share():
     assert "m3" in ids(work.removed)
 
 
-def test_a_pair_about_a_file_in_use_comes_whole_or_not_at_all():
+def test_a_pair_about_a_file_in_use_is_kept_whole_or_not_at_all():
     """R-418."""
     pair = [assistant("", ("c", "read")), tool("c", "content of /src/app/main.py " + "x" * 1000)]
     messages = chat(user("first"), *pair, *numbered(12), user("look at /src/app/main.py"))
@@ -229,7 +229,7 @@ def test_a_pair_about_a_file_in_use_comes_whole_or_not_at_all():
     assert {"m1", "m2"} <= set(ids(select(messages, active_path_share=0.25, **params).messages))
 
 
-def test_relative_paths_count_when_they_exist():
+def test_relative_paths_count_if_they_exist():
     """R-419 [proposed]."""
     messages = chat(user("first"), assistant("lua/init.lua is done"), *numbered(12), user("see lua/init.lua."))
     params = {"target": 500, "fill": True, "keep_first": True, "active_path_share": 0.15}
@@ -237,16 +237,16 @@ def test_relative_paths_count_when_they_exist():
     assert "m1" in ids(select(messages, **params).removed)
 
 
-def test_by_hand_the_target_is_the_same_share_of_what_there_is():
-    """R-533: /compact below the trigger still frees something."""
+def test_a_manual_target_is_the_same_share_of_the_current_size():
+    """R-533: /compact below the trigger still frees tokens."""
     messages = chat(*numbered(21))
     assert isinstance(select(messages, target=5000, window=10_000, fill=True), Skipped)
     work = select(messages, target=5000, window=10_000, fill=True, manual=True, keep_pending=False)
     assert total(work.messages) == 1000
 
 
-def test_the_live_summary_never_stays_whatever_its_place():
-    """R-424: it is part of what the next summary is about, also when another policy put it last."""
+def test_the_live_summary_is_never_kept_at_any_position():
+    """R-424: it is input of the next summary, also if another policy put it last."""
     messages = chat(*numbered(6), user("SUMMARY", "compact_summary"), user("q"), assistant("a"))
     for params in ({"count": 4}, {"fill": True, "target": 300}, {"count": 4, "half": True}):
         work = select(messages, **params)

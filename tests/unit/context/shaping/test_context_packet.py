@@ -27,8 +27,8 @@ def plan(enabled=GIT, facts=FACTS, words="hello", sent=None, budget=2000):
     return plan_packet(enabled, facts, words, sent or {}, budget=budget, count=chars4)
 
 
-def test_the_lines_of_each_section():
-    """R-351: exact lines; the counts of the changed files stand in front of the list."""
+def test_each_section_has_its_lines():
+    """R-351: exact lines; the counts of the changed files come before the list."""
     assert section_text("repo", FACTS) == "name: kodacode\ngit: detected"
     assert section_text("git", FACTS) == "branch: docs-refresh\nchanged_files: 2"
     assert section_text("git_dirty_summary", FACTS) == (
@@ -36,7 +36,7 @@ def test_the_lines_of_each_section():
     )
 
 
-def test_what_is_not_there_is_not_said():
+def test_missing_facts_are_omitted():
     """R-351: no root name, no git, no branch, nothing changed."""
     assert section_text("repo", Facts()) == "name: workspace\ngit: not_detected"
     assert section_text("git", Facts("x")) == ""
@@ -45,8 +45,8 @@ def test_what_is_not_there_is_not_said():
     assert section_text("diagnostics", Facts("x", True)) == ""
 
 
-def test_long_lists_are_bounded():
-    """R-351, R-355: 20 changed files; 3 files, 8 diagnostics, 160 characters a message."""
+def test_long_lists_are_limited():
+    """R-351, R-355: 20 changed files; 3 files, 8 diagnostics, 160 characters per message."""
     many = Facts("x", True, "", tuple(ChangedFile("M", f"{i}.py") for i in range(25)))
     lines = section_text("git_dirty_summary", many).splitlines()
     assert lines[:4] == ["total_changed_files: 25", "listed_changed_files: 20", "omitted_changed_files: 5", "files:"]
@@ -59,8 +59,8 @@ def test_long_lists_are_bounded():
 
 
 @given(st.text(), st.text())
-def test_no_name_can_leave_its_line_or_its_element(name, path):
-    """R-355: paths come from a repository nobody vouches for."""
+def test_a_name_cannot_leave_its_line_or_its_element(name, path):
+    """R-355: paths come from an untrusted repository."""
     text = plan(facts=Facts(name, True, name, (ChangedFile("M", path),))).text
     assert text.count("</section>") == 3
     assert text.count("</deterministic_context_packet>") == 1
@@ -68,7 +68,7 @@ def test_no_name_can_leave_its_line_or_its_element(name, path):
 
 
 def test_the_wrapper_names_every_section():
-    """R-352: fixed order, whatever the order of the configuration."""
+    """R-352: fixed order, whatever the order in the configuration."""
     packet = plan(("git", "repo"))
     assert packet.text == (
         '<deterministic_context_packet>\n<section key="repo" label="Repository" source="workspace"'
@@ -81,14 +81,14 @@ def test_the_wrapper_names_every_section():
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(0, 0), (10, 1), (8_000, 400), (40_000, 2000), (200_000, 2000)])
-def test_the_budget(limit, expected):
-    """R-352: min(max(limit / 20, 1), 2000) tokens; an unknown limit gives no packet."""
+def test_the_budget_is_a_twentieth_of_the_limit(limit, expected):
+    """R-352: min(max(limit / 20, 1), 2000) tokens; an unknown limit yields no packet."""
     assert budget_tokens(ContextPacket(), limit) == expected
     assert (plan(budget=budget_tokens(ContextPacket(), limit)).text != "") == (limit >= 8_000)
 
 
 def test_a_section_that_is_too_large_makes_room_for_a_smaller_one():
-    """R-352: it is recorded with its reason; later, smaller ones may still fit."""
+    """R-352: it is recorded with the reason; later, smaller ones may still fit."""
     large = Facts("x", True, "b" * 200, (ChangedFile("M", "a"),))
     whole = plan(("repo", "git_dirty_summary"), large)
     packet = plan(GIT, large, budget=whole.tokens)
@@ -96,7 +96,7 @@ def test_a_section_that_is_too_large_makes_room_for_a_smaller_one():
     assert packet.omitted == (("git", "token_budget"),)
 
 
-def test_later_turns_send_what_changed_or_what_is_asked_for():
+def test_later_turns_send_changed_or_requested_sections():
     """R-353: first turn everything; later only changed sections, or those the user asks about."""
     first = plan()
     assert list(first.sections) == list(GIT)
@@ -108,7 +108,7 @@ def test_later_turns_send_what_changed_or_what_is_asked_for():
     assert list(plan(facts=moved, sent=first.sections).sections) == ["git"]
 
 
-def test_diagnostics_go_along_only_when_the_words_are_about_them():
+def test_diagnostics_are_sent_only_if_the_message_is_about_them():
     """R-351, R-353: also in the first turn."""
     facts = Facts("x", diagnostics=(DiagnosticFact("a.py", 3, "ERROR", "undefined name"),))
     assert plan(("diagnostics",), facts, "write a poem").omitted == (("diagnostics", "not_asked_for"),)
@@ -116,6 +116,6 @@ def test_diagnostics_go_along_only_when_the_words_are_about_them():
     assert "- a.py:3 ERROR: undefined name" in text
 
 
-def test_nothing_is_enabled_by_default():
+def test_by_default_there_is_no_packet():
     """R-350: no section, no packet."""
     assert plan(()).text == ""

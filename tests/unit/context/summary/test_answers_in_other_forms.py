@@ -1,4 +1,4 @@
-"""A model answers in another form than the one asked for: quotes are counted where that form has them (R-431)."""
+"""A model answers in a form other than the requested one: quotes are counted where that form has them (R-431)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAID = (
 
 
 def answer(name: str, words: int) -> str:
-    """Return a summary in a form, with so many words in each section."""
+    """Return a summary in a form, with that many words per section."""
     schema = load_schema(name)
     if not schema.section:
         return "The work on loader_0.py goes on. " + "We look at load_0 at length and go on. " * words
@@ -40,8 +40,8 @@ def long_chat(window: int, pad: int):
 @pytest.mark.parametrize(("window", "pad"), [(8_000, 1), (32_000, 5)])
 @pytest.mark.parametrize("answered", schema_names())
 @pytest.mark.parametrize("policy", ["adaptive", "codecompanion", "cowork", "cowork_chat"])
-def test_no_sentence_of_the_user_is_lost_whatever_form_the_model_answers_in(policy, answered, window, pad, words):
-    """R-431: nine sentences of nine, for every pair of the form asked for and the form answered in."""
+def test_no_sentence_of_the_user_is_lost_in_any_form_of_the_answer(policy, answered, window, pad, words):
+    """R-431: nine sentences of nine, for every pair of requested and actual form."""
     messages = long_chat(window, pad)
     room = int(sum(map(count, messages)) / 0.93)
     reply = SummaryReply(text=answer(answered, words))
@@ -55,8 +55,8 @@ def test_no_sentence_of_the_user_is_lost_whatever_form_the_model_answers_in(poli
 
 
 @pytest.mark.parametrize("name", schema_names())
-def test_quotes_are_taken_out_and_put_back_where_the_form_has_them(name):
-    """R-431: in the section of the user's messages, else below the text; a list that stands there is replaced."""
+def test_quotes_are_removed_and_reinserted_where_the_form_has_them(name):
+    """R-431: in the section of the user's messages, else below the text; an existing list is replaced."""
     text = answer(name, 3)
     quoted = put_quotes(text, "> Use tabs.")
     told, quotes = take_quotes(quoted)
@@ -66,16 +66,16 @@ def test_quotes_are_taken_out_and_put_back_where_the_form_has_them(name):
     assert [quote.text for quote in read_quotes(quoted).quotes] == ["Use tabs."]
 
 
-def test_a_section_about_something_else_is_not_taken_for_the_users_messages():
-    """R-431: a number alone says nothing about what a section holds."""
+def test_a_section_on_another_subject_is_not_the_users_messages():
+    """R-431: a number alone does not identify a section."""
     text = answer("cw_9", 3).replace("2. **User Messages**", "2. **Files Changed**")
     assert take_quotes(put_quotes(text, "> Use tabs."))[1] == "> Use tabs."
     assert "2. **Files Changed**\nloader_0.py" in put_quotes(text, "> Use tabs.")
 
 
 @pytest.mark.parametrize("answered", ["cc_9", "cw_9"])
-def test_sections_are_put_in_order_and_cut_in_the_form_they_are_in(answered):
-    """R-430, R-433: the form asked for does not matter."""
+def test_sections_are_ordered_and_truncated_in_their_actual_form(answered):
+    """R-430, R-433: the requested form does not matter."""
     schema = load_schema(answered)
     blocks = answer(answered, 3).split("\n\n")
     (asked,) = {"cc_9", "cw_9"} - {answered}
@@ -87,7 +87,7 @@ def test_sections_are_put_in_order_and_cut_in_the_form_they_are_in(answered):
 
 @pytest.mark.parametrize("tokens", [80, 150, 400])
 @pytest.mark.parametrize("name", schema_names())
-def test_levelled_text_keeps_its_headings_within_its_tokens(name, tokens):
+def test_text_at_another_heading_level_keeps_its_headings_within_its_tokens(name, tokens):
     """R-433, R-441."""
     text = level(answer(name, 60), tokens, env((), 10_000))
     assert chars4(text) <= max(tokens, 120)

@@ -1,4 +1,4 @@
-"""A summary that was shortened leaves no code fence open: what follows it is prose, and is verified as such."""
+"""A shortened summary leaves no code fence open: the text after it is prose, and is verified as such."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sectioned(schema: str, bodies: list[str]) -> str:
 
 
 def is_closed(text: str) -> bool:
-    """Return whether no fence is open at the end, nor at the end of a section."""
+    """Return whether no fence is open at the end of the text or of a section."""
     found = parse_sections(text)
     return all(close_fence(part) == part for part in (text, found.preamble, *(one.body for one in found.parts)))
 
@@ -43,7 +43,7 @@ def is_closed(text: str) -> bool:
 @pytest.mark.sweep
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(["cc_9", "cw_9"]), st.lists(TEXT, min_size=9, max_size=9), st.integers(5, 400))
-def test_sections_are_cut_with_their_fences_closed(schema, bodies, tokens):
+def test_sections_are_truncated_with_closed_fences(schema, bodies, tokens):
     text = sectioned(schema, bodies)
     shorter = level(text, tokens, env(chat(user("x")), 8000))
     assert is_closed(shorter), shorter
@@ -53,7 +53,7 @@ def test_sections_are_cut_with_their_fences_closed(schema, bodies, tokens):
 @pytest.mark.sweep
 @settings(max_examples=300, deadline=None)
 @given(LOOSE, st.integers(0, 120))
-def test_free_text_is_cut_with_its_fence_closed_and_no_longer(text, tokens):
+def test_free_text_is_truncated_with_a_closed_fence_within_the_limit(text, tokens):
     shorter = cut_plainly(text, tokens)
     assert shorter == text or close_fence(shorter) == shorter
     assert len(shorter) <= max(4 * tokens, 43) or shorter == text
@@ -62,7 +62,7 @@ def test_free_text_is_cut_with_its_fence_closed_and_no_longer(text, tokens):
 @pytest.mark.sweep
 @settings(max_examples=100, deadline=None)
 @given(st.lists(LOOSE, min_size=9, max_size=9), st.integers(0, 3000))
-def test_of_a_reply_cut_at_its_limit_no_fence_stays_open(bodies, end):
+def test_a_reply_truncated_at_its_limit_has_no_open_fence(bodies, end):
     kept = complete_sections(sectioned("cc_9", bodies)[:end], load_schema("cc_9"))
     assert close_fence(kept) == kept
 
@@ -70,8 +70,8 @@ def test_of_a_reply_cut_at_its_limit_no_fence_stays_open(bodies, end):
 @pytest.mark.sweep
 @settings(max_examples=60, deadline=None)
 @given(st.lists(TEXT, min_size=9, max_size=9), st.integers(100, 900), st.integers(0, 300))
-def test_a_summary_that_is_made_to_fit_leaves_no_fence_open(bodies, window, budget):
-    """R-433, R-441: cut to its budget, or sections dropped and cut to the room there is."""
+def test_a_summary_made_to_fit_has_no_open_fence(bodies, window, budget):
+    """R-433, R-441: truncated to its budget, or with dropped sections and truncated to the room."""
     before = chat(user("wish"), user("now"))
     work = Work(
         before=before,
@@ -89,8 +89,8 @@ def test_a_summary_that_is_made_to_fit_leaves_no_fence_open(bodies, window, budg
     assert shown == split_frame(placed.messages[0].text).summary or is_closed(shown), shown
 
 
-def test_names_behind_a_code_block_that_was_cut_are_looked_up():
-    """Lesson 11: the next block of code seemed to be the end of the one that was cut."""
+def test_names_after_a_truncated_code_block_are_looked_up():
+    """Lesson 11: the next code block looked like the end of the truncated one."""
     bodies = ["ok"] * 9
     bodies[2] = "```py\n" + "value = 1\n" * 60 + "```"
     bodies[3] = "It is in ghost_module.py.\n```py\nvalue = 1\n```"

@@ -49,7 +49,7 @@ def numbers(work):
     return [part.number for part in parse_sections(work.summary, SCHEMA).parts]
 
 
-def test_a_summary_that_fits_stays_as_it_is():
+def test_a_summary_that_fits_is_unchanged():
     """R-440: exactly 95 % is allowed."""
     text = nine_sections(700)
     frame = chars4(block(fit(10, text))) - chars4(text)
@@ -61,7 +61,7 @@ def test_a_summary_that_fits_stays_as_it_is():
     assert fit(kept + 1, text).summary != text
 
 
-def test_over_the_guard_sections_go_in_the_documents_order():
+def test_over_the_guard_sections_are_dropped_in_the_documents_order():
     """R-441: 5, 6, 4, 3, 2; headings 1, 7, 8, 9 always remain."""
     text = nine_sections(1750)
     seen = {tuple(numbers(fit(kept, text, window=100_000))) for kept in range(90_000, 96_000, 100)}
@@ -72,12 +72,12 @@ def test_over_the_guard_sections_go_in_the_documents_order():
 
 
 @pytest.mark.parametrize("kept", [7_000, 8_000, 8_500, 9_000, 9_200])
-def test_the_guard_holds_while_there_is_room_for_the_smallest_summary(kept):
+def test_the_guard_is_kept_while_there_is_room_for_the_smallest_summary(kept):
     """R-440."""
     assert total(fit(kept, nine_sections(1400))) <= 9_500
 
 
-def test_frame_and_request_always_remain():
+def test_frame_and_request_always_stay():
     """R-441, R-442, R-551."""
     work = fit(9_900, nine_sections(1400), request="please go on")
     assert block(work).startswith(f"<cowork_compaction_summary>\n{HANDOFF}1. **Primary Request and Intent**")
@@ -87,8 +87,8 @@ def test_frame_and_request_always_remain():
     assert work.messages[1].tokens == count(work.messages[1])
 
 
-def test_fuller_means_shorter():
-    """R-441: monotone decreasing; and it ends, even when nothing helps."""
+def test_a_fuller_window_means_a_shorter_summary():
+    """R-441: monotone decreasing; and it ends even if nothing helps."""
     sizes = [chars4(fit(kept, nine_sections(1400)).summary) for kept in range(5_000, 12_000, 250)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] <= 260
@@ -104,14 +104,14 @@ def test_a_text_without_sections_keeps_its_head():
 
 
 def test_quotes_below_a_text_without_sections_stay():
-    """R-431, R-434: what the user said outlives raw text."""
+    """R-431, R-434: the user's words are kept longer than raw text."""
     work = fit(7_000, "raw " * 3000 + f"\n\n{QUOTES_HEADING}\n> use tabs")
     assert total(work) <= 9_500
     assert work.summary.endswith(f"{QUOTES_HEADING}\n> use tabs")
 
 
-def test_a_summary_longer_than_its_budget_is_cut_though_there_is_room():
-    """R-433: the model's sections are cut to their budget, the longest first."""
+def test_a_summary_over_its_budget_is_truncated_even_if_there_is_room():
+    """R-433: the model's sections are truncated to their budget, the longest first."""
     text = nine_sections(2100)
     work = fit(100, text, window=100_000, budget=2000)
     said = parse_sections(work.summary, SCHEMA)
@@ -120,7 +120,7 @@ def test_a_summary_longer_than_its_budget_is_cut_though_there_is_room():
 
 
 @pytest.mark.parametrize("budget", [500, 640, 4096])
-def test_quotes_have_a_budget_of_their_own(budget):
+def test_quotes_have_their_own_budget(budget):
     """R-431: they neither shorten the model's sections nor are shortened with them."""
     quotes = "\n\n".join(f"> wish {n} " + "with some words " * 20 for n in range(40))
     said = "\n\n".join(f"{SCHEMA.heading(n)}\n{quotes if n == 2 else f'body {n} ' * 20}" for n in range(1, 10))
@@ -130,7 +130,7 @@ def test_quotes_have_a_budget_of_their_own(budget):
 
 
 def test_over_the_guard_quotes_become_excerpts_and_keys_stay():
-    """R-431, R-441: never only counted; the line that tells the keys outlives everything."""
+    """R-431, R-441: never only counted; the line with the keys is dropped last."""
     quotes = "\n\n".join(f"> wish {n} " + "with some words " * 20 + f"\n(recall r{n})" for n in range(40))
     span = Span(1, 90)
     said = "\n\n".join(f"{SCHEMA.heading(n)}\n{quotes if n == 2 else f'body {n} ' * 20}" for n in range(1, 10))
@@ -148,7 +148,7 @@ def test_over_the_guard_quotes_become_excerpts_and_keys_stay():
     assert read_span(free.summary) == span
 
 
-def test_the_basis_can_be_what_cowork_calls_available():
+def test_the_basis_can_be_the_size_available_to_cowork():
     """R-404, R-440: window − 8000 − system prompt, against the messages alone."""
     limit = Trigger(at=0.95, measure="messages", basis="available")
     text = nine_sections(700)
@@ -157,7 +157,7 @@ def test_the_basis_can_be_what_cowork_calls_available():
 
 
 @pytest.mark.parametrize("tokens", [26, 100, 999])
-def test_a_plain_cut_is_never_longer_than_its_tokens(tokens):
+def test_a_plain_truncation_never_exceeds_its_tokens(tokens):
     """R-413 [proposed]."""
     assert len(cut_plainly("x" * 9000, tokens)) <= tokens * 4
     assert cut_plainly("x" * (tokens * 4), tokens) == "x" * (tokens * 4)

@@ -1,4 +1,4 @@
-"""A summary is asked for in the chat itself where that is cheaper (ours; off under `strict`)."""
+"""A summary is requested in the chat itself if that is cheaper (ours; off under `strict`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITTEN = "The user wants the parser in parser.py to read tabs; parse_line was c
 
 
 def work_of(words: int = 12_000) -> Work:
-    """Return a stage that summarises all but the newest three messages, the last of which waits for an answer."""
+    """Return a stage that summarises all but the newest three messages, the last of which is unanswered."""
     made = chat(
         user("the parser in parser.py"), assistant("parse_line " * (words // 3)), user("tabs"), assistant("done"),
         user("and now?"),
@@ -28,7 +28,7 @@ def work_of(words: int = 12_000) -> Work:
 
 
 def asked(work: Work, replies, params=PARAMS, **facts):
-    """Return the requests, and what came of them."""
+    """Return the requests, and their outcome."""
     facts = {"cache": WARM, "continuation": lambda: Continuation(42_000, 2_000), **facts}
     steps, requests = summarize_one(work, params, env(work.before, facts.pop("window", 64_000), **facts)), []
     given = iter(replies)
@@ -41,7 +41,7 @@ def asked(work: Work, replies, params=PARAMS, **facts):
         return requests, stop.value
 
 
-def test_a_warm_chat_is_asked_in_place():
+def test_a_chat_with_a_warm_cache_is_asked_in_place():
     (request,), outcome = asked(work_of(), [SummaryReply(text=WRITTEN)])
     assert request.in_place
     assert "<conversation>" not in request.prompt
@@ -61,19 +61,19 @@ def test_a_warm_chat_is_asked_in_place():
         pytest.param({"continuation": lambda: Continuation(62_000, 60_000)}, PARAMS, id="most of it is new"),
     ],
 )
-def test_else_a_transcript_is_sent(facts, params):
+def test_otherwise_a_transcript_is_sent(facts, params):
     (request,), outcome = asked(work_of(), [SummaryReply(text=WRITTEN)], params, **facts)
     assert not request.in_place
     assert "<conversation>" in request.prompt
     assert outcome.details.in_place is None
 
 
-def test_a_transcript_that_is_short_is_cheaper():
+def test_a_short_transcript_is_cheaper():
     (request,), _ = asked(work_of(words=600), [SummaryReply(text=WRITTEN)])
     assert not request.in_place
 
 
-def test_the_limit_of_the_reply_is_what_the_window_leaves():
+def test_the_reply_is_limited_by_the_rest_of_the_window():
     (request,), _ = asked(work_of(), [SummaryReply(text=WRITTEN)], window=44_000)
     assert PARAMS.max_tokens / 2 <= request.max_output_tokens == request.room_tokens < PARAMS.max_tokens
 
@@ -87,14 +87,14 @@ def test_the_limit_of_the_reply_is_what_the_window_leaves():
         SummaryReply(error="the prompt is too long", refused=True),
     ],
 )
-def test_what_is_no_summary_is_asked_for_by_transcript(reply):
+def test_an_unusable_reply_is_followed_by_a_transcript(reply):
     (first, second), outcome = asked(work_of(), [reply, SummaryReply(text=WRITTEN)])
     assert (first.in_place, second.in_place) == (True, False)
     assert "<conversation>" in second.prompt
     assert outcome.details.in_place is False
 
 
-def test_a_model_that_cannot_be_reached_is_not_asked_again():
+def test_an_unreachable_model_is_not_asked_again():
     requests, outcome = asked(work_of(), [SummaryReply(error="no connection")])
     assert len(requests) == 1
     assert outcome.reason == "no connection"

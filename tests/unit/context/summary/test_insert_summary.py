@@ -1,4 +1,4 @@
-"""S14: the summary in its place (R-129, R-131, R-323, R-424, R-432, R-433, R-443, R-527, R-551, K5, K10)."""
+"""S14: the position of the summary (R-129, R-131, R-323, R-424, R-432, R-433, R-443, R-527, R-551, K5, K10)."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ CHAT = chat(system("S"), user("RULES", "rules"), user("q1"), assistant("a1"), us
         ("after_first_user", ["S", "RULES", "q1", "SUMMARY", "a1", "q2", "a2", "q3"]),
     ],
 )
-def test_the_place_is_a_parameter(place, expected):
-    """K5, R-129, R-323, R-443; what is pending stays last (R-551)."""
+def test_the_position_is_a_parameter(place, expected):
+    """K5, R-129, R-323, R-443; pending messages stay last (R-551)."""
     assert kinds(insert(CHAT, pending=CHAT[6:], place=place)) == expected
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])
-def test_the_role_is_a_parameter_and_the_tag_is_always_the_same(role):
+def test_the_role_is_a_parameter_and_the_tag_is_fixed(role):
     """K5, R-426: the next compaction finds it under any policy."""
     work = insert(CHAT, removed=CHAT[2:4], role=role, place="first", header="with_count", pinned=True)
     message = work.messages[1]
@@ -62,14 +62,14 @@ def test_the_role_is_a_parameter_and_the_tag_is_always_the_same(role):
     assert message.tokens == count(message)
 
 
-def test_the_header_of_the_older_half():
+def test_the_older_half_has_its_header():
     """R-131."""
     work = insert(CHAT, removed=CHAT[2:5], header="earlier_with_count")
     assert work.messages[-1].text == "[Earlier conversation summary — 3 messages compacted]\n\nTEXT"
 
 
 def test_the_block_is_framed_as_a_handoff():
-    """R-432, R-433: open tag, preamble, text, closing tag, each on its line."""
+    """R-432, R-433: opening tag, preamble, text, closing tag, each on its line."""
     message = insert(CHAT, removed=CHAT[3:4], **COWORK).messages[3]
     assert message.pinned
     assert message.text == f"<cowork_compaction_summary>\n{HANDOFF}TEXT\n</cowork_compaction_summary>"
@@ -87,26 +87,26 @@ def test_the_summary_cannot_close_its_element():
     assert "< / COWORK" not in text.messages[3].text
 
 
-def test_the_request_in_progress_is_quoted_behind_the_element():
+def test_the_request_in_progress_is_quoted_after_the_element():
     """R-551: the next compaction reads it there."""
     message = insert(CHAT, request="please\n\ngo", **COWORK).messages[3]
     assert quoted_request(message.text) == "please\n\ngo"
 
 
-def test_without_a_message_of_the_user_the_summary_stands_at_the_head():
+def test_without_a_user_message_the_summary_comes_first():
     """R-443."""
     messages = chat(system("S"), assistant("a"))
     assert kinds(insert(messages, place="after_first_user")) == ["S", "SUMMARY", "a"]
 
 
-def test_the_summary_never_parts_a_call_from_its_result():
-    """R-443: it moves on."""
+def test_the_summary_never_separates_a_call_from_its_result():
+    """R-443: it is moved further."""
     messages = chat(assistant("", ("c", "read")), user("steer"), tool("c", "r"), assistant("done"))
     assert kinds(insert(messages, place="after_first_user")) == ["", "steer", "r", "SUMMARY", "done"]
 
 
-def test_the_summary_is_updated_where_it_stood():
-    """R-443: also one that another policy put elsewhere; there is exactly one."""
+def test_the_summary_is_updated_in_place():
+    """R-443: also if another policy put it elsewhere; there is exactly one."""
     messages = chat(user("q1"), assistant("a1"), user("q2"), user("OLD", SUMMARY_TAG), assistant("a2"), user("q3"))
     old = messages[3:4]
     assert kinds(insert(messages, removed=old, **COWORK)) == ["q1", "a1", "q2", "SUMMARY", "a2", "q3"]
@@ -116,7 +116,7 @@ def test_the_summary_is_updated_where_it_stood():
 
 
 @pytest.mark.parametrize(("carry", "replaced"), [("in_transcript", False), ("merge", True), ("overwrite", True)])
-def test_a_summary_nobody_has_read_is_only_given_up_when_the_policy_says_so(carry, replaced):
+def test_an_unread_summary_is_dropped_only_if_the_policy_allows_it(carry, replaced):
     """R-424, K10."""
     messages = chat(user("q1"), user("OLD", SUMMARY_TAG), assistant("a1"))
     outcome = insert(messages, removed=messages[2:], carry=carry)
@@ -125,7 +125,7 @@ def test_a_summary_nobody_has_read_is_only_given_up_when_the_policy_says_so(carr
         assert kinds(outcome) == ["q1", "SUMMARY"]
 
 
-def test_without_a_text_nothing_is_inserted():
+def test_without_text_nothing_is_inserted():
     """R-434: an empty answer is a failure."""
     assert isinstance(insert(CHAT, summary=""), Failed)
 
@@ -135,7 +135,7 @@ def test_without_a_text_nothing_is_inserted():
     [{}, {"header": "with_count"}, {"header": "earlier_with_count"}, COWORK, {**COWORK, "header": ""}],
 )
 def test_a_summary_is_read_back_without_its_frame(params):
-    """R-424: the next summariser gets what it says, and the words quoted after it."""
+    """R-424: the next summariser gets its content, and the words quoted after it."""
     text = next(m for m in insert(CHAT, removed=CHAT[3:4], **params).messages if m.tag == SUMMARY_TAG).text
     assert bare_summary(text) == "TEXT"
     quoted = next(

@@ -1,4 +1,4 @@
-"""What is a summary and what is not (R-526, R-433; lessons 14, 15, 56)."""
+"""Which replies are summaries and which are not (R-526, R-433; lessons 14, 15, 56)."""
 
 from __future__ import annotations
 
@@ -68,28 +68,28 @@ def judge(text: str, schema: str, **fields: object) -> str | Failed:
 
 @pytest.mark.parametrize("schema", ["cc_9", "cw_9", "brief"])
 @pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
-def test_what_is_no_summary_never_replaces_a_history(junk, schema):
-    """R-526: each of these replaced a history once, or a reply like it."""
+def test_an_unusable_reply_never_replaces_a_history(junk, schema):
+    """R-526: each of these, or a similar reply, once replaced a history."""
     found = judge(junk, schema)
     assert isinstance(found, Failed), found
     assert found.again or "cut" in found.reason
 
 
-def test_there_are_forty_of_them():
+def test_there_are_forty_unusable_replies():
     """R-526."""
     assert len(JUNK) >= 40
 
 
 @pytest.mark.parametrize("schema", ["cc_9", "cw_9"])
-def test_half_of_the_sections_with_something_in_them_are_a_summary(schema):
-    """R-526: `None` is what the prompt asks for where there is nothing to tell."""
+def test_half_of_the_sections_with_content_make_a_summary(schema):
+    """R-526: the prompt asks for `None` if there is nothing to report."""
     assert judge(sections(schema), schema) == sections(schema)
     assert judge(sections(schema, range(1, 6)), schema) == sections(schema, range(1, 6))
     assert isinstance(judge(sections(schema, range(1, 5)), schema), Failed)
 
 
-def test_the_prompts_own_words_are_no_content():
-    """R-526: a weak model repeats the headings with what the prompt says of them."""
+def test_the_prompts_own_words_are_not_content():
+    """R-526: a weak model repeats the headings with the prompt's explanations."""
     assert isinstance(judge(summary_prompt("cc_9", ""), "cc_9"), Failed)
 
 
@@ -103,24 +103,24 @@ def test_the_prompts_own_words_are_no_content():
     ],
 )
 def test_free_text_about_the_history_is_a_summary(text):
-    """R-526: in any language; what somebody refused once may be told."""
+    """R-526: in any language; it may report a refusal."""
     assert judge(text, "brief") == text.strip()
 
 
-def test_consent_is_no_summary_of_the_shortest_history_either():
+def test_consent_is_not_a_summary_even_of_the_shortest_history():
     assert isinstance(accept_reply(SummaryReply(text="Ok."), load_schema("brief"), "", ("Hi",)), Failed)
 
 
 def test_a_short_history_has_a_short_summary():
-    """R-526: 200 characters are much for a chat of three lines."""
+    """R-526: 200 characters are a lot for a chat of three lines."""
     told = ("Please rename the loader.", "Renamed the loader to reader.", "thanks, and now the tests, please")
     reply = SummaryReply(text="The loader was renamed to reader.")
     assert accept_reply(reply, load_schema("brief"), "", told) == reply.text
     assert isinstance(accept_reply(SummaryReply(text="ok"), load_schema("brief"), "", told), Failed)
 
 
-def test_the_callers_own_text_is_taken_as_it_is():
-    """The contract of the command line: `--summary SUMMARY` is the summary; an empty one is none."""
+def test_the_callers_text_is_accepted_unchanged():
+    """The contract of the command line: `--summary SUMMARY` is the summary; an empty one counts as missing."""
     assert judge("SUMMARY", "cc_9", source="caller") == "SUMMARY"
     assert judge("Okay: the loader reads TOML.", "cc_9", source="caller") == "Okay: the loader reads TOML."
     assert isinstance(judge("", "cc_9", source="caller"), Failed)
@@ -129,12 +129,12 @@ def test_the_callers_own_text_is_taken_as_it_is():
 @pytest.mark.parametrize(
     "text", ["ok", "OK.", "...", "{}", "I cannot help with that.", "Error: 500", "好的。", "<html>"]
 )
-def test_what_is_plainly_no_summary_is_none_from_a_caller_either(text):
-    """R-526: a script that pipes a model's answer into `--summary` must not hollow out a chat."""
+def test_an_obviously_unusable_text_is_refused_from_a_caller_too(text):
+    """R-526: a script that pipes a model's answer into `--summary` must not destroy a chat."""
     assert isinstance(judge(text, "cc_9", source="caller"), Failed)
 
 
-def test_thinking_is_not_the_summary():
+def test_reasoning_is_not_the_summary():
     """R-433, lesson 15."""
     text = sections("cc_9")
     assert judge(f"<think>{text}</think>\n{text}", "cc_9") == text
@@ -142,16 +142,16 @@ def test_thinking_is_not_the_summary():
 
 
 @pytest.mark.parametrize("schema", ["cc_9", "cw_9"])
-def test_a_cut_text_counts_up_to_its_last_complete_section(schema):
-    """R-433: it was thrown away twice, and raw text stood in its place."""
+def test_a_truncated_text_counts_up_to_its_last_complete_section(schema):
+    """R-433: it used to be discarded twice and replaced by raw text."""
     whole = sections(schema)
     cut = whole[: whole.index(load_schema(schema).heading(7)) + 40]
     assert judge(cut, schema, stop="length") == sections(schema, range(1, 7))
     assert isinstance(judge(whole[:120], schema, stop="length"), Failed)
 
 
-def test_what_is_no_summary_is_asked_for_once_more_with_the_reason():
-    """R-526: then it counts as a failure."""
+def test_an_unusable_reply_causes_one_more_request_with_the_reason():
+    """R-526: after that it counts as a failure."""
     request = SummaryRequest(prompt="P", subject=HISTORY, max_output_tokens=100)
     for second, expected in (("ok", Failed), (sections("cc_9"), tuple)):
         steps = ask_all([Question(request, load_schema("cc_9"), "P", 200)])
@@ -164,8 +164,8 @@ def test_what_is_no_summary_is_asked_for_once_more_with_the_reason():
         assert isinstance(stop.value.value, expected)
 
 
-def test_thinking_that_ate_the_room_gets_room_of_its_own():
-    """R-433: what a reasoning model spends before its answer counts as well, within the window."""
+def test_reasoning_that_used_up_the_room_gets_its_own():
+    """R-433: tokens spent on reasoning before the answer count as well, within the window."""
     request = SummaryRequest(prompt="P", subject=HISTORY, max_output_tokens=1000, room_tokens=6000)
     for spent, expected in ((0, 2000), (3000, 5000), (9000, 6000)):
         steps = ask_all([Question(request, load_schema("cc_9"), "P", 2000)])
@@ -179,16 +179,16 @@ def test_the_prompt_states_the_budget_in_words():
     assert "about 700 words" in summary_prompt("cw_9", "", 1000)
 
 
-def test_judging_a_long_reply_takes_time_in_proportion():
-    """A word of a million letters must not stop the host."""
+def test_judging_a_long_reply_takes_linear_time():
+    """A word of a million letters must not block the host."""
     begun = time.process_time()
     assert isinstance(judge("word" * 100_000, "brief"), Failed)
     assert isinstance(judge("a_" * 100_000, "cc_9"), Failed)
     assert time.process_time() - begun < 20
 
 
-def test_no_opener_of_a_refusal_can_be_read_in_two_ways() -> None:
-    """One made of two others doubles the ways to read each repetition: 200 characters of them took a second."""
+def test_the_pattern_of_refusals_is_unambiguous() -> None:
+    """An opener made of two others doubles the parses per repetition: 200 characters of them took a second."""
     openers = prompts.load_table("refusals")["openers"]
     gap = r"[\s,.!;:。、，！-]*"
     for opener in openers:

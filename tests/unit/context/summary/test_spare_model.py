@@ -27,7 +27,7 @@ def request(prompt: int, output: int) -> SummaryRequest:
         (0, [(400, 100)], 100, True),
     ],
 )
-def test_requests_are_weighed_against_what_is_freed_until_the_window_is_full_again(
+def test_requests_are_weighed_against_the_tokens_freed_until_the_window_is_full_again(
     removed: int, requests: list[tuple[int, int]], written: int, costs: bool
 ) -> None:
     work = Work(before=CHAT, messages=CHAT[removed:], removed=CHAT[:removed])

@@ -17,7 +17,7 @@ SAID = chat(system(), user("x" * 2000), assistant("y" * 2000), user("z" * 2000),
 
 
 def run(messages=SAID, params=None, reply=None, **changes):
-    """Return what the strategy made, and what it asked."""
+    """Return the outcome of the strategy, and its requests."""
     environment = env(messages, 100_000, **changes)
     steps = summarize_flush(Work(before=messages, messages=messages), params or SummarizeFlush(), environment)
     asked = []
@@ -30,8 +30,8 @@ def run(messages=SAID, params=None, reply=None, **changes):
         return stop.value, asked
 
 
-def test_a_flush_writes_a_summary_and_changes_nothing():
-    """R-446: the messages stay as they were, the summary goes to the effects; at most 220 tokens are asked for."""
+def test_a_flush_writes_a_summary_and_leaves_the_messages():
+    """R-446: the summary goes to the effects; at most 220 tokens are requested."""
     work, asked = run()
     assert work.summary == "Decisions:\n- go"
     assert work.messages == SAID
@@ -54,7 +54,7 @@ def test_a_flush_writes_a_summary_and_changes_nothing():
         ({"now": 9999.0, "last_flush": LastFlush(at=1.0, tokens=5000)}, ""),
     ],
 )
-def test_a_flush_waits_for_time_and_news(changes, reason):
+def test_a_flush_needs_time_and_new_messages(changes, reason):
     """R-446: memory off, two minutes, 250 new tokens; after a compaction everything is new."""
     outcome, asked = run(measure=lambda messages: Measure(1000, 1000), **changes)
     assert (outcome.reason if isinstance(outcome, Skipped) else "") == reason
@@ -63,19 +63,19 @@ def test_a_flush_waits_for_time_and_news(changes, reason):
 
 @pytest.mark.parametrize(("number", "flushes"), [(3, False), (4, True)])
 def test_few_messages_are_not_flushed(number, flushes):
-    """R-446: at least four; the system prompt is none of them."""
+    """R-446: at least four; the system prompt does not count."""
     said = chat(system(), *[user("x" * 2000) for _ in range(number)])
     outcome, _ = run(said)
     assert isinstance(outcome, Work) == flushes
 
 
-def test_a_failing_model_fails_the_flush_alone():
-    """R-530: nothing is written of a reply that is none."""
+def test_a_failing_model_affects_only_the_flush():
+    """R-530: nothing is written from an unusable reply."""
     outcome, _ = run(reply=SummaryReply(error="no answer"))
     assert outcome == Failed("no answer", by_writer=True)
 
 
-def test_what_is_read_is_limited():
+def test_the_input_is_limited():
     """R-446: a short summary does not read the whole window; the newest messages count."""
     said = chat(*[user(f"message {number} " + "x" * 5000) for number in range(60)])
     _, asked = run(said)
@@ -86,14 +86,14 @@ def test_what_is_read_is_limited():
 
 
 @pytest.mark.parametrize("tokens", [31, 601])
-def test_the_length_of_the_reply_has_limits(tokens):
+def test_the_reply_length_has_limits(tokens):
     """R-446: 32 to 600 tokens; outside is an error, never a silent change (lesson 13)."""
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"max_tokens": tokens}, SummarizeFlush)
 
 
 @pytest.mark.parametrize(("slack", "flushes"), [(1200, False), (1199, True), (0, True), (5000, False)])
-def test_less_than_1200_tokens_of_slack_flush(slack, flushes):
+def test_less_than_1200_tokens_of_slack_cause_a_flush(slack, flushes):
     """R-446: fewer than 1200, as the documents say (the source takes 1200, too)."""
     stage = load_policy("cowork").stage("flush")
     room = Room(window=100_000)
@@ -103,8 +103,8 @@ def test_less_than_1200_tokens_of_slack_flush(slack, flushes):
     assert stage.effects.after == ("memory_flush", "daily_log")
 
 
-def test_the_flush_comes_before_everything_else():
-    """R-408, R-409: the first stage of the policy; it runs on slack alone."""
+def test_the_flush_precedes_everything_else():
+    """R-408, R-409: the first stage of the policy; it depends only on slack."""
     stages = load_policy("cowork").stages
     assert stages[0].id == "flush"
     assert stages[0].after == stages[0].unless == ()
@@ -112,8 +112,8 @@ def test_the_flush_comes_before_everything_else():
 
 
 @pytest.mark.parametrize("effects", [{"before": ["chekpoint"]}, {"after": ["flush"]}, {"before": ["daily_log"]}])
-def test_an_effect_that_does_not_exist_is_an_error(effects):
-    """Bad configuration: the key is named; a checkpoint is all that can come before a change."""
+def test_an_unknown_effect_is_an_error(effects):
+    """Bad configuration: the key is named; only a checkpoint can precede a change."""
     stage = {"id": "x", "effects": effects, "trigger": 0.5, "step": [{"use": "clear_tool_results"}]}
     with pytest.raises(ConfigError, match="effects"):
         load_policy("mine", {"mine": {"extends": "codecompanion", "stage": [stage]}})

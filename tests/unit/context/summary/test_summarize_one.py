@@ -1,4 +1,4 @@
-"""The summary a model writes: its budget, its parts, what is not accepted (R-427, R-428, R-433, R-525, R-526)."""
+"""A model's summary: its budget, its parts, rejected replies (R-427, R-428, R-433, R-525, R-526)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def text_of(tokens: int) -> str:
 
 
 def work_of(*messages, kept=0):
-    """Return a stage whose messages but the last `kept` are to be summarised."""
+    """Return a stage that summarises all but the last `kept` messages."""
     made = chat(*messages)
     removed = made[: len(made) - kept]
     entries = tuple(f'<message role="{m.role}">{m.text}</message>' for m in removed)
@@ -48,13 +48,13 @@ def drive(work, params, environment, reply):
     ("window", "expected"),
     [(200_000, 4096), (128_000, 4096), (16_000, 640), (14_250, 500), (12_000, 500), (8_000, 500), (4_000, 500)],
 )
-def test_the_budget_is_the_documents(window, expected):
+def test_the_budget_equals_the_documents(window, expected):
     """R-427, R-428: 4096 at 200K and 128K, 640 at 16K; below 14,250 the floor of 500 wins over 8 %."""
     work = work_of(user("hello"), assistant("hi"))
     assert summary_budget(work, COWORK, env(work.before, window)) == expected
 
 
-def test_little_slack_means_a_short_summary():
+def test_little_slack_yields_a_short_summary():
     """R-427: floor(0.6 × slack), slack = available − tokens after removal, at least 500."""
     work = work_of(user("hello"), assistant(text_of(9_000)), kept=1)
     slack = 20_000 - 8_000 - sum(map(chars4, [text_of(9_000)]))
@@ -69,8 +69,8 @@ def test_without_shares_the_budget_is_max_tokens():
     assert summary_budget(work, SummarizeOne(), env(work.before, 4_000)) == 8_000
 
 
-def test_the_reply_is_bounded_by_the_budget_and_by_the_summarisers_window():
-    """R-427; lesson 1: a small summariser is not asked for more than a quarter of its window."""
+def test_the_reply_is_limited_by_the_budget_and_by_the_summarisers_window():
+    """R-427; lesson 1: at most a quarter of a small summariser's window is requested."""
     work = work_of(user("hello"), assistant("hi"))
     outcome, asked = drive(
         work, COWORK, env(work.before, 128_000), lambda r: SummaryReply(text="SUMMARY", source="caller")
@@ -86,8 +86,8 @@ def test_the_reply_is_bounded_by_the_budget_and_by_the_summarisers_window():
     assert [request.max_output_tokens for request in asked] == [2_000]
 
 
-def test_an_unknown_schema_is_refused_when_a_policy_is_read():
-    """K17; bad configuration names what was expected."""
+def test_an_unknown_schema_is_refused_on_reading_a_policy():
+    """K17; the error names the expected values."""
     with pytest.raises(ConfigError, match="cc_9"):
         convert({"schema": "nine"}, SummarizeOne, "policies.mine")
 
@@ -96,9 +96,9 @@ def test_an_unknown_schema_is_refused_when_a_policy_is_read():
 @pytest.mark.parametrize("schema", ["cc_9", "brief", "flush"])
 @pytest.mark.parametrize("size", [1, 3])
 def test_a_long_history_is_summarised_by_a_small_model_within_bounds(window, schema, size):
-    """R-525, lesson 1: every request fits the summariser's window, and parts of parts come to an end.
+    """R-525, lesson 1: every request fits the summariser's window, and splitting parts into parts terminates.
 
-    The summariser writes `size` times what it was allowed to.
+    The summariser writes `size` times the allowed length.
     """
     work = work_of(*[user(f"question {n} " + text_of(1500)) for n in range(20)])
     params = SummarizeOne(schema=schema)
@@ -114,8 +114,8 @@ def test_a_long_history_is_summarised_by_a_small_model_within_bounds(window, sch
     assert asked[-1].parts == 1
 
 
-def test_any_number_of_parts_is_asked_for_and_they_may_be_written_at_the_same_time():
-    """R-120: what ends a run is its deadline; whoever answers sees all the parts at once."""
+def test_any_number_of_parts_is_requested_and_may_be_written_in_parallel():
+    """R-120: a run ends at its deadline; the caller sees all the parts at once."""
     work = work_of(*[user(text_of(1500)) for n in range(200)])
     steps = summarize_one(work, SummarizeOne(), env(work.before, 900_000, summariser_window=4_000))
     first = next(steps)
@@ -134,7 +134,7 @@ def test_any_number_of_parts_is_asked_for_and_they_may_be_written_at_the_same_ti
     assert rounds <= 5
 
 
-def test_a_window_that_holds_nothing_fails_with_a_reason():
+def test_a_window_too_small_for_any_text_fails_with_a_reason():
     """Lesson 3."""
     work = work_of(user("hello"))
     outcome, asked = drive(
@@ -148,7 +148,7 @@ def test_a_window_that_holds_nothing_fails_with_a_reason():
     assert not asked
 
 
-def test_an_order_in_the_summary_becomes_a_marker_unless_the_user_gave_it():
+def test_an_order_in_the_summary_becomes_a_marker_unless_it_is_the_users():
     """R-433."""
     work = work_of(user("hello"), assistant("hi"))
     outcome, _ = drive(
@@ -170,7 +170,7 @@ def test_an_order_in_the_summary_becomes_a_marker_unless_the_user_gave_it():
 
 
 def test_every_schema_has_its_prompt():
-    """K17: the prompt names every heading the schema has."""
+    """K17: the prompt names every heading of the schema."""
     from codecompanion import prompts
 
     for name in schema_names():
@@ -182,7 +182,7 @@ def test_every_schema_has_its_prompt():
 
 @pytest.mark.parametrize("window", [1_000_000, 20_000])
 def test_the_transcript_is_counted_once(window):
-    """Lesson 31: 10 MB take a second to count; whether in one part or in many, no entry is counted twice."""
+    """Lesson 31: 10 MB take a second to count; in one part or in many, no entry is counted twice."""
     work = work_of(*(user(f"{number} {text_of(300)}") for number in range(100)))
     environment, counted = env(work.before, window), []
 
@@ -206,7 +206,7 @@ def test_the_transcript_is_counted_once(window):
 
 @pytest.mark.parametrize(("window", "max_read"), [(4_000_000, 0.4), (1_200_000, 2.1)])
 def test_of_a_long_transcript_that_fits_easily_only_samples_are_counted(window, max_read):
-    """Issue 10: counting 10 MB took 0.7 s; near the limit each entry is counted, once, as the decision hangs on it."""
+    """Issue 10: counting 10 MB took 0.7 s; near the limit each entry is counted once, as the decision depends on it."""
     work = work_of(*(user(f"{number} " + "word " * 400) for number in range(2_000)))
     total, counted = sum(map(len, work.transcript)), list[int]()
 
@@ -223,8 +223,8 @@ def test_of_a_long_transcript_that_fits_easily_only_samples_are_counted(window, 
     assert sum(counted) < max_read * total
 
 
-def test_of_a_long_history_no_message_is_counted_again():
-    """What the messages were counted to have when they were logged is added up; 10 MB took a third of a second."""
+def test_in_a_long_history_no_message_is_counted_again():
+    """The counts taken at logging time are added up; counting 10 MB took a third of a second."""
     counter, counted = MessageCounter(), []
     said = [user(f"question {number}: " + "why is `load_item` so slow here? " * 30) for number in range(700)]
     history = tuple(with_changes(message, tokens=counter.message(message)) for message in chat(*said))

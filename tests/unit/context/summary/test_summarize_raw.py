@@ -1,4 +1,4 @@
-"""S12 `summarize_raw`: what stands in the summary's place when nobody wrote one (R-434)."""
+"""S12 `summarize_raw`: the text in place of a summary that no model wrote (R-434)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def raw(messages, window, **params):
     return summarize_raw(work, SummarizeRaw(**params), env(messages, window))
 
 
-def test_short_messages_stand_as_they_are():
+def test_short_messages_are_included_unchanged():
     """R-434: labelled, nothing lost, nothing twice."""
     work = raw(chat(user("q"), assistant("a")), 128_000, share_of_removed=100.0)
     assert work.summary == f"{RAW_HEADING}\n[assistant] a\n\n{QUOTES_HEADING}\n> q"
     assert "raw, truncated" in RAW_HEADING
 
 
-def test_it_has_the_size_of_a_summary():
-    """R-427, R-434: at 16K at most 640 tokens, and the user's words are in it."""
+def test_the_text_has_the_size_of_a_summary():
+    """R-427, R-434: at 16K at most 640 tokens, including the user's words."""
     messages = chat(*[m for i in range(60) for m in (user(f"wish {i}"), assistant("x" * 400))])
     work = raw(messages, 16_000)
     assert 450 < chars4(work.summary) <= 640
@@ -40,8 +40,8 @@ def test_it_has_the_size_of_a_summary():
     assert "> wish 59" in work.summary
 
 
-def test_an_earlier_summary_stays_in_front():
-    """R-424, R-434: a failure loses nothing that an earlier summary had told."""
+def test_an_earlier_summary_comes_first():
+    """R-424, R-434: a failure loses nothing from an earlier summary."""
     work = raw(chat(user("We chose sqlite.", "compact_summary"), user("q" * 9000), assistant("a" * 9000)), 16_000)
     assert work.summary.startswith(f"We chose sqlite.\n\n{QUOTES_HEADING}\n")
     assert f"\n{RAW_HEADING}\n[assistant] aaa" in work.summary
@@ -49,7 +49,7 @@ def test_an_earlier_summary_stays_in_front():
 
 
 def test_sections_of_an_earlier_summary_stay_sections():
-    """R-434, R-454: what was cut raw stands below them and swallows none."""
+    """R-434, R-454: raw text is below them and is not part of any."""
     titles = ("Primary Request and Intent", "User Messages", "Work Completed", "Errors and Fixes")
     nine = "\n\n".join(f"{number}. **{title}**\ntold {number}" for number, title in enumerate(titles, 1))
     work = raw(chat(user(nine, "compact_summary"), user("Use tabs."), assistant("a" * 9000)), 128_000)
@@ -61,13 +61,13 @@ def test_sections_of_an_earlier_summary_stay_sections():
     assert again.summary.count("told 1") == again.summary.count("Use tabs.") == again.summary.count(RAW_HEADING) == 1
 
 
-def test_it_is_at_most_half_of_what_it_stands_for():
-    """Lesson 9: raw text that saves nothing helps nobody."""
+def test_the_text_is_at_most_half_of_its_source():
+    """Lesson 9: raw text that saves no tokens is useless."""
     messages = chat(*[m for i in range(8) for m in (user(f"wish {i} " * 9), assistant("x" * 100))])
     assert chars4(raw(messages, 200_000).summary) <= sum(map(count, messages)) // 2
 
 
-def test_nothing_removed_is_nothing_to_tell():
+def test_without_removed_messages_there_is_no_text():
     assert isinstance(raw((), 16_000), Skipped)
 
 
@@ -75,7 +75,7 @@ def test_nothing_removed_is_nothing_to_tell():
     ("room", "wanted", "shares"),
     [(90, (100, 100, 100), (30, 30, 30)), (90, (10, 100, 0, 100), (10, 40, 0, 40)), (90, (10, 20, 30), (10, 20, 30))],
 )
-def test_what_one_does_not_need_goes_to_the_others(room, wanted, shares):
+def test_unused_room_goes_to_the_others(room, wanted, shares):
     """R-434."""
     assert fair_shares(room, wanted) == shares
 
@@ -100,8 +100,8 @@ def test_user_assistant_and_tools_have_fair_shares():
     assert all(0.7 * third < share < 1.1 * third for share in (chars4(quotes), spoken, done))
 
 
-def test_decisions_come_before_what_else_the_assistant_said():
-    """R-434: plain sentences, found causes and labels, word for word."""
+def test_decisions_precede_other_text_of_the_assistant():
+    """R-434: plain sentences, found causes and labels, verbatim."""
     said = (
         "I decided to keep the old parser because it is faster.",
         "The root cause is the cache in loader.py.",
@@ -116,8 +116,8 @@ def test_decisions_come_before_what_else_the_assistant_said():
     assert [text for text in said if text not in summary] == []
 
 
-def test_no_text_of_a_message_can_be_a_heading_of_the_summary():
-    """R-431, R-434: what the assistant wrote in nine sections is told, not taken for the summary's."""
+def test_text_of_a_message_cannot_be_a_heading_of_the_summary():
+    """R-431, R-434: an assistant message in nine sections is quoted and does not become the summary's sections."""
     nine = "1. **Primary Request and Intent**\nx\n2. **User Messages**\ny\n3. **Work Completed**\nz"
     trap = f"{nine}\n{QUOTES_HEADING}\n> no"
     work = raw(
@@ -128,7 +128,7 @@ def test_no_text_of_a_message_can_be_a_heading_of_the_summary():
 
 
 def failing_rounds(window: int, wish: str, rounds: int = 5):
-    """Return how much each of several compactions without a model freed, and the last summary."""
+    """Return the tokens freed by each of several compactions without a model, and the last summary."""
     policy, script = load_policy("cowork"), lambda ask: SummaryReply(error="the provider is down")
     messages, freed, turn = [Message(id="s", role="system", content="You help.")], [], 0
     for _ in range(rounds):
@@ -153,8 +153,8 @@ def failing_rounds(window: int, wish: str, rounds: int = 5):
 @pytest.mark.sweep
 @pytest.mark.parametrize("wish", ["please change it", "please change it, and mind who calls it. " * 15])
 @pytest.mark.parametrize("window", [8_000, 16_000, 64_000])
-def test_round_after_round_without_a_model_frees_as_much_and_says_nothing_twice(window, wish):
-    """R-434: the words of the user once, decisions kept, no round that frees half of the one before."""
+def test_repeated_compactions_without_a_model_free_as_much_without_repetition(window, wish):
+    """R-434: the user's words once, decisions kept, no round frees less than half of the previous one."""
     freed, summary, messages, turns = failing_rounds(window, wish)
     assert min(freed) >= 0.2 * window
     assert min(freed) >= 0.65 * freed[0]

@@ -102,8 +102,8 @@ def judged(lines, name, messages):
 
 
 @pytest.mark.parametrize("form", ["brief", "cc_9", "cw_9", "flush"])
-def test_a_text_about_the_chat_is_a_summary_and_the_same_text_is_none_of_another(form):
-    """R-526: a chat about bread may have a summary about bread; in a coding chat nine sections of it are none."""
+def test_a_summary_of_the_chat_counts_and_does_not_count_for_another(form):
+    """R-526: a chat about bread may have a summary about bread; in a coding chat nine sections of it do not count."""
     for lines in (ABOUT_THE_LOADER, GERMAN, CHINESE):
         assert judged(lines, form, GARAGE) == "", lines
         assert judged(lines, form, KITCHEN) in (ELSEWHERE, ANYWHERE), lines
@@ -113,14 +113,14 @@ def test_a_text_about_the_chat_is_a_summary_and_the_same_text_is_none_of_another
 
 
 @pytest.mark.parametrize("form", ["brief", "cc_9", "cw_9", "flush"])
-def test_prose_that_fits_any_chat_is_no_summary_not_even_with_two_names(form):
-    """R-526: two file names are quickly copied."""
+def test_generic_prose_is_not_a_summary_even_with_two_names(form):
+    """R-526: two file names are easily copied."""
     for messages in (GARAGE, KITCHEN):
         assert judged(GENERIC, form, messages) == ANYWHERE
     assert judged(TWO_NAMES, form, GARAGE) == ANYWHERE
 
 
-def test_remarks_that_a_section_has_nothing_to_say_do_not_count():
+def test_remarks_about_empty_sections_do_not_count():
     """R-526: a small model writes them instead of `None`."""
     remarks = ["No errors were encountered.", "There are no pending tasks.", "The session has ended."]
     assert why_not_about([*ABOUT_THE_LOADER, *remarks * 2], History(told(GARAGE))) == ""
@@ -128,22 +128,22 @@ def test_remarks_that_a_section_has_nothing_to_say_do_not_count():
 
 
 def test_a_text_about_one_of_many_subjects_counts():
-    """R-526: in a long history a word is rare that one stretch of it repeats."""
+    """R-526: in a long history a word repeated in only one stretch is rare."""
     others = [f"We discussed item{n} of the {topic} again. " * 60 for n, topic in enumerate(["garden", "roof"] * 60)]
     assert why_not_about(ABOUT_THE_LOADER, History((*others, *told(GARAGE), *others))) == ""
     assert why_not_about(ABOUT_BREAD, History((*others, *told(GARAGE), *others))) == ELSEWHERE
 
 
 def test_the_summary_of_a_part_is_judged_by_that_part():
-    """R-120: the whole history may be about much else."""
+    """R-120: the rest of the history may be about other things."""
     request = SummaryRequest(prompt="P", subject=GARAGE, max_output_tokens=500, part=1, parts=2)
     part = tuple(message.text for message in KITCHEN)
     assert Question(request, load_schema("brief"), "P", 500, part=part).about(told) == (*part, *told(GARAGE))
     assert Question(request, load_schema("brief"), "P", 500).about(told) == told(GARAGE)
 
 
-def test_of_a_long_history_a_bounded_part_is_read():
-    """Words and calls come first, tool results have what is left; long texts keep their ends."""
+def test_of_a_long_history_a_limited_part_is_read():
+    """Messages and calls come first, tool results get the rest; long texts keep head and tail."""
     long = chat(user("begin " + "a" * 400_000 + " end"), tool("c1", "b" * 400_000), user("Rename the harbour."))
     texts = told_in(long)
     assert sum(map(len, texts)) <= 240_002
@@ -155,7 +155,7 @@ def test_of_a_long_history_a_bounded_part_is_read():
 
 
 def test_a_million_tokens_are_judged_in_a_moment():
-    """50 ms on a machine without other work; a bound for a busy one here."""
+    """50 ms on an idle machine; the bound here allows for a busy one."""
     lines = [
         f"In module_{n % 977} the harbour {n % 613} of the {'north' if n % 2 else 'south'} is dredged. " * 20
         for n in range(4000)

@@ -21,7 +21,7 @@ MAX = {"failing": 1, "slow": 1, "tool call": 1, "ok": 2, "empty": 2, "off topic"
 
 
 def questions(number: int) -> list[Question]:
-    """Return the questions about so many parts of one history."""
+    """Return the requests for that many parts of one history."""
     subject, prompt = (user("please change load_0"),), summary_prompt("cc_9", "")
     requests = [
         SummaryRequest(prompt=f"part {n}", subject=subject, max_output_tokens=500, part=n, parts=number)
@@ -31,7 +31,7 @@ def questions(number: int) -> list[Question]:
 
 
 def asked_for(number: int, replies: dict[int, list[SummaryReply]], *, is_proven: bool):
-    """Ask about so many parts, up to four at the same time; return what came of it and which parts were asked when."""
+    """Request that many parts, up to four in parallel; return the outcome and the order of the requests."""
     rounds: list[list[int]] = []
     left = {part: list(replies.get(part, [])) for part in range(1, number + 1)}
     steps = ask_all(questions(number), is_proven=is_proven)
@@ -58,8 +58,8 @@ def asked_for(number: int, replies: dict[int, list[SummaryReply]], *, is_proven:
         ({5: [DOWN]}, True, [[1, 2, 3, 4], [5, 6]], True),
     ],
 )
-def test_parts_are_asked_for_at_once_only_while_nothing_is_in_doubt(replies, is_proven, rounds, fails):
-    """R-120, R-526: the first part shows whether the model writes summaries; a doubt is settled by one question."""
+def test_parts_are_requested_in_parallel_only_without_doubt(replies, is_proven, rounds, fails):
+    """R-120, R-526: the first part shows whether the model writes summaries; one request settles a doubt."""
     answers, asked = asked_for(6, replies, is_proven=is_proven)
     assert asked == rounds
     assert (isinstance(answers, Failed) and answers.by_writer) == fails
@@ -69,10 +69,10 @@ def test_parts_are_asked_for_at_once_only_while_nothing_is_in_doubt(replies, is_
 @pytest.mark.parametrize("has_utility", [False, True])
 @pytest.mark.parametrize("script", MAX)
 @pytest.mark.parametrize("name", policy_names())
-def test_a_failing_summariser_is_asked_no_more_often_than_it_takes_to_know(name, script, has_utility, manual):
-    """R-526, R-529: neither for other parts, nor as the chat's own model when it is the same.
+def test_a_failing_summariser_is_asked_only_until_that_is_certain(name, script, has_utility, manual):
+    """R-526, R-529: neither for other parts, nor as the chat's own model if it is the same.
 
-    The next tier asks when the replies were not summaries (R-120), never when the call failed.
+    The next tier asks if the replies were not summaries (R-120), never if the call failed.
     """
     env = {"has_utility": has_utility, "summariser_window": 3000, "writer_is_proven": False}
     prepared, asked = prepared_under(name, script, manual=manual, **env)
@@ -87,8 +87,8 @@ def test_a_failing_summariser_is_asked_no_more_often_than_it_takes_to_know(name,
 
 @pytest.mark.parametrize("manual", [False, True])
 @pytest.mark.parametrize("name", policy_names())
-def test_who_is_paused_is_not_asked_and_what_can_do_without_does(name, manual):
-    """R-532: "Summaries are written without a model for now" holds for every way through every stage."""
+def test_a_paused_summariser_is_not_asked_and_summaries_are_written_without_it(name, manual):
+    """R-532: "Summaries are written without a model for now" applies to every path through every stage."""
     prepared, asked = prepared_under(name, "perfect", asks_models=False, has_utility=True, manual=manual)
     assert asked == []
     compacted = [report for report in prepared.reports if report.event == "context_compacted"]
@@ -98,8 +98,8 @@ def test_who_is_paused_is_not_asked_and_what_can_do_without_does(name, manual):
         assert [report for report in compacted if report.work is not None and not report.asked]
 
 
-def test_a_flush_that_failed_ends_the_questions_for_this_request_and_the_card_says_why():
-    """R-446, lesson 18: the memory is written first; when that call fails the handoff is written without a model."""
+def test_a_failed_flush_ends_the_calls_for_this_request_and_the_card_gives_the_reason():
+    """R-446, lesson 18: the memory is written first; if that call fails the handoff is written without a model."""
     prepared, asked = prepared_under("cowork", "failing")
     assert [ask.stage.event for ask in asked] == ["memory_flushed"]
     (compacted,) = [report for report in prepared.reports if report.event == "context_compacted" and report.work]

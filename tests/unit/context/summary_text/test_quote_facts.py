@@ -1,4 +1,4 @@
-"""The user's messages in little room: short facts of all of them go before whole messages."""
+"""The user's messages in little room: short facts of all of them precede whole messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_with_room_for_everything_nothing_changes() -> None:
 
 
 @pytest.mark.parametrize("budget", [60, 120, 300, 600, 900])
-def test_facts_take_what_is_theirs_and_the_rest_only_the_usual_budget(budget: int) -> None:
+def test_facts_have_their_share_and_the_rest_only_the_usual_budget(budget: int) -> None:
     kept = fit_facts(SAID, budget, 200, 120, chars4)
     told = [n for n in range(20) if any(f"door {n} is {4000 + n}." in quote.text for quote in kept.quotes)]
     assert told == list(range(20 - len(told), 20)), "the newest are kept"
@@ -34,13 +34,13 @@ def test_facts_take_what_is_theirs_and_the_rest_only_the_usual_budget(budget: in
     assert kept.total == SAID.total
 
 
-def test_a_later_summary_carries_them_on() -> None:
+def test_a_later_summary_carries_the_facts_over() -> None:
     kept = fit_facts(SAID, 200, 200, 120, chars4)
     again = fit_facts(parse_quotes(render_quotes(kept)), 200, 200, 120, chars4)
     assert [quote.text for quote in again.quotes] == [quote.text for quote in kept.quotes]
 
 
-def test_what_does_not_fit_is_counted_with_its_keys() -> None:
+def test_facts_that_do_not_fit_are_counted_with_their_keys() -> None:
     kept = fit_facts(SAID, 60, 0, 120, chars4)
     assert kept.left_out == 20 - len(kept.quotes) > 0
     assert (
@@ -49,13 +49,13 @@ def test_what_does_not_fit_is_counted_with_its_keys() -> None:
     )
 
 
-def test_strict_demands_come_before_newer_facts() -> None:
+def test_strict_demands_precede_newer_facts() -> None:
     rule = Quote(f"{ASK} Never touch the legacy folder. {ASK}")
     kept = fit_facts(Quotes((rule, *SAID.quotes)), 70, 0, 120, chars4)
     assert "Never touch the legacy folder." in kept.quotes[0].text
 
 
-def test_of_a_very_long_chat_only_the_newest_messages_are_read_and_the_older_ones_counted(
+def test_of_a_very_long_chat_only_the_newest_messages_are_read_and_older_ones_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[str] = []

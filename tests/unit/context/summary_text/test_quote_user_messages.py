@@ -1,4 +1,4 @@
-"""The user's words stand in a summary because code put them there (R-431, lesson 11)."""
+"""The user's words are in a summary because code puts them there (R-431, lesson 11)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT = st.lists(st.sampled_from(PIECES), min_size=1, max_size=20).map("".join)
 
 
 def written(schema_name="cc_9", users="- whatever the model thinks the user said"):
-    """Return what a model writes."""
+    """Return a model's summary."""
     schema = load_schema(schema_name)
     return "\n".join(
         f"{schema.heading(n)}\n{users if section.role == 'user_messages' else f'prose {n}'}\n"
@@ -59,8 +59,8 @@ def test_the_section_is_rebuilt_from_the_log_whatever_the_model_wrote(schema):
     assert outcome.details.user_messages_quoted == 2
 
 
-def test_short_facts_go_first_only_where_a_policy_says_so():
-    """A policy of the user's own goes on as before; all that are shipped say so, for small windows."""
+def test_short_facts_come_first_only_if_the_policy_says_so():
+    """A user's own policy keeps working as before; all shipped ones enable it, for small windows."""
     said = [user(f"{'Explain the usual order. ' * 20}I got number {4000 + n} there.") for n in range(9)]
     removed = chat(*(message for one in said for message in (one, assistant("done " * 200))))
     work = Work(before=removed, messages=(), removed=removed, summary=written(), details=Details())
@@ -77,14 +77,14 @@ def test_short_facts_go_first_only_where_a_policy_says_so():
         )
 
 
-def test_a_summary_without_sections_gets_the_quotes_below():
-    """K17: a free text (S9, S11) carries the user's words, too."""
+def test_a_summary_without_sections_has_the_quotes_below():
+    """K17: a free text (S9, S11) includes the user's words, too."""
     outcome = quoted(chat(user("go on"), assistant("yes")), "All is well.")
     assert outcome.summary == f"All is well.\n\n{QUOTES_HEADING}\n> go on"
 
 
-def test_only_what_the_human_typed_is_quoted():
-    """R-002: attachments, rules and our own requests to go on are not user messages."""
+def test_only_typed_text_is_quoted():
+    """R-002: attachments, rules and our own prompts to continue are not user messages."""
     removed = chat(user("mine"), user("attached", tag="file"), user("Go on.", tag="go_on"), assistant("x"))
     assert quoted(removed, "text").details.user_messages_quoted == 1
 
@@ -104,7 +104,7 @@ def test_a_long_message_keeps_head_and_tail_in_3000_characters():
 
 
 def test_without_room_the_oldest_become_one_line_excerpts():
-    """R-431: 40 % of the summary's budget; the newest stay whole."""
+    """R-431: 40 % of the summary's budget; the newest stay complete."""
     removed = chat(*[user(f"message {n}\n" + "words " * 60) for n in range(20)])
     outcome = quoted(removed, written(), budget=3000)
     said = read_quotes(outcome.summary)
@@ -119,15 +119,15 @@ def test_without_room_the_oldest_become_one_line_excerpts():
 
 
 def test_without_any_room_the_oldest_are_counted():
-    """No message is lost without a word, however many there are."""
+    """For any number of messages, none is lost without a note."""
     removed = chat(*[user(f"message {n} " + "words " * 30) for n in range(500)])
     said = read_quotes(quoted(removed, written(), budget=1000).summary)
     assert said.total == 500
     assert said.quotes[-1].text.startswith("message 499")
 
 
-def test_what_the_user_demands_outlives_what_the_user_asked():
-    """R-431: the rules of the first messages stand there still when forty questions came after them."""
+def test_the_users_demands_are_kept_longer_than_questions():
+    """R-431: the rules in the first messages are still there after forty more questions."""
     rules = [
         "Never touch conf/prod.ini.",
         "Answer in German.",
@@ -148,7 +148,7 @@ def test_what_the_user_demands_outlives_what_the_user_asked():
 
 
 def test_an_excerpt_keeps_the_demands_of_its_message():
-    """They stand at the end of a long message as often as at its beginning."""
+    """They are at the end of a long message as often as at its beginning."""
     story = "The loader reads a file and then another one, which takes a while on the machine of a colleague. " * 12
     removed = chat(user(story + "Never write below vendor/."), *[user("words " * 50) for _ in range(9)])
     first = fit_quotes(gather_quotes(removed, 3000), 350, 120, chars4).quotes[0]
@@ -157,8 +157,8 @@ def test_an_excerpt_keeps_the_demands_of_its_message():
     assert first.text.endswith("… Never write below vendor/.")
 
 
-def test_rules_are_whole_before_questions_are_told_at_all():
-    """Issue 9: at 4k the rule of the first message was shortened, and four routine questions stood there whole."""
+def test_rules_are_complete_before_any_question_is_quoted():
+    """Issue 9: at 4k the rule of the first message was shortened, and four routine questions were quoted in full."""
     rule = "Port the shop to the new loader. " + " ".join(
         f"Never touch conf/prod.{n}, it is not ours." for n in range(9)
     )
@@ -176,8 +176,8 @@ def test_rules_are_whole_before_questions_are_told_at_all():
 
 
 @pytest.mark.parametrize("budget", [60, 80, 100, 120])
-def test_where_a_rule_has_no_room_whole_as_much_of_it_stays_as_there_is(budget):
-    """Rather less of its message than a question more."""
+def test_a_rule_without_full_room_keeps_as_much_as_fits(budget):
+    """Part of its message is better than one more question."""
     rule = "Port the shop to the new loader. " * 4 + " ".join(f"Never touch conf/prod.{n}." for n in range(20))
     said = gather_quotes(chat(user(rule), *[user(f"What is in part {n}?") for n in range(4)]), 3000)
     kept = fit_quotes(said, budget, 120, chars4)
@@ -185,7 +185,7 @@ def test_where_a_rule_has_no_room_whole_as_much_of_it_stays_as_there_is(budget):
     assert chars4("\n".join(render_quotes(kept))) <= budget
 
 
-def test_the_newest_message_is_shortened_rather_than_excerpted():
+def test_the_newest_message_is_shortened_instead_of_excerpted():
     removed = chat(user("start " + "word " * 500 + "end"))
     (quote,) = read_quotes(quoted(removed, written(), budget=1000).summary).quotes
     assert quote.text.startswith("start word")
@@ -193,8 +193,8 @@ def test_the_newest_message_is_shortened_rather_than_excerpted():
     assert len(quote.text) > 800
 
 
-def test_what_earlier_summaries_quoted_is_carried_on():
-    """R-424: nothing is lost over n compactions, also with the quoted request of an interrupted loop after it."""
+def test_quotes_in_earlier_summaries_are_carried_over():
+    """R-424: nothing is lost over n compactions, even with the quoted request of an interrupted loop after it."""
     summary, total = "", []
     for round_number in range(6):
         words = f"round {round_number}\n\nplease"
@@ -210,13 +210,13 @@ def test_what_earlier_summaries_quoted_is_carried_on():
     assert [quote.text for quote in read_quotes(summary).quotes] == total
 
 
-def test_a_list_that_a_model_wrote_is_carried_as_excerpts():
-    """A chat that was compacted without this step does not lose what its summary says the user said."""
+def test_a_list_written_by_a_model_is_kept_as_excerpts():
+    """A chat compacted without this step keeps the user messages listed in its summary."""
     said = read_quotes(written(users="- use tabs\n- and be quick\n\nHe was angry."))
     assert said.quotes == (Quote("use tabs", False), Quote("and be quick", False), Quote("He was angry.", False))
 
 
-def test_the_closing_tag_of_a_wrapper_is_not_said_by_the_user():
+def test_the_closing_tag_of_a_wrapper_is_not_a_user_message():
     """R-433: the block around a summary."""
     text = "<tag>\n" + put_quotes("text", "> hi") + "\n</tag>"
     assert read_quotes(text).quotes == (Quote("hi"),)
@@ -230,8 +230,8 @@ QUOTES = TEXT.map(Quote) | st.from_regex(r"[ab#.…][ab #.]{0,20}[ab]", fullmatc
 @pytest.mark.slow("random texts of many messages")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(QUOTES, max_size=8), st.integers(0, 3), st.sampled_from(["cc_9", "cw_9", ""]))
-def test_what_is_written_can_be_read_again(quotes, left_out, schema):
-    """Byte for byte, whatever the user typed: headings, fences, quotes, empty lines."""
+def test_the_quotes_can_be_parsed_again(quotes, left_out, schema):
+    """Byte for byte, for any typed text: headings, fences, quotes, empty lines."""
     said = Quotes(tuple(quotes), left_out)
     block = "\n".join(render_quotes(said))
     assert parse_quotes(block.split("\n")) == said
@@ -243,8 +243,8 @@ def test_what_is_written_can_be_read_again(quotes, left_out, schema):
 @pytest.mark.sweep
 @settings(max_examples=300, deadline=None)
 @given(st.lists(TEXT.map(lambda text: text * 20), max_size=12), st.integers(20, 2000), st.integers(0, 5))
-def test_the_budget_is_kept_and_nobody_is_forgotten(texts, budget, left_out):
-    """R-431: however little room there is."""
+def test_the_budget_is_kept_and_every_message_counted(texts, budget, left_out):
+    """R-431: in any room."""
     said = Quotes(tuple(map(Quote, texts)), left_out)
     kept = fit_quotes(said, budget, 120, chars4)
     assert kept.total == said.total
@@ -254,7 +254,7 @@ def test_the_budget_is_kept_and_nobody_is_forgotten(texts, budget, left_out):
 
 
 def test_a_message_is_searched_for_demands_once(monkeypatch):
-    """A summary that has to fit is written a dozen times: 300 messages took seven times as long as before."""
+    """A summary that has to fit is written a dozen times: 300 messages used to take seven times as long."""
     searched: list[str] = []
 
     def find(texts):
@@ -274,7 +274,7 @@ def test_a_message_is_searched_for_demands_once(monkeypatch):
     st.integers(-50, 400),
 )
 def test_any_quotes_fit_any_budget_or_are_counted(texts, left_out, budget):
-    """Nothing is lost without a word: what is not told is counted, also where there is room for nothing."""
+    """Nothing is lost without a note: omitted messages are counted, even with no room at all."""
     said = gather_quotes(chat(*map(user, texts)), 3000)
     kept = fit_quotes(msgspec.structs.replace(said, left_out=left_out), budget, 120, chars4)
     assert kept.total == len(texts) + left_out
@@ -283,7 +283,7 @@ def test_any_quotes_fit_any_budget_or_are_counted(texts, left_out, budget):
 
 
 def fitted_plainly(said, budget, chars, count):
-    """Return what `fit_quotes` returns, with every quote and every excerpt measured first."""
+    """Return the result of `fit_quotes` with every quote and every excerpt measured first."""
     q = user_quotes
     sizes = [q._size([quote], count) for quote in said.quotes]
     room = budget - (q._size_left_out(said, count) if said.left_out else 0)
@@ -329,14 +329,14 @@ SAID = ["ok then", "Never touch a.py.", "why? " * 90, "Keep b.py. " + "so " * 30
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(SAID), max_size=14), st.integers(0, 3), st.integers(-50, 900), st.booleans())
-def test_quotes_are_the_same_as_with_every_one_of_them_measured(texts, left_out, budget, keyed):
+def test_the_quotes_equal_those_of_a_complete_measurement(texts, left_out, budget, keyed):
     said = gather_quotes(chat(*map(user, texts)), 3000, (lambda id: f"r{len(id)}") if keyed else lambda id: "")
     said = msgspec.structs.replace(said, left_out=left_out)
     assert fit_quotes(said, budget, 120, chars4) == fitted_plainly(said, budget, 120, chars4)
 
 
-def test_of_a_long_chat_only_what_may_fit_is_measured():
-    """2,000 messages of the user took as long as the summary's other checks together."""
+def test_of_a_long_chat_only_quotes_that_may_fit_are_measured():
+    """2,000 user messages used to take as long as the summary's other checks together."""
     counted = []
     said = gather_quotes(chat(*(user(f"question {n}: " + "why is that so? " * 20) for n in range(2000))), 3000)
     kept = fit_quotes(said, 2000, 120, lambda text: (counted.append(text), chars4(text))[1])

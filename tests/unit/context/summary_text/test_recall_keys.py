@@ -1,4 +1,4 @@
-"""Everything that was summarised has a key in the view under which it can be read again (R-431, R-516, issue 9)."""
+"""Every summarised message has a key in the view by which it can be recalled (R-431, R-516, issue 9)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ FORMS = {
 
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
-def test_the_line_stands_in_the_form_and_is_told_once(text):
-    """Issue 9: no text after or outside of the form; a second line takes the place of the first."""
+def test_the_line_is_inside_the_form_and_unique(text):
+    """Issue 9: no text after or outside the form; a second line replaces the first."""
     once = put_span(text, Span(3, 57))
     again = put_span(once, Span(3, 90))
     assert read_span(once) == Span(3, 57)
@@ -50,7 +50,7 @@ def test_the_line_stands_in_the_form_and_is_told_once(text):
             assert Span(3, 90).line in parse_sections(again, schema).body(schema.number_of("user_messages"))
 
 
-def test_who_reads_another_log_sees_no_keys():
+def test_a_reader_of_another_log_sees_no_keys():
     """R-447: a memory of this chat is read in other chats."""
     text = put_span(
         written(users="- be quick… (recall r7)\n- […] 3 older messages are not listed: recall r1 to r5"), Span(1, 9)
@@ -77,7 +77,7 @@ def answered(kind):
 
 
 def keys_in(messages):
-    """Return the places that the summaries in a view name."""
+    """Return the positions named by the summaries in a view."""
     text = "\n".join(message.text for message in messages if message.tag == SUMMARY_TAG)
     return [(int(first), int(last or first)) for first, last in KEYS.findall(text)]
 
@@ -95,8 +95,8 @@ def new_turn(place, kind, calls, size, words):
 @given(
     st.lists(st.lists(TURN, min_size=1, max_size=8), min_size=1, max_size=4), st.lists(REPLIES, min_size=4, max_size=4)
 )
-def test_what_left_the_view_can_be_read_by_a_key_that_stands_in_it(name, rounds, replies):
-    """Every policy, several compactions, whoever wrote the summaries, whatever failed."""
+def test_removed_messages_can_be_read_by_a_key_in_the_view(name, rounds, replies):
+    """Every policy, several compactions, any author of the summaries, any failure."""
     view, log = (), []
     for round_number, turns in enumerate(rounds):
         made = [m for place, turn in enumerate(turns) for m in new_turn(round_number * 100 + place, *turn)]
@@ -124,8 +124,8 @@ def test_what_left_the_view_can_be_read_by_a_key_that_stands_in_it(name, rounds,
                 assert any(first <= place <= last for first, last in keys), (message.id, place, keys)
 
 
-def test_the_line_of_keys_is_taken_out_with_the_empty_lines_before_it():
-    """Each empty line of a gap would look through the rest of the gap: with so many of them that would take hours."""
+def test_the_line_of_keys_is_removed_with_the_empty_lines_before_it():
+    """Each empty line of a gap would search the rest of the gap: with this many that would take hours."""
     line = "- Word for word in the log: recall r1 to r4"
     assert without_span(f"a\n\n{line}\n\n{line}\nb") == "a\nb"
     gap = "\n" * 1_000_000

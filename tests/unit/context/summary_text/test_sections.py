@@ -21,13 +21,13 @@ CC_9 = load_schema("cc_9")
 
 
 def written(schema, form="{n}. **{title}**", body="body {n}\n"):
-    """Return a summary in a schema, its headings in another form."""
+    """Return a summary in a schema, with its headings in another form."""
     return "\n".join(
         form.format(n=n, title=section.title) + "\n" + body.format(n=n) for n, section in enumerate(schema.section, 1)
     )
 
 
-def test_the_nine_titles_are_those_of_the_document():
+def test_the_nine_titles_equal_the_documents():
     """R-429."""
     assert [section.title for section in CW_9.section] == [
         "Primary Request and Intent",
@@ -46,7 +46,7 @@ def test_the_nine_titles_are_those_of_the_document():
 
 @pytest.mark.parametrize("name", schema_names())
 def test_a_schema_names_each_role_once_and_only_its_own_sections(name):
-    """K17: a summary schema is data; what points into it must exist."""
+    """K17: a summary schema is data; its references must exist."""
     schema = load_schema(name)
     numbers = range(1, len(schema.section) + 1)
     assert len({section.role for section in schema.section}) == len(schema.section)
@@ -76,7 +76,7 @@ def test_an_unknown_schema_is_refused_by_name():
     ],
 )
 @pytest.mark.parametrize("schema", [CC_9, CW_9])
-def test_headings_are_read_leniently(form, schema):
+def test_headings_are_parsed_leniently(form, schema):
     """R-430: `N.` or `N)` or `##`, bold optional."""
     text = written(schema, form)
     found = parse_sections(text, schema)
@@ -86,27 +86,27 @@ def test_headings_are_read_leniently(form, schema):
     assert guess_schema(text) is schema
 
 
-def test_a_numbered_list_inside_a_section_is_no_heading():
-    """R-430: leniency must not cut a section in two."""
+def test_a_numbered_list_inside_a_section_is_not_a_heading():
+    """R-430: leniency must not split a section."""
     text = written(CC_9, body="1. **First** step\n2. **Second** step\n10. **Tenth**\n- Errors and Fixes: none\n")
     found = parse_sections(text, CC_9)
     assert [part.number for part in found.parts] == list(range(1, 10))
     assert "2. **Second** step" in found.body(3)
 
 
-def test_a_code_fence_holds_no_headings():
+def test_a_code_fence_contains_no_headings():
     """R-430: quoted Markdown is text."""
     text = written(CC_9, body="```\n4. **Errors and Fixes**\n```\n")
     assert [part.number for part in parse_sections(text, CC_9).parts] == list(range(1, 10))
 
 
-def test_text_behind_a_heading_belongs_to_the_section():
+def test_text_after_a_heading_belongs_to_the_section():
     found = parse_sections("1. **Primary Request and Intent** – make it fast\n2. User Messages: hello\n", CW_9)
     assert found.body(1) == "make it fast"
     assert found.body(2) == "hello"
 
 
-def test_a_known_title_wins_over_a_line_that_only_looks_like_it():
+def test_a_known_title_takes_precedence_over_a_similar_line():
     """A line `Current work:` inside section 1 is not section 8."""
     text = written(CC_9).replace("body 1", "Current work:\nbody 1")
     assert parse_sections(text, CC_9).body(8) == "body 8"
@@ -124,7 +124,7 @@ def test_sections_1_7_8_and_9_are_open():
 
 
 def test_a_ledger_and_the_quoted_request_belong_to_no_section():
-    """What code puts below the prose is neither rewritten nor shown as part of section 9."""
+    """Text that code puts below the prose is neither rewritten nor shown as part of section 9."""
     text = written(CC_9) + f"\n{LEDGER_HEADING}\n- Files: a.py" + quote_request("9. **Optional Next Step**\nfix it")
     found = parse_sections(text, CC_9)
     assert found.body(9) == "body 9"
@@ -143,7 +143,7 @@ def test_one_section_is_replaced_and_all_others_stay(schema, number, tail):
     assert changed.tail.strip() == tail.strip()
 
 
-def test_a_missing_section_is_put_where_it_belongs():
+def test_a_missing_section_is_inserted_in_order():
     text = "\n".join(line for line in written(CC_9).split("\n") if "User Messages" not in line and line != "body 6")
     changed = parse_sections(replace_section(text, CC_9, 6, "> hi"), CC_9)
     assert [part.number for part in changed.parts] == list(range(1, 10))
@@ -151,7 +151,7 @@ def test_a_missing_section_is_put_where_it_belongs():
     assert changed.body(5) == "body 5"
 
 
-def test_free_text_gets_the_section_behind_it():
+def test_free_text_gets_the_section_appended():
     assert replace_section("All is well.", CC_9, 6, "> hi") == "All is well.\n\n6. **All User Messages**\n> hi"
 
 
@@ -168,8 +168,8 @@ LINES = st.lists(
 @pytest.mark.sweep
 @settings(max_examples=300, deadline=None)
 @given(lines=LINES, schema=st.sampled_from([None, CC_9, CW_9, load_schema("flush")]))
-def test_the_parts_joined_are_the_text(lines, schema):
-    """Nothing is lost by reading a text in sections, whatever it holds."""
+def test_the_joined_parts_equal_the_text(lines, schema):
+    """Parsing into sections loses nothing, for any content."""
     text = "\n".join(lines)
     found = parse_sections(text, schema)
     assert found.text == text
@@ -179,7 +179,7 @@ def test_the_parts_joined_are_the_text(lines, schema):
 
 @settings(max_examples=200, deadline=None)
 @given(lines=LINES, number=st.integers(1, 9))
-def test_a_replaced_section_can_be_read_again_and_replaced_again(lines, number):
+def test_a_replaced_section_can_be_parsed_and_replaced_again(lines, number):
     body = "> in the user's words"
     once = replace_section("\n".join(lines), CC_9, number, body)
     twice = replace_section(once, CC_9, number, body)

@@ -1,4 +1,4 @@
-"""How a history is cut into chunks: R-121…R-125."""
+"""Splitting a history into chunks: R-121…R-125."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def test_a_chunk_fits_the_window_of_the_summariser(summariser, ratio, expected):
 
 
 @given(sizes=st.lists(st.integers(0, 60), max_size=40), limit=st.integers(1, 100))
-def test_chunks_put_together_are_the_messages(sizes, limit):
-    """R-124: greedy, in order; a chunk exceeds the limit only when it is one message."""
+def test_the_joined_chunks_are_the_messages(sizes, limit):
+    """R-124: greedy, in order; a chunk exceeds the limit only if it is one message."""
     messages = chat(*[user("xxxx" * size) for size in sizes])
     chunks = chunk_greedily([(message, count(message)) for message in messages], limit)
     assert tuple(m for chunk in chunks for m in chunk) == messages

@@ -1,4 +1,4 @@
-"""S11: the shape of a conversation in words: R-134, R-135."""
+"""S11: a description of the conversation's shape: R-134, R-135."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def describe(*messages):
     return describe_plain(Work(before=removed, messages=(), removed=removed), DescribePlain(), env(removed, 1000))
 
 
-def test_the_lines_are_those_of_the_document():
+def test_the_lines_equal_the_documents():
     """R-134: header with an em dash, counts (calls are tool messages), one topic per user message."""
     work = describe(user("  fix the parser  \nplease"), assistant("", ("a", "t")), tool("a", "x"), assistant("ok"))
     assert work.summary == (
@@ -37,7 +37,7 @@ def test_without_a_user_message_there_are_no_topics():
 
 
 @pytest.mark.parametrize(("length", "expected"), [(80, "t" * 80), (81, "t" * 77 + "...")])
-def test_a_long_topic_is_cut_to_77_characters(length, expected):
+def test_a_long_topic_is_truncated_to_77_characters(length, expected):
     """R-134."""
     assert describe(user("t" * length)).summary.endswith(f"\n- {expected}")
 
@@ -49,14 +49,14 @@ def test_only_the_first_ten_topics_are_listed():
     assert lines[3:] == [f"- question {i}" for i in range(10)]
 
 
-def test_nothing_older_means_nothing_to_compact():
+def test_with_nothing_older_there_is_nothing_to_compact():
     """R-135 [proposed]."""
     assert describe() == Skipped("nothing_to_compact", describe().detail)
     assert isinstance(describe(user("Below is a summary of a previous conversation:\n\nS", "compact_summary")), Skipped)
 
 
-def test_what_an_earlier_summary_said_is_kept():
-    """No model will say it again (lesson 14); a description of a description does not pile up."""
+def test_an_earlier_summary_is_kept():
+    """No model will write it again (lesson 14); descriptions of descriptions do not pile up."""
     earlier = user("[Conversation Summary — 9 earlier messages compacted]\n\nThe port is 8089." + quote_request("go"),
                    "compact_summary")  # fmt: skip
     first = describe(earlier, user("next"), assistant("ok"))
@@ -78,8 +78,8 @@ def test_what_an_earlier_summary_said_is_kept():
     assert fourth.summary.count("Earlier summary:") == 1
 
 
-def test_what_was_asked_is_told_by_every_later_description():
-    """5.5: no user message is lost without a description; the topics go on when no summary stood in front."""
+def test_every_later_description_lists_the_questions():
+    """5.5: no user message is lost without a description; the topics continue if there was no summary before them."""
     first = describe(user("alpha"), assistant("ok"))
     second = describe(user(first.summary, "compact_summary"), user("beta"))
     third = describe(user(second.summary, "compact_summary"), assistant("ok"))

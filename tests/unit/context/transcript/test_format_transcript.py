@@ -1,4 +1,4 @@
-"""S7: what a summariser reads of the removed messages (R-126, R-424, R-436…R-439, R-525)."""
+"""S7: the transcript of removed messages for a summariser (R-126, R-424, R-436…R-439, R-525)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def transcript(messages, **params):
     return outcome.transcript
 
 
-def test_the_default_is_an_element_a_message():
+def test_the_default_is_one_element_per_message():
     """R-525: the codecompanion table's transcript."""
     messages = chat(system("S"), user("RULES", "rules"), user("q"), assistant("a", ("c", "read")), tool("c", "r"))
     assert transcript(messages) == (
@@ -36,13 +36,13 @@ def test_the_default_is_an_element_a_message():
 
 
 @pytest.mark.parametrize("role", ["user", "system", "assistant"])
-def test_an_earlier_summary_is_read_whatever_its_role(role):
+def test_an_earlier_summary_is_included_in_any_role(role):
     """R-424: CodeBuddy's is a system message."""
     messages = (Message(id="s", role=role, content="OLD", tag="compact_summary"), *chat(user("q")))
     assert "OLD" in transcript(messages)[0]
 
 
-def test_lines_say_who_speaks_and_where_the_role_changes():
+def test_lines_show_the_speaker_where_the_role_changes():
     """R-438."""
     messages = chat(user("q"), assistant("a", ("c", "read")), tool("c", "r"), assistant("b"), assistant("c"))
     assert transcript(messages, style="lines") == (
@@ -77,14 +77,14 @@ def test_a_long_text_keeps_head_and_tail(limit, expected):
     assert cut_middle_or_tail("a" * 5000, limit) == expected
 
 
-def test_every_kind_of_text_has_its_own_cap():
+def test_every_kind_of_text_has_its_own_limit():
     """R-436."""
     messages = chat(user("U" * 9000), assistant("A" * 9000), tool("c", "R" * 9000))
     sizes = [len(entry.split("] ", 1)[1]) for entry in transcript(messages, **COWORK)]
     assert sizes == [2999, 1499, len("TOOL_RESULT ") + 1199]
 
 
-def test_the_arguments_of_a_call_have_a_cap():
+def test_the_arguments_of_a_call_have_a_limit():
     """R-436."""
     long = Message(id="m", role="assistant", tool_calls=(chat(assistant("", ("c", "edit")))[0].tool_calls[0],))
     (entry,) = transcript((long,), style="lines", caps=Caps(call=10))
@@ -107,8 +107,8 @@ def test_base64_never_appears():
         assert transcript(chat(user(text)), style=style)[0].count("A") == 0
 
 
-def test_the_previous_summary_leads_without_its_frame():
-    """R-424: the most important fix: facts older than the last round are carried on."""
+def test_the_previous_summary_comes_first_without_its_frame():
+    """R-424: the most important fix: facts older than the last round are carried over."""
     text = f"<cowork_compaction_summary>\n{HANDOFF}1. **Primary Request**: x\n</cowork_compaction_summary>"
     messages = chat(user("q"), user(text, "compact_summary"), assistant("a"))
     assert transcript(messages, **COWORK) == (
@@ -119,13 +119,13 @@ def test_the_previous_summary_leads_without_its_frame():
 
 
 def test_the_previous_summary_can_be_left_out():
-    """K10: `overwrite` as CoWork's source does it stays within reach."""
+    """K10: `overwrite`, as in CoWork's source, stays available."""
     messages = chat(user("q"), user("OLD", "compact_summary"), assistant("a"))
     assert "OLD" not in "".join(transcript(messages, **{**COWORK, "previous_summary": "out"}))
 
 
 def test_too_long_a_transcript_loses_its_middle_and_the_users_words_last():
-    """R-439 [proposed]: first and newest stay; whole entries go, with a marker that counts them."""
+    """R-439 [proposed]: first and newest stay; whole entries are dropped, with a marker that counts them."""
     messages = chat(
         user("first " + "f" * 100),
         *[m for i in range(20) for m in (assistant(f"a{i} " + "x" * 100), user(f"q{i} " + "y" * 20))],
@@ -146,15 +146,15 @@ def test_too_long_a_transcript_loses_its_middle_and_the_users_words_last():
 
 
 @pytest.mark.parametrize("limit", [10, 60, 200, 1000, 5000])
-def test_the_limit_holds_whatever_the_messages(limit):
+def test_the_limit_is_kept_for_any_messages(limit):
     """R-436, R-439: the previous summary counts, too."""
     messages = chat(user("P" * 4000, "compact_summary"), user("f" * 3000), assistant("a" * 3000), user("n" * 3000))
     told = transcript(messages, style="lines", previous_summary="lead", max_chars=limit)
     assert len("\n".join(told)) <= limit + len("[previous summary]\n")
 
 
-def test_an_order_stands_before_the_conversation():
-    """As one text, put together once: a copy of 10 MB holds up whatever else wants to run (issue 10)."""
+def test_an_instruction_precedes_the_conversation():
+    """As one text, joined once: a copy of 10 MB delays everything else (issue 10)."""
     assert wrap(("a", "b")) == "<conversation>\na\nb\n</conversation>"
     assert wrap(("a", "b"), "Do it.") == f"Do it.\n\n{wrap(('a', 'b'))}"
     assert wrap(()) == "<conversation>\n\n</conversation>"

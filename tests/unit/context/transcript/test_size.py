@@ -1,4 +1,4 @@
-"""How large a long transcript is, from what its messages were counted to have."""
+"""The size of a long transcript, from the counts of its messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODE = "def load_item(path: str) -> Item:\n    return cache[path] or _read(path,
 
 
 def logged(*messages):
-    """Return the messages with their counts, as they are logged."""
+    """Return the messages with their counts, as logged."""
     counter = MessageCounter()
     return tuple(with_changes(message, tokens=counter.message(message)) for message in chat(*messages))
 
@@ -30,8 +30,8 @@ def written(messages, **params):
 
 
 @pytest.mark.parametrize("style", ["xml", "lines"])
-def test_sizes_are_those_of_the_text_and_of_what_is_around_it(monkeypatch, style):
-    """The plain computation: the text is counted, then what the entry adds to it."""
+def test_a_size_is_that_of_the_text_and_its_wrapper(monkeypatch, style):
+    """The plain computation: the text is counted, then the addition of its entry."""
     monkeypatch.setattr(size, "_LONG_CHARS", 0)
     messages = logged(
         user(CODE * 3), assistant("look", ("c1", "read_file")), tool("c1", CODE), assistant("It is `load_item`."),
@@ -47,7 +47,7 @@ def test_sizes_are_those_of_the_text_and_of_what_is_around_it(monkeypatch, style
     assert [bool(known) for known in wanted] == [True, False, True, True, False, False, False]
 
 
-def test_the_sum_is_that_of_counting():
+def test_the_sum_equals_a_count():
     messages = logged(*[user(f"{number} {CODE * (number % 40 + 1)}") for number in range(400)])
     work = written(messages)
     assert all(work.entry_sizes)
@@ -56,8 +56,8 @@ def test_the_sum_is_that_of_counting():
     assert abs(sum(work.entry_sizes) - sum(counted)) < sum(counted) / 500
 
 
-def test_what_is_not_whole_is_not_known(monkeypatch):
-    """Nor what has no count, or parts: it is counted."""
+def test_incomplete_messages_have_no_known_size(monkeypatch):
+    """Nor do messages without a count, or with parts: they are counted."""
     monkeypatch.setattr(size, "_LONG_CHARS", 0)
     cut = logged(tool("c", CODE * 9), user(CODE * 9))
     assert written(cut, caps=Caps(tool=100)).entry_sizes == (0, written(cut).entry_sizes[1])
