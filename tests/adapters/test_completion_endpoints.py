@@ -1,4 +1,4 @@
-"""Endpoints that fill in code, over HTTP: what each is sent, what comes back, what goes wrong (R-261)."""
+"""Endpoints that fill in code, over HTTP: requests, answers, errors (R-261)."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ async def ask(
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_each_endpoint_takes_what_it_is_sent_and_gives_code(name):
+async def test_each_endpoint_accepts_its_request_and_returns_code(name):
     async with FillServer(["b.f(1)"]) as server:
         assert (await ask(name, server)).text == "b.f(1)"
         assert server.requests[0].json["stream"] is False
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_a_reply_that_the_limit_ended_says_so(name):
+async def test_a_reply_truncated_by_the_limit_is_marked(name):
     async with FillServer(["b.f("], finish="length") as server:
         reply = await ask(name, server)
         assert (reply.text, reply.is_cut) == ("b.f(", True)
 
 
-async def test_llamacpp_gets_other_files_apart():
+async def test_llamacpp_gets_other_files_separately():
     async with FillServer() as server:
         await ask("llamacpp", server)
         body = server.requests[0].json
@@ -80,7 +80,7 @@ async def test_llamacpp_gets_other_files_apart():
         assert body["cache_prompt"] is True
 
 
-async def test_ollama_gets_tokens_raw_or_the_suffix_for_its_template():
+async def test_ollama_gets_raw_tokens_or_the_suffix_for_its_template():
     async with FillServer() as server:
         await ask("ollama", server, request(tokens=True))
         await ask("ollama", server, request(model="granite"))
@@ -90,13 +90,13 @@ async def test_ollama_gets_tokens_raw_or_the_suffix_for_its_template():
         assert raw["options"] == {"num_predict": 128, "temperature": 0.1, "stop": ["\n\n\n"]}
 
 
-async def test_no_more_stops_are_sent_than_the_endpoint_takes():
+async def test_no_more_stops_are_sent_than_the_endpoint_accepts():
     async with FillServer() as server:
         await ask("completions", server, request(tokens=True, stop=tuple("abcdef")))
         assert server.requests[0].json["stop"] == list("abcd")
 
 
-async def test_content_in_pieces_is_one_text():
+async def test_content_in_pieces_is_joined():
     pieces = [{"type": "text", "text": "b."}, {"type": "text", "text": "f"}]
     body = {"choices": [{"message": {"content": pieces}, "finish_reason": "stop"}]}
     async with FillServer([json_answer(body)]) as server:
@@ -127,7 +127,7 @@ def test_an_address_may_end_with_the_path(url, path, base):
 
 
 @pytest.mark.parametrize("ending", ["/v1", "/v1/", "/v1/completions"])
-async def test_an_address_with_its_path_is_asked_once_and_rightly(ending):
+async def test_a_full_address_is_requested_once(ending):
     async with FillServer(["x"]) as server:
         assert (await ask("completions", server, url=server.address + ending)).text == "x"
         assert server.requests[0].path == "/v1/completions"
@@ -147,13 +147,13 @@ async def failure_of(name: str, server: FillServer, kind: type[AdapterError], as
 
 
 async def test_a_model_that_cannot_fill_in_is_named():
-    """The one that llama.cpp runs, whatever the configuration calls it."""
+    """The one running in llama.cpp, whatever the configuration calls it."""
     async with FillServer(fills_in=False, runs="/models/SmolLM2-135M.gguf") as server:
         said = await failure_of("llamacpp", server, NotServed, request(model="qwen2.5-coder"))
         assert said.startswith(f"completion: SmolLM2-135M.gguf at {server.address} cannot fill in code.")
 
 
-async def test_what_is_refused_is_one_sentence():
+async def test_a_refusal_is_one_sentence():
     """Ours names the option to change."""
     async with FillServer(fills_in=False) as server:
         said = await failure_of("llamacpp", server, NotServed)
@@ -174,7 +174,7 @@ async def test_what_is_refused_is_one_sentence():
     "answer", [plain(b"404 page not found", status=404), plain(b"", status=404), json_answer({}, status=404)]
 )
 async def test_a_wrong_address_is_named_with_its_path(answer):
-    """Whatever a server says that has no such path, and without the password that stands in the address."""
+    """Whatever a server answers for an unknown path, and without the password in the address."""
     async with FillServer([answer]) as server:
         url = server.address.replace("//", "//me:secret@")
         said = await failure_of("ollama", server, AdapterError, url=f"{url}/wrong")
@@ -183,7 +183,7 @@ async def test_a_wrong_address_is_named_with_its_path(answer):
         assert "secret" not in said
 
 
-async def test_ollama_in_older_words_and_with_another_status():
+async def test_ollamas_older_message_with_another_status_is_recognised():
     said = {"error": 'model "m" not found, try pulling it first'}
     for status in (404, 500):
         async with FillServer([json_answer(said, status=status)]) as server:
@@ -236,19 +236,19 @@ HTML = b"<html><head><title>Log in</title></head></html>"
     ],
     ids=lambda value: None,
 )
-async def test_an_answer_that_is_none_is_one_sentence(answer, kind, words):
+async def test_an_invalid_answer_is_one_sentence(answer, kind, words):
     async with FillServer([answer]) as server:
         assert words in await failure_of("llamacpp", server, kind)
 
 
-async def test_a_server_that_is_not_there():
+async def test_an_unreachable_server_is_one_sentence():
     async with FillServer() as server:
         gone = server.address
     said = await failure_of("llamacpp", server, NetworkFailed, url=gone)
     assert "completion.url" in said
 
 
-async def test_a_server_that_says_nothing_has_a_limit():
+async def test_the_wait_for_a_silent_server_has_a_limit():
     async with FillServer([silence()]) as server:
         assert "completion.timeout" in await failure_of("llamacpp", server, NetworkFailed, limit_s=0.1)
 
@@ -265,7 +265,7 @@ async def test_cancelling_closes_the_connection():
         await made.aclose()
 
 
-def test_the_connection_is_the_users_before_the_adapters_before_the_endpoints():
+def test_the_users_connection_precedes_the_adapters_and_the_endpoints():
     mistral = endpoint_named("mistral")
     adapter = AdapterSettings(
         name="work", kind="openai", base_url="https://work/v1", key="WORK_KEY", headers={"a": "b"}
@@ -280,6 +280,6 @@ def test_the_connection_is_the_users_before_the_adapters_before_the_endpoints():
     assert (mixed.base_url, mixed.key, mixed.name) == ("http://localhost:1", "OTHER", "work")
 
 
-def test_an_endpoint_there_is_not_is_named():
+def test_an_unknown_endpoint_is_named():
     with pytest.raises(ConfigError, match=r"completion.endpoint.*llamacpp"):
         endpoint_named("lama")

@@ -1,4 +1,4 @@
-"""Copilot against a GitHub on this machine: login, tokens, models, headers, and what goes wrong with each."""
+"""Copilot against a fake GitHub on this machine: login, tokens, models, headers, and their errors."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tests.providers.loopback.answers import failure, json_answer, plain
 
 @pytest.fixture
 async def github() -> AsyncIterator[GitHubServer]:
-    """Return a GitHub on which somebody is logged in."""
+    """Return a GitHub with a logged-in user."""
     async with GitHubServer() as server:
         yield server
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    """Return a home with our own login in it."""
+    """Return a home with our own login."""
     save_login(tmp_path / "logins.json", "github.com", LOGIN, "octocat")
     return Places({"HOME": str(tmp_path)}, tmp_path / "logins.json")
 
@@ -86,8 +86,8 @@ def sent(github: GitHubServer, path: str) -> list[Any]:
     return [seen for seen in github.requests if seen.path == path]
 
 
-async def test_a_login_becomes_an_answer(copilot: Make, github: GitHubServer) -> None:
-    """Exchanged once, the models read once, at the address GitHub names."""
+async def test_a_login_leads_to_an_answer(copilot: Make, github: GitHubServer) -> None:
+    """One token exchange and one model listing, at the address given by GitHub."""
     adapter = copilot()
     for _ in range(2):
         assert (await ask(adapter)).text == "You said: Hello"
@@ -101,15 +101,15 @@ async def test_a_login_becomes_an_answer(copilot: Make, github: GitHubServer) ->
     assert LOGIN not in str([seen.headers for seen in github.requests[1:]]), "Copilot never gets the login"
 
 
-async def test_without_a_model_it_is_the_one_copilot_starts_with(copilot: Make, github: GitHubServer) -> None:
+async def test_without_a_model_copilots_default_is_used(copilot: Make, github: GitHubServer) -> None:
     """`is_chat_default`, else its fallback, else the first of the list."""
     adapter = copilot()
     assert (await ask(adapter, model="")).text
     assert sent(github, "/chat/completions")[0].json["model"] == adapter.default_model == "gpt-5-mini"
 
 
-async def test_only_what_the_account_may_choose_is_offered(copilot: Make) -> None:
-    """Neither embeddings, nor what Copilot hides, nor what has terms nobody accepted."""
+async def test_only_models_the_account_may_choose_are_offered(copilot: Make) -> None:
+    """Neither embedding models, nor hidden ones, nor those with unaccepted terms."""
     adapter = copilot()
     assert await adapter.list_models() == ["claude-sonnet-5", "gpt-5-mini", "gpt-5.4"]
     limits = adapter.limits("gpt-5.4")
@@ -119,7 +119,7 @@ async def test_only_what_the_account_may_choose_is_offered(copilot: Make) -> Non
     assert adapter.limits("nobody") is None
 
 
-async def test_terms_that_were_not_accepted_are_said(copilot: Make, github: GitHubServer) -> None:
+async def test_unaccepted_terms_are_reported(copilot: Make, github: GitHubServer) -> None:
     """Nothing is sent, and nothing is accepted in the user's name."""
     outcome = await ask(copilot(), model="claude-opus-5")
     assert isinstance(outcome.error, errors.RequestRejected)
@@ -129,8 +129,8 @@ async def test_terms_that_were_not_accepted_are_said(copilot: Make, github: GitH
     assert not any("policy" in seen.path for seen in github.requests)
 
 
-async def test_a_model_is_asked_where_it_is_served(copilot: Make, github: GitHubServer) -> None:
-    """Responses for what has it; Chat Completions before the Messages API."""
+async def test_a_model_is_used_at_its_own_endpoint(copilot: Make, github: GitHubServer) -> None:
+    """Responses if available; Chat Completions before the Messages API."""
     message: dict[str, Any] = {"type": "message", "id": "m", "role": "assistant", "status": "completed"}
     message["content"] = [{"type": "output_text", "text": "from responses", "annotations": []}]
     done = {"id": "r", "object": "response", "status": "completed", "model": "gpt-5.4", "output": [message]}
@@ -145,7 +145,7 @@ async def test_a_model_is_asked_where_it_is_served(copilot: Make, github: GitHub
     assert (await ask(adapter, model="claude-sonnet-5")).text == "You said: Hello"
 
 
-async def test_the_messages_api_takes_the_token_as_a_bearer(copilot: Make, github: GitHubServer) -> None:
+async def test_the_messages_api_accepts_the_token_as_a_bearer(copilot: Make, github: GitHubServer) -> None:
     """It has no key."""
     github.models = [model("claude-x", "/v1/messages")]
     github.chat_failures = [failure(500, "seen")]
@@ -156,8 +156,8 @@ async def test_the_messages_api_takes_the_token_as_a_bearer(copilot: Make, githu
     assert seen.json["model"] == "claude-x"
 
 
-async def test_who_asks_is_told_because_it_is_counted(copilot: Make, github: GitHubServer) -> None:
-    """The user's words are the user's; what follows from them, and a summary, are not."""
+async def test_the_initiator_is_sent_because_it_is_billed(copilot: Make, github: GitHubServer) -> None:
+    """User messages are the user's; follow-up requests and summaries are not."""
     adapter = copilot()
     github.script = [reply(calls=[Call("weather", id="call_1")])]
     first = await ask(adapter, tools=(WEATHER,))
@@ -174,7 +174,7 @@ async def test_who_asks_is_told_because_it_is_counted(copilot: Make, github: Git
     assert told == ["user", "agent", "user", "agent"]
 
 
-async def test_an_image_has_a_header_of_its_own(copilot: Make, github: GitHubServer) -> None:
+async def test_a_request_with_an_image_has_its_own_header(copilot: Make, github: GitHubServer) -> None:
     """And only an image has it."""
     adapter = copilot()
     picture = Message(id="u", role="user", content=(TextPart("Look:"), ImagePart(sha256="i", mime="image/png")))
@@ -184,8 +184,8 @@ async def test_an_image_has_a_header_of_its_own(copilot: Make, github: GitHubSer
     assert told == ["true", None]
 
 
-async def test_reasoning_goes_back_with_what_only_copilot_can_read(copilot: Make, github: GitHubServer) -> None:
-    """`reasoning_text` is shown, `reasoning_opaque` kept beside it; both go back in a tool turn, to Copilot alone."""
+async def test_reasoning_is_sent_back_with_its_encrypted_part(copilot: Make, github: GitHubServer) -> None:
+    """`reasoning_text` is shown, `reasoning_opaque` kept beside it; a tool turn sends both back, only to Copilot."""
     call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     deltas: list[dict[str, Any]] = [
         {"role": "assistant", "reasoning_text": "Look "},
@@ -212,8 +212,8 @@ async def test_reasoning_goes_back_with_what_only_copilot_can_read(copilot: Make
     assert "reasoning_details" not in back
 
 
-async def test_a_token_is_renewed_before_its_end(copilot: Make, github: GitHubServer) -> None:
-    """By a clock that only goes forward; chats that ask at once exchange once."""
+async def test_a_token_is_renewed_before_it_expires(copilot: Make, github: GitHubServer) -> None:
+    """By a monotonic clock; parallel requests exchange it once."""
     now = [0.0]
     adapter = copilot(clock=lambda: now[0])
     await asyncio.gather(*(ask(adapter) for _ in range(3)))
@@ -229,10 +229,10 @@ async def test_a_token_is_renewed_before_its_end(copilot: Make, github: GitHubSe
 
 
 @pytest.mark.parametrize("life", [-100_000, 0, 30])
-async def test_a_machine_with_a_wrong_clock_does_not_exchange_for_every_request(
+async def test_a_wrong_clock_does_not_cause_an_exchange_per_request(
     copilot: Make, github: GitHubServer, life: int
 ) -> None:
-    """Expired at once, as it seems here."""
+    """By this clock it has expired at once."""
     github.token_life, github.tells_refresh = life, False
     adapter = copilot()
     for _ in range(3):
@@ -240,8 +240,8 @@ async def test_a_machine_with_a_wrong_clock_does_not_exchange_for_every_request(
     assert github.exchanges == 1
 
 
-async def test_a_token_that_is_refused_is_exchanged_once_more(copilot: Make, github: GitHubServer) -> None:
-    """The machine has slept; nothing is seen of it."""
+async def test_a_refused_token_is_exchanged_once_more(copilot: Make, github: GitHubServer) -> None:
+    """After a suspend; the user sees nothing of it."""
     adapter = copilot()
     await ask(adapter)
     github.valid.clear()
@@ -249,8 +249,8 @@ async def test_a_token_that_is_refused_is_exchanged_once_more(copilot: Make, git
     assert github.exchanges == 2
 
 
-async def test_a_token_that_is_refused_again_is_an_error(copilot: Make, github: GitHubServer) -> None:
-    """Asked twice, never more."""
+async def test_a_token_refused_again_is_an_error(copilot: Make, github: GitHubServer) -> None:
+    """Two requests, never more."""
     adapter = copilot()
     await ask(adapter)
     github.chat_failures = [plain(b"unauthorized", status=401), plain(b"unauthorized", status=401)]
@@ -261,8 +261,8 @@ async def test_a_token_that_is_refused_again_is_an_error(copilot: Make, github: 
 
 
 @pytest.mark.parametrize("status", [403, 404])
-async def test_an_account_without_copilot_is_told_so(copilot: Make, github: GitHubServer, status: int) -> None:
-    """Nothing to do with a key."""
+async def test_an_account_without_copilot_is_reported_as_such(copilot: Make, github: GitHubServer, status: int) -> None:
+    """It is not a key problem."""
     github.exchange_status = status
     outcome = await ask(copilot())
     assert isinstance(outcome.error, AuthenticationFailed)
@@ -270,8 +270,8 @@ async def test_an_account_without_copilot_is_told_so(copilot: Make, github: GitH
     assert "https://github.com/settings/copilot" in str(outcome.error)
 
 
-async def test_a_login_that_github_refuses_names_its_place(copilot: Make, github: GitHubServer) -> None:
-    """Taken back on GitHub's page."""
+async def test_a_login_refused_by_github_names_its_source(copilot: Make, github: GitHubServer) -> None:
+    """Revoked on GitHub's page."""
     github.logins = []
     outcome = await ask(copilot())
     assert isinstance(outcome.error, AuthenticationFailed)
@@ -288,7 +288,7 @@ async def test_a_login_that_github_refuses_names_its_place(copilot: Make, github
         json_answer({"error": {"message": "You have exceeded your premium request allowance."}}, status=402),
     ],
 )
-async def test_a_spent_allowance_is_said_and_not_asked_for_again(
+async def test_an_exhausted_allowance_is_reported_and_not_retried(
     copilot: Make, github: GitHubServer, answer: Any
 ) -> None:
     """A wait of seconds does not help."""
@@ -300,22 +300,22 @@ async def test_a_spent_allowance_is_said_and_not_asked_for_again(
     assert outcome.retries == []
 
 
-async def test_too_many_requests_are_waited_for(copilot: Make, github: GitHubServer) -> None:
-    """That passes by itself."""
+async def test_too_many_requests_are_retried_after_a_wait(copilot: Make, github: GitHubServer) -> None:
+    """That is temporary."""
     github.chat_failures = [failure(429, "rate limit exceeded", headers={"retry-after": "0.01"})]
     outcome = await ask(copilot(max_retries=1))
     assert (len(outcome.retries), outcome.text) == (1, "You said: Hello")
 
 
-async def test_a_model_that_is_gone_is_told_so(copilot: Make) -> None:
-    """Copilot's word for it is "not supported"."""
+async def test_a_removed_model_is_reported_as_such(copilot: Make) -> None:
+    """Copilot's message calls it "not supported"."""
     outcome = await ask(copilot(), model="gpt-3")
     assert isinstance(outcome.error, ModelNotFound)
     assert "gpt-3" in str(outcome.error)
 
 
-async def test_a_list_of_models_that_cannot_be_had_stops_nothing(copilot: Make, github: GitHubServer) -> None:
-    """A model that is named is asked at the usual endpoint."""
+async def test_a_failing_model_list_stops_nothing(copilot: Make, github: GitHubServer) -> None:
+    """A named model is used at the default endpoint."""
     models, github.models = github.models, []
     adapter = copilot()
     await adapter.warm_up()
@@ -324,8 +324,8 @@ async def test_a_list_of_models_that_cannot_be_had_stops_nothing(copilot: Make, 
     assert (await ask(adapter)).text == "You said: Hello"
 
 
-async def test_an_address_that_is_not_encrypted_gets_no_token(copilot: Make, github: GitHubServer) -> None:
-    """Whatever GitHub's answer says."""
+async def test_an_unencrypted_address_gets_no_token(copilot: Make, github: GitHubServer) -> None:
+    """Whatever GitHub's answer contains."""
     github.endpoint = "http://evil.example"
     adapter = copilot(base_url=github.base)
     assert (await ask(adapter)).text == "You said: Hello"
@@ -340,8 +340,8 @@ async def test_offline_is_said_in_one_sentence(copilot: Make, github: GitHubServ
     assert "no connection to" in str(outcome.error)
 
 
-async def test_no_secret_is_shown_and_all_are_known(copilot: Make, github: GitHubServer) -> None:
-    """What holds one has no `repr`; both are told to who hides them in texts."""
+async def test_no_secret_is_shown_and_all_are_redacted(copilot: Make, github: GitHubServer) -> None:
+    """Objects with a secret have no `repr`; both secrets are registered for redaction."""
     adapter = copilot()
     github.chat_failures = [failure(400, f"you sent {LOGIN}")]
     outcome = await ask(adapter)
@@ -355,7 +355,7 @@ async def test_no_secret_is_shown_and_all_are_known(copilot: Make, github: GitHu
 
 
 async def test_two_neovims_do_not_disturb_each_other(copilot: Make, github: GitHubServer) -> None:
-    """Each has a token of its own, and both stay good."""
+    """Each has its own token, and both stay valid."""
     first, second = copilot(), copilot()
     for adapter in (first, second, first):
         assert (await ask(adapter)).error is None
@@ -363,7 +363,7 @@ async def test_two_neovims_do_not_disturb_each_other(copilot: Make, github: GitH
 
 
 class Waits:
-    """Counts the waits of a login instead of waiting; a clock that they move on."""
+    """Counts the waits of a login instead of waiting, with a clock that they advance."""
 
     def __init__(self) -> None:
         self.asked: list[float] = []
@@ -375,7 +375,7 @@ class Waits:
 
 
 async def log_in(github: GitHubServer, waits: Waits) -> tuple[str, list[DeviceCode]]:
-    """Log in as a user would; return the token and the codes that were shown."""
+    """Log in like a user; return the token and the displayed codes."""
     codes: list[DeviceCode] = []
     settings = entry(github)
     web = GitHubRequests(settings, github.base)
@@ -386,8 +386,8 @@ async def log_in(github: GitHubServer, waits: Waits) -> tuple[str, list[DeviceCo
         await web.aclose()
 
 
-async def test_a_code_is_shown_and_its_token_waited_for(github: GitHubServer) -> None:
-    """At the pace GitHub asks for."""
+async def test_a_code_is_shown_and_its_token_polled(github: GitHubServer) -> None:
+    """At GitHub's interval."""
     github.pending, github.interval = 3, 5
     waits = Waits()
     token, codes = await log_in(github, waits)
@@ -396,8 +396,8 @@ async def test_a_code_is_shown_and_its_token_waited_for(github: GitHubServer) ->
     assert waits.asked == [5, 5, 5, 5]
 
 
-async def test_slow_down_is_heeded(github: GitHubServer) -> None:
-    """With the new interval that GitHub names, else five seconds more."""
+async def test_slow_down_is_respected(github: GitHubServer) -> None:
+    """With the new interval given by GitHub, else five seconds more."""
     github.pending, github.login_error = 0, {"error": "slow_down", "interval": 10}
     waits = Waits()
     await log_in(github, waits)
@@ -416,16 +416,16 @@ async def test_slow_down_is_heeded(github: GitHubServer) -> None:
         ("device_flow_disabled", "GitHub did not accept the login (device_flow_disabled)"),
     ],
 )
-async def test_an_end_without_a_token_says_why(github: GitHubServer, error: str, said: str) -> None:
-    """Each word of GitHub's has a sentence."""
+async def test_an_end_without_a_token_gives_the_reason(github: GitHubServer, error: str, said: str) -> None:
+    """Each of GitHub's error codes has a sentence."""
     github.pending, github.login_error = 0, {"error": error}
     with pytest.raises(AuthenticationFailed) as caught:
         await log_in(github, Waits())
     assert said in str(caught.value)
 
 
-async def test_a_code_nobody_types_in_ends_by_itself(github: GitHubServer) -> None:
-    """Even where GitHub never says that it has expired."""
+async def test_an_unused_code_expires(github: GitHubServer) -> None:
+    """Even if GitHub never reports the expiry."""
     github.pending, github.interval, github.expires_in = 10_000, 5, 60
     waits = Waits()
     with pytest.raises(AuthenticationFailed, match="has expired"):
@@ -438,7 +438,7 @@ async def test_a_code_nobody_types_in_ends_by_itself(github: GitHubServer) -> No
     ("name", "key"), [("apps.json", "github.com:Iv1.b507a08c87ecfe98"), ("hosts.json", "github.com")]
 )
 def test_the_login_of_other_plugins_is_found(tmp_path: Path, where: str, name: str, key: str) -> None:
-    """Where they keep it."""
+    """In their own files."""
     folder = tmp_path / (".config/github-copilot" if where == "HOME" else "github-copilot")
     folder.mkdir(parents=True)
     others = {"evilgithub.com": {"oauth_token": "gho_evil"}, "company.ghe.com": {"oauth_token": "gho_company"}}
@@ -449,8 +449,8 @@ def test_the_login_of_other_plugins_is_found(tmp_path: Path, where: str, name: s
     assert find_login(Places({where: str(tmp_path)}, None, "company.ghe.com"), "copilot").token == "gho_company"
 
 
-def test_the_order_of_places(tmp_path: Path) -> None:
-    """What is said for this moment goes before what was kept; our own before that of others."""
+def test_the_sources_have_an_order(tmp_path: Path) -> None:
+    """An environment variable precedes stored logins; our own precede those of others."""
     folder = tmp_path / ".config/github-copilot"
     folder.mkdir(parents=True)
     (folder / "hosts.json").write_text(json.dumps({"github.com": {"oauth_token": "gho_theirs"}}))
@@ -467,7 +467,7 @@ def test_the_order_of_places(tmp_path: Path) -> None:
 
 
 def test_the_database_of_newer_plugins_is_read(tmp_path: Path) -> None:
-    """What is encrypted in it is not taken for a token."""
+    """An encrypted entry is not used as a token."""
     folder = tmp_path / "github-copilot"
     folder.mkdir()
     for token, found in ((LOGIN, True), ("AQIDBAUGBwg", False)):
@@ -495,8 +495,8 @@ def test_the_database_of_newer_plugins_is_read(tmp_path: Path) -> None:
         (None, "cannot be read"),
     ],
 )
-def test_a_broken_file_is_named_and_the_way_out_too(tmp_path: Path, content: bytes | None, said: str) -> None:
-    """Also where a folder stands in its place; nothing of its content is shown."""
+def test_a_broken_file_is_named_with_a_remedy(tmp_path: Path, content: bytes | None, said: str) -> None:
+    """Also a folder in its place; none of its content is shown."""
     own = tmp_path / "logins.json"
     own.mkdir() if content is None else own.write_bytes(content)
     with pytest.raises(MissingKey) as caught:
@@ -508,8 +508,8 @@ def test_a_broken_file_is_named_and_the_way_out_too(tmp_path: Path, content: byt
     assert caught.value.brief == "not logged in; :CodeCompanion login copilot"
 
 
-def test_our_own_login_is_for_its_owner_only(tmp_path: Path) -> None:
-    """Replaced whole; what it holds for another host stays."""
+def test_our_own_login_is_private(tmp_path: Path) -> None:
+    """Replaced as a whole; its logins for other hosts stay."""
     own = tmp_path / "state/logins.json"
     save_login(own, "company.ghe.com", "gho_company", "me")
     own.chmod(0o644)
@@ -519,7 +519,7 @@ def test_our_own_login_is_for_its_owner_only(tmp_path: Path) -> None:
     assert [path.name for path in own.parent.iterdir()] == ["logins.json"]
 
 
-def test_a_company_has_a_github_of_its_own() -> None:
+def test_a_company_may_have_its_own_github() -> None:
     """`opts.github`; its interface is below `api.`."""
     settings = msgspec.convert(
         {**builtin_entry("copilot"), "options": {"github": "https://company.ghe.com/"}}, AdapterSettings

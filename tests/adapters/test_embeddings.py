@@ -1,4 +1,4 @@
-"""Vectors from endpoints that refuse what OpenAI, Ollama, llama.cpp, vLLM and TEI refuse (R-239)."""
+"""Vectors from endpoints that refuse the same as OpenAI, Ollama, llama.cpp, vLLM and TEI (R-239)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Shape = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def embedder(server: EmbeddingServer, waits: list[float] | None = None, **fields: Any) -> HttpEmbedder:
-    """Return an embedder on the server that notes its waits instead of waiting."""
+    """Return an embedder on a server that notes its waits instead of waiting."""
     noted = [] if waits is None else waits
 
     async def sleep(seconds: float) -> None:
@@ -45,18 +45,18 @@ def embedder(server: EmbeddingServer, waits: list[float] | None = None, **fields
 
 
 def near(vector: Any, text: str) -> bool:
-    """Return whether the vector is that of the text."""
+    """Return whether the vector belongs to the text."""
     return sum(a * b for a, b in zip(vector, hashed_vector(text), strict=True)) > 0.9999
 
 
 def changed(**of_first: Any) -> Shape:
-    """Return what changes the first entry of an answer."""
+    """Return a function that changes the first entry of an answer."""
     return lambda body: {**body, "data": [{**body["data"][0], **of_first}, *body["data"][1:]]}
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-async def test_every_server_gives_vectors_in_the_order_of_the_texts(flavour: Flavour) -> None:
-    """Blank texts, which OpenAI, llama.cpp and TEI refuse, are not sent; TEI takes 32 at a time."""
+async def test_every_server_returns_vectors_in_the_order_of_the_texts(flavour: Flavour) -> None:
+    """Blank texts, which OpenAI, llama.cpp and TEI refuse, are not sent; TEI accepts 32 at a time."""
     texts = [f"def load_{number}(): word{number}" for number in range(70)]
     texts[3], texts[40] = "", " \n "
     async with EmbeddingServer(flavour, max_texts=32 if flavour == "tei" else 2048) as server:
@@ -73,8 +73,8 @@ async def test_every_server_gives_vectors_in_the_order_of_the_texts(flavour: Fla
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-async def test_a_text_that_is_too_long_is_cut_and_counted(flavour: Flavour) -> None:
-    """Each server says it in its own words; the other texts of the request keep their own vectors."""
+async def test_a_text_that_is_too_long_is_truncated_and_counted(flavour: Flavour) -> None:
+    """Each server reports it in its own words; the other texts of the request keep their own vectors."""
     long = "lorem ipsum dolor " * 400
     async with EmbeddingServer(flavour, text_tokens=256) as server:
         maker = embedder(server)
@@ -91,7 +91,7 @@ async def test_a_text_that_is_too_long_is_cut_and_counted(flavour: Flavour) -> N
         await maker.aclose()
 
 
-async def test_a_limit_on_all_texts_together_is_found_out_once() -> None:
+async def test_a_limit_on_all_texts_together_is_learned_once() -> None:
     texts = [f"text {number} " * 40 for number in range(16)]
     async with EmbeddingServer(request_tokens=800) as server:
         maker = embedder(server)
@@ -106,7 +106,7 @@ async def test_a_limit_on_all_texts_together_is_found_out_once() -> None:
 
 
 @pytest.mark.parametrize("flavour", ["openai", "tei"])
-async def test_a_limit_on_the_number_of_texts_is_found_out_once(flavour: Flavour) -> None:
+async def test_a_limit_on_the_number_of_texts_is_learned_once(flavour: Flavour) -> None:
     async with EmbeddingServer(flavour, max_texts=10) as server:
         maker = embedder(server)
         assert len(await maker.embed([f"text {number}" for number in range(40)])) == 40
@@ -117,7 +117,7 @@ async def test_a_limit_on_the_number_of_texts_is_found_out_once(flavour: Flavour
         await maker.aclose()
 
 
-async def test_passing_trouble_is_tried_again_as_that_of_a_chat() -> None:
+async def test_temporary_trouble_is_retried_as_in_a_chat() -> None:
     trouble = [
         failure(429, "Rate limit reached", headers={"retry-after": "2"}),
         failure(503, "loading the model"),
@@ -141,8 +141,8 @@ async def test_repeated_trouble_ends_in_one_sentence() -> None:
         await maker.aclose()
 
 
-async def test_a_key_goes_out_and_nowhere_else(caplog: pytest.LogCaptureFixture) -> None:
-    """A server echoes it in its refusal; no sentence, log line or repr holds it (lesson 44)."""
+async def test_a_key_is_sent_and_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+    """A server echoes it in its refusal; no sentence, log line or repr contains it (lesson 44)."""
     caplog.set_level(logging.DEBUG)
     async with EmbeddingServer(key=KEY) as server:
         maker = embedder(server, key="EMBED_KEY")
@@ -165,7 +165,7 @@ async def test_a_key_goes_out_and_nowhere_else(caplog: pytest.LogCaptureFixture)
     assert KEY not in caplog.text
 
 
-async def test_a_missing_key_names_its_place_before_anything_is_sent() -> None:
+async def test_a_missing_key_names_its_source_before_anything_is_sent() -> None:
     async with EmbeddingServer() as server:
         maker = embedder(server, key="OTHER_KEY")
         with pytest.raises(
@@ -199,7 +199,7 @@ async def test_a_wrong_answer_is_refused_in_one_sentence(shape: Shape, said: str
         await maker.aclose()
 
 
-async def test_another_number_of_dimensions_later_is_refused() -> None:
+async def test_a_later_change_of_dimensions_is_refused() -> None:
     async with EmbeddingServer(script=[json_answer(reply(["one"], 16))]) as server:
         maker = embedder(server)
         assert len((await maker.embed(["one"]))[0]) == 16
@@ -221,7 +221,7 @@ async def test_answers_in_any_order_and_in_base64_are_read() -> None:
         await maker.aclose()
 
 
-async def test_a_text_without_usable_numbers_is_counted_and_the_others_are_kept() -> None:
+async def test_a_text_without_usable_numbers_is_counted_and_the_others_kept() -> None:
     async with EmbeddingServer(shape=changed(embedding=[float("nan")] * 32)) as server:
         maker = embedder(server)
         first, second = await maker.embed(["one", "two"])
@@ -231,7 +231,7 @@ async def test_a_text_without_usable_numbers_is_counted_and_the_others_are_kept(
         await maker.aclose()
 
 
-async def test_a_server_that_has_no_embeddings_says_so() -> None:
+async def test_a_server_without_embeddings_is_reported() -> None:
     async with EmbeddingServer("llama.cpp", width=0) as server:
         maker = embedder(server)
         with pytest.raises(NotServed) as caught:
@@ -249,7 +249,7 @@ async def test_a_server_that_has_no_embeddings_says_so() -> None:
         await maker.aclose()
 
 
-async def test_dimensions_are_sent_only_when_asked_for() -> None:
+async def test_dimensions_are_sent_only_if_configured() -> None:
     async with EmbeddingServer(model="text-embedding-3-small", width=1536) as server:
         small = embedder(server, model="text-embedding-3-small", dimensions=64)
         assert len((await small.embed(["one"]))[0]) == 64
@@ -262,7 +262,7 @@ async def test_dimensions_are_sent_only_when_asked_for() -> None:
         await maker.aclose()
 
 
-async def test_what_is_no_text_for_json_is_sent_all_the_same() -> None:
+async def test_text_that_json_cannot_encode_is_still_sent() -> None:
     async with EmbeddingServer() as server:
         maker = embedder(server)
         assert len((await maker.embed(["half \ud83d a pair \x00 nul"]))[0]) == 32
@@ -270,7 +270,7 @@ async def test_what_is_no_text_for_json_is_sent_all_the_same() -> None:
         await maker.aclose()
 
 
-async def test_prefixes_stand_before_question_and_code_and_in_the_name() -> None:
+async def test_prefixes_precede_question_and_code_and_are_part_of_the_name() -> None:
     async with EmbeddingServer(model="nomic-embed-text") as server:
         maker = embedder(server, model="nomic-embed-text")
         await maker.embed(["code"])
@@ -282,14 +282,14 @@ async def test_prefixes_stand_before_question_and_code_and_in_the_name() -> None
 
 
 @pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/", "/v1/embeddings"])
-async def test_an_address_may_end_where_the_user_likes(tail: str) -> None:
+async def test_an_address_may_end_at_any_level(tail: str) -> None:
     async with EmbeddingServer() as server:
         maker = embedder(server, url=server.url.removesuffix("/v1") + tail)
         await maker.embed(["one"])
         await maker.aclose()
 
 
-async def test_nobody_listens() -> None:
+async def test_a_closed_port_is_reported() -> None:
     async with EmbeddingServer() as server:
         maker = embedder(server)
     with pytest.raises(NetworkFailed, match=r"Check the network and the url of context\.embedding"):
@@ -297,7 +297,7 @@ async def test_nobody_listens() -> None:
     await maker.aclose()
 
 
-async def test_a_web_page_is_no_vector() -> None:
+async def test_a_web_page_is_not_a_vector() -> None:
     async with EmbeddingServer(script=[plain(b"<html>Log in</html>", content_type="text/html")]) as server:
         maker = embedder(server)
         with pytest.raises(MalformedReply, match="no list of vectors"):

@@ -1,6 +1,6 @@
-"""The hosts of open models, each against a server that does what the provider's documentation says.
+"""Hosts of open models, each against a server that behaves as documented by the provider.
 
-Nobody has tried them with an account: the entries and these servers are written from the pages that
+They have not been tried with an account: the entries and these servers are written from the pages that
 `builtin_adapters.json` names (`documented_at`).
 """
 
@@ -37,7 +37,7 @@ from tests.providers.loopback.server import Received
 
 @dataclass(frozen=True)
 class Host:
-    """What a host's documentation says. `fields`: of the request, that it takes and no more."""
+    """The documented behaviour of a host. `fields`: the request fields it accepts."""
 
     refuses: Collection[str] = ()
     reasoning_field: str = "reasoning_content"
@@ -75,7 +75,7 @@ class HostServer(ChatServer):
         self.host, self.path = host, path
 
     def answer(self, request: Received) -> Answer:
-        """Refuse another path and fields the host does not take."""
+        """Refuse other paths and unsupported fields."""
         if not request.path.startswith(self.path):
             return failure(404, "Not found")
         if request.method == "POST":
@@ -92,7 +92,7 @@ Start = Callable[..., tuple[HttpAdapter, AdapterSettings]]
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
-    """Return a maker of a built-in adapter that talks to a server here."""
+    """Return a maker of built-in adapters that use a server here."""
     made: list[HttpAdapter] = []
 
     def make(name: str, server: HostServer, **changes: Any) -> tuple[HttpAdapter, AdapterSettings]:
@@ -108,21 +108,21 @@ async def start() -> AsyncIterator[Start]:
 
 
 def host_server(name: str, *script: Answer, **more: Any) -> HostServer:
-    """Return the host's server with these answers in store."""
+    """Return the host's server with these answers prepared."""
     path = "/" + str(builtin_adapters()[name]["base_url"]).split("/", 3)[3]
     more.setdefault("models", (builtin_adapters()[name]["model"],))
     return HostServer(HOSTS[name], path, script=script, **more)
 
 
 async def ask(adapter: HttpAdapter, entry: AdapterSettings, *messages: Message) -> Outcome:
-    """Send a request as a chat does."""
+    """Send a request like a chat."""
     wanted = request(*messages, model=entry.model, tools=(WEATHER,), max_output_tokens=64, chat_id="c")
     return await collect(adapter, wanted)
 
 
 @pytest.mark.parametrize("name", HOSTS)
-async def test_a_turn_with_a_tool_goes_through_with_nothing_refused(start: Start, name: str) -> None:
-    """Reasoning, a call, its result, an answer: no field is sent that the documentation excludes, at once."""
+async def test_a_turn_with_a_tool_is_accepted_without_a_refusal(start: Start, name: str) -> None:
+    """Reasoning, a call, its result, an answer: no field excluded by the documentation is sent, from the start."""
     host = HOSTS[name]
     usage = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
     calls = [Call("weather", '{"city":"Rome"}', id="call_1")]
@@ -149,8 +149,8 @@ async def test_a_turn_with_a_tool_goes_through_with_nothing_refused(start: Start
     assert back == ("Look it up." if host.takes_reasoning == ("reasoning_content",) else None)
 
 
-async def test_minimax_splits_its_reasoning_and_gets_it_back_as_it_came(start: Start) -> None:
-    """The pieces add up (MiniMax-AI/MiniMax-M2#95: the example of the documentation takes them for the whole)."""
+async def test_minimax_splits_its_reasoning_and_gets_it_back_unchanged(start: Start) -> None:
+    """The pieces add up (MiniMax-AI/MiniMax-M2#95: the documentation's example treats each as the whole)."""
     pieces = ("The user", " is asking.")
     details = [{"type": "reasoning.text", "index": 0, "text": piece} for piece in pieces]
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -179,12 +179,12 @@ async def test_minimax_splits_its_reasoning_and_gets_it_back_as_it_came(start: S
 
 
 def base_resp(code: int, text: str) -> Answer:
-    """Return MiniMax's error: status 200, the code inside."""
+    """Return MiniMax's error: status 200, with the code inside."""
     return json_answer({"base_resp": {"status_code": code, "status_msg": text}})
 
 
 def zai_error(status: int, code: str, text: str) -> Answer:
-    """Return Z.AI's error: a code of its own, without a type."""
+    """Return Z.AI's error: its own code, without a type."""
     return json_answer({"error": {"code": code, "message": text}}, status=status)
 
 
@@ -198,7 +198,7 @@ NO_BALANCE = "Insufficient balance or no resource package. Please recharge."
 
 
 def cerebras_error(status: int, code: str, text: str) -> Answer:
-    """Return Cerebras's error: no object around it."""
+    """Return Cerebras's error: without an object around it."""
     return json_answer({"message": text, "type": "x_error", "param": "messages", "code": code}, status=status)
 
 
@@ -231,10 +231,10 @@ ERRORS: list[tuple[str, Answer, type[AdapterError], str]] = [
 
 
 @pytest.mark.parametrize(("name", "answer", "kind", "said"), ERRORS)
-async def test_an_error_of_the_host_is_told_for_what_it_is(
+async def test_an_error_of_the_host_is_reported_as_what_it_is(
     start: Start, name: str, answer: Answer, kind: type[AdapterError], said: str
 ) -> None:
-    """Codes and sentences of the documentation; the user reads one sentence, without the key."""
+    """Documented codes and sentences; the user reads one sentence, without the key."""
     async with host_server(name, answer) as server:
         adapter, entry = start(name, server, max_retries=0)
         error = (await ask(adapter, entry, user())).error
@@ -243,8 +243,8 @@ async def test_an_error_of_the_host_is_told_for_what_it_is(
     assert KEY not in str(error)
 
 
-async def test_groq_says_how_long_to_wait(start: Start) -> None:
-    """Its `retry-after` is in seconds; the request is sent again then."""
+async def test_groq_reports_how_long_to_wait(start: Start) -> None:
+    """Its `retry-after` is in seconds; the request is then sent again."""
     limited = failure(429, "Rate limit reached for model", code="rate_limit_exceeded", headers={"retry-after": "0.01"})
     async with host_server("groq", limited, reply("ok")) as server:
         adapter, entry = start("groq", server)
@@ -271,8 +271,8 @@ async def test_a_host_that_lists_windows_is_believed(start: Start, name: str, pa
     assert limits.context_window == window
 
 
-async def test_zai_has_no_list_of_models_and_ours_stands_in(start: Start) -> None:
-    """The user can choose all the same."""
+async def test_zai_has_no_model_list_and_ours_is_used(start: Start) -> None:
+    """The user can still choose."""
     async with host_server("zai", models=()) as server:
         server.pages.clear()
         server.path = "/elsewhere"
@@ -282,8 +282,8 @@ async def test_zai_has_no_list_of_models_and_ours_stands_in(start: Start) -> Non
 
 
 @pytest.mark.parametrize("name", HOSTS)
-def test_the_default_model_has_a_window_and_its_price_is_of_this_host_or_unknown(name: str) -> None:
-    """A price of another host would be wrong: the same weights cost something else there."""
+def test_the_default_model_has_a_window_and_a_price_of_this_host_or_none(name: str) -> None:
+    """Another host's price would be wrong: the same weights have a different price there."""
     about = builtin_adapters()[name]
     limits = limits_of(about["base_url"], about["model"])
     assert limits is not None
@@ -295,8 +295,8 @@ def test_the_default_model_has_a_window_and_its_price_is_of_this_host_or_unknown
     assert (price is None) is (name == "nebius")
 
 
-def test_whoever_needs_a_key_says_where_to_get_one() -> None:
-    """The chooser and the help show it."""
+def test_an_adapter_with_a_key_says_where_to_get_one() -> None:
+    """In the chooser and the help."""
     for name, about in builtin_adapters().items():
         assert bool(about.get("key")) is bool(about.get("key_page")), name
         assert str(about.get("key_page", "https://")).startswith("https://"), name

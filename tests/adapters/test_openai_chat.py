@@ -36,8 +36,8 @@ async def test_a_reply_streams_and_ends_with_its_usage(make_adapter: MakeAdapter
     assert outcome.finished.usage.prompt_tokens == 100
 
 
-async def test_a_reply_without_usage_says_so(make_adapter: MakeAdapter) -> None:
-    """The counter must see None, not zero tokens."""
+async def test_a_reply_without_usage_is_marked(make_adapter: MakeAdapter) -> None:
+    """The counter must see None instead of zero tokens."""
     async with ChatServer([reply("Hello")]) as server:
         adapter = make_adapter(server.url, include_usage=False)
         outcome = await collect(adapter)
@@ -61,7 +61,7 @@ async def test_text_is_visible_before_the_reply_is_complete(make_adapter: MakeAd
     assert seen == "Hello"
 
 
-async def test_parallel_tool_calls_are_put_together_by_index(make_adapter: MakeAdapter) -> None:
+async def test_parallel_tool_calls_are_joined_by_index(make_adapter: MakeAdapter) -> None:
     """The deltas of both calls arrive mixed."""
     calls = [Call("weather", '{"city": "Łódź"}', "call_a"), Call("weather", '{"city": "Rome"}', "call_b")]
     async with ChatServer([reply("Let me look.", calls=calls)]) as server:
@@ -75,14 +75,14 @@ async def test_parallel_tool_calls_are_put_together_by_index(make_adapter: MakeA
 
 
 async def test_a_call_without_arguments_gets_an_empty_object(make_adapter: MakeAdapter) -> None:
-    """An empty string would be sent back for ever and is no JSON."""
+    """An empty string would be sent back forever and is not JSON."""
     async with ChatServer([reply(calls=[Call("now", "", "call_a")])]) as server:
         outcome = await collect(make_adapter(server.url))
     assert outcome.finished.tool_calls == (ToolCall("call_a", "now", "{}"),)
 
 
 async def test_calls_without_ids_get_ids(make_adapter: MakeAdapter) -> None:
-    """`Finished` promises ids that are never empty nor repeated."""
+    """`Finished` promises ids that are neither empty nor repeated."""
     calls = [Call("weather", '{"city": "Oslo"}'), Call("weather", '{"city": "Rome"}')]
     async with ChatServer([reply(calls=calls, whole_arguments=True, finish="stop")]) as server:
         outcome = await collect(make_adapter(server.url, ids=["one", "two"]))
@@ -91,7 +91,7 @@ async def test_calls_without_ids_get_ids(make_adapter: MakeAdapter) -> None:
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "thinking"])
-async def test_reasoning_is_kept_apart_with_its_field(make_adapter: MakeAdapter, field: str) -> None:
+async def test_reasoning_is_kept_separate_with_its_field(make_adapter: MakeAdapter, field: str) -> None:
     """It must never be mistaken for the reply (lesson 15)."""
     async with ChatServer([reply("Yes.", reasoning="Let me think.", reasoning_field=field)]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -99,8 +99,8 @@ async def test_reasoning_is_kept_apart_with_its_field(make_adapter: MakeAdapter,
     assert {event.field for event in outcome.events if isinstance(event, ReasoningDelta)} == {field}
 
 
-async def test_a_whole_json_answer_is_accepted(make_adapter: MakeAdapter) -> None:
-    """Some gateways do not stream although they are asked to."""
+async def test_a_complete_json_answer_is_accepted(make_adapter: MakeAdapter) -> None:
+    """Some gateways ignore `stream`."""
     answer = whole_reply("Hello", calls=[Call("weather", "{}", "call_a")], usage=USAGE)
     async with ChatServer([answer]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -116,7 +116,7 @@ async def test_a_mislabelled_event_stream_is_read(make_adapter: MakeAdapter, con
         assert (await collect(make_adapter(server.url))).text == "Hello"
 
 
-async def test_the_bytes_may_be_cut_anywhere(make_adapter: MakeAdapter) -> None:
+async def test_the_bytes_may_be_split_anywhere(make_adapter: MakeAdapter) -> None:
     """A sample over the socket; every position is tried on the decoder itself."""
     calls = [Call("weather", '{"city": "Łódź"}', "call_a")]
     sizes = [1, 2, 3, 5, 7, 11, 64, 1000]
@@ -130,14 +130,14 @@ async def test_the_bytes_may_be_cut_anywhere(make_adapter: MakeAdapter) -> None:
             assert outcome.finished.usage is not None
 
 
-async def test_keep_alives_and_comments_are_no_text(make_adapter: MakeAdapter) -> None:
-    """OpenRouter sends `: OPENROUTER PROCESSING` while a model thinks."""
+async def test_keep_alives_and_comments_are_not_text(make_adapter: MakeAdapter) -> None:
+    """OpenRouter sends `: OPENROUTER PROCESSING` during reasoning."""
     noise = b": OPENROUTER PROCESSING\n\n:\n\nevent: ping\ndata: {}\n\nid: 7\nretry: 3000\n\n"
     async with ChatServer([reply("Hello", insert=noise, insert_at=1)]) as server:
         assert (await collect(make_adapter(server.url))).text == "Hello"
 
 
-async def test_an_end_without_done_is_an_end(make_adapter: MakeAdapter) -> None:
+async def test_an_end_without_done_is_accepted(make_adapter: MakeAdapter) -> None:
     """Copilot and Mistral were recorded ending the body after the finish reason."""
     async with ChatServer([reply("Hello", done=False, usage=USAGE)]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -145,8 +145,8 @@ async def test_an_end_without_done_is_an_end(make_adapter: MakeAdapter) -> None:
     assert outcome.finished.usage is not None
 
 
-async def test_a_reply_at_the_output_limit_keeps_whole_calls_only(make_adapter: MakeAdapter) -> None:
-    """A call whose arguments were cut cannot be run."""
+async def test_a_reply_at_the_output_limit_keeps_only_complete_calls(make_adapter: MakeAdapter) -> None:
+    """A call with truncated arguments cannot be run."""
     calls = [Call("weather", '{"city": "Oslo"}', "call_a"), Call("weather", '{"city": "Ro', "call_b")]
     async with ChatServer([reply("Hm", calls=calls, finish="length")]) as server:
         outcome = await collect(make_adapter(server.url))

@@ -1,4 +1,4 @@
-"""Replies that are broken, cut or no replies at all: never complete, and nothing that arrived is lost (lesson 39)."""
+"""Broken, truncated or invalid replies: never complete, and no received text is lost (lesson 39)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.providers.chat.answers import CLOSE, DROP, Answer, plain, reply
 from tests.providers.chat.server import ChatServer
 
 
-async def test_a_web_page_instead_of_a_reply_is_named(make_adapter: MakeAdapter) -> None:
+async def test_a_web_page_instead_of_a_reply_is_reported(make_adapter: MakeAdapter) -> None:
     """A login page of a proxy with status 200."""
     page = b"<!doctype html><html><head><title>Sign in to Corp</title></head></html>"
     async with ChatServer([plain(page, content_type="text/html; charset=utf-8")]) as server:
@@ -25,7 +25,7 @@ async def test_a_web_page_instead_of_a_reply_is_named(make_adapter: MakeAdapter)
     assert "env.url" in str(outcome.error)
 
 
-async def test_json_that_is_no_reply_is_named(make_adapter: MakeAdapter) -> None:
+async def test_json_that_is_not_a_reply_is_reported(make_adapter: MakeAdapter) -> None:
     """A health page with status 200 must not pass as an empty answer."""
     async with ChatServer([plain(b'{"status": "ok"}', content_type="application/json")]) as server:
         outcome = await collect(make_adapter(server.url, max_retries=0))
@@ -43,8 +43,8 @@ async def test_an_error_object_with_any_status_is_an_error(make_adapter: MakeAda
 
 
 @pytest.mark.parametrize("break_with", [DROP, CLOSE])
-async def test_a_dropped_connection_keeps_what_arrived(make_adapter: MakeAdapter, break_with: str) -> None:
-    """Lesson 39: a stream cut before its end marker is no complete answer."""
+async def test_a_dropped_connection_keeps_the_received_text(make_adapter: MakeAdapter, break_with: str) -> None:
+    """Lesson 39: a stream that ends before its end marker is not a complete answer."""
     async with ChatServer([reply("Hello, world", break_after=3, break_with=break_with)]) as server:
         outcome = await collect(make_adapter(server.url))
     assert outcome.text == "Hello, w"
@@ -52,8 +52,8 @@ async def test_a_dropped_connection_keeps_what_arrived(make_adapter: MakeAdapter
     assert outcome.retries == []
 
 
-async def test_a_body_that_ends_cleanly_without_a_finish_reason_is_cut(make_adapter: MakeAdapter) -> None:
-    """Lesson 39: proxies end the HTTP body properly when their upstream breaks. `[DONE]` is an end marker, though."""
+async def test_a_body_that_ends_without_a_finish_reason_is_truncated(make_adapter: MakeAdapter) -> None:
+    """Lesson 39: proxies end the HTTP body properly if their upstream breaks. `[DONE]` is an end marker, though."""
     half = reply("Hello", finish="stop").parts[:2]
     ends = [half, half]
     async with ChatServer([Answer(parts=tuple(parts)) for parts in ends]) as server:
@@ -64,8 +64,8 @@ async def test_a_body_that_ends_cleanly_without_a_finish_reason_is_cut(make_adap
             assert isinstance(outcome.error, StreamCut)
 
 
-async def test_an_error_in_the_middle_of_a_stream_is_told(make_adapter: MakeAdapter) -> None:
-    """Lesson 39: the HTTP connection ends cleanly, the reply is not complete."""
+async def test_an_error_during_a_stream_is_reported(make_adapter: MakeAdapter) -> None:
+    """Lesson 39: the HTTP connection ends cleanly, but the reply is incomplete."""
     event = b'data: {"error": {"message": "The server had an error", "type": "server_error"}}\n\n'
     async with ChatServer([reply("Hello", insert=event, insert_at=2)]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -74,7 +74,7 @@ async def test_an_error_in_the_middle_of_a_stream_is_told(make_adapter: MakeAdap
     assert "The server had an error." in str(outcome.error)
 
 
-async def test_an_error_at_the_start_of_a_stream_is_tried_again(make_adapter: MakeAdapter) -> None:
+async def test_an_error_at_the_start_of_a_stream_is_retried(make_adapter: MakeAdapter) -> None:
     """Nothing was shown yet: an overloaded provider answers 200 and then the error."""
     event = b'data: {"error": {"message": "Overloaded", "type": "overloaded_error"}}\n\n'
     async with ChatServer([plain(event), reply("Hello")]) as server:
@@ -88,15 +88,15 @@ async def test_an_error_at_the_start_of_a_stream_is_tried_again(make_adapter: Ma
     [b'data: {"choices": [{"del\n\n', b"data: \xff\xfe\xfd\n\n", b'data: {"choices": 3}\n\n', b"data: [1, 2]\n\n"],
 )
 async def test_garbage_in_a_stream_is_an_error(make_adapter: MakeAdapter, garbage: bytes) -> None:
-    """What arrived before it is kept."""
+    """The text received before it is kept."""
     async with ChatServer([reply("Hello", insert=garbage, insert_at=2)]) as server:
         outcome = await collect(make_adapter(server.url))
     assert outcome.text == "Hell"
     assert isinstance(outcome.error, MalformedReply)
 
 
-async def test_the_native_format_of_ollama_is_recognised(make_adapter: MakeAdapter) -> None:
-    """The sentence says what to set."""
+async def test_ollamas_native_format_is_recognised(make_adapter: MakeAdapter) -> None:
+    """The sentence names the setting."""
     line = b'{"model":"llama3","message":{"role":"assistant","content":"Hi"},"done":false}\n'
     async with ChatServer([plain(line, content_type="application/x-ndjson")]) as server:
         outcome = await collect(make_adapter(server.url))

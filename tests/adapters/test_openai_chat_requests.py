@@ -1,4 +1,4 @@
-"""What is sent, to whom, and what never is (lesson 44)."""
+"""The content and the recipient of requests, and what is never sent (lesson 44)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.providers.chat.thread import ChatServerThread
 from tests.transport import IS_SDK
 
 
-async def test_reasoning_goes_back_only_where_the_endpoint_wants_it(make_adapter: MakeAdapter) -> None:
+async def test_reasoning_is_sent_back_only_to_endpoints_that_want_it(make_adapter: MakeAdapter) -> None:
     """OpenAI refuses unknown keys in messages; DeepSeek's thinking mode wants its own field back."""
     parts = (ReasoningPart("hm", "reasoning_content"), TextPart("Yes."))
     history = (user(), Message(id="a", role="assistant", content=parts), user("Sure?", 1))
@@ -39,8 +39,8 @@ async def test_reasoning_goes_back_only_where_the_endpoint_wants_it(make_adapter
         assert server.requests[0].json["messages"][1]["reasoning_content"] == "hm"
 
 
-async def test_an_image_goes_out_as_a_data_url(make_adapter: MakeAdapter) -> None:
-    """Blobs are read by their hash; a URL passes through."""
+async def test_an_image_is_sent_as_a_data_url(make_adapter: MakeAdapter) -> None:
+    """Blobs are read by their hash; a URL is passed through."""
     content = (TextPart("What is this?"), ImagePart(sha256="abc", path="a.png"), ImagePart(url="https://x.test/b.png"))
     async with ChatServer([reply("A cat.")]) as server:
         adapter = make_adapter(server.url, blobs={"abc": b"\x89PNG"})
@@ -54,7 +54,7 @@ async def test_an_image_goes_out_as_a_data_url(make_adapter: MakeAdapter) -> Non
 
 
 async def test_a_missing_image_does_not_stop_the_chat(make_adapter: MakeAdapter) -> None:
-    """A blob that is gone becomes a sentence (nothing is hidden from the model)."""
+    """A missing blob becomes a sentence (nothing is hidden from the model)."""
     content = (TextPart("What is this?"), ImagePart(sha256="gone", path="a.png"))
     async with ChatServer() as server:
         outcome = await collect(make_adapter(server.url), request(Message(id="u", role="user", content=content)))
@@ -63,10 +63,10 @@ async def test_a_missing_image_does_not_stop_the_chat(make_adapter: MakeAdapter)
     assert sent[1] == {"type": "text", "text": "[The image a.png could not be read.]"}
 
 
-async def test_a_broken_history_is_mended_before_it_is_sent(
+async def test_a_broken_history_is_repaired_before_sending(
     make_adapter: MakeAdapter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Lesson 25: an orphan would make every later request fail; the mending is logged."""
+    """Lesson 25: an orphan would make every later request fail; the repair is logged."""
     history = (
         user(),
         Message(id="o", role="tool", content="left over", tool_call_id="gone"),
@@ -87,7 +87,7 @@ async def test_a_broken_history_is_mended_before_it_is_sent(
 
 
 async def test_parameters_headers_and_limits_reach_the_endpoint(make_adapter: MakeAdapter) -> None:
-    """Everything the configuration says about the request."""
+    """Everything the configuration sets for the request."""
     async with ChatServer() as server:
         adapter = make_adapter(
             server.url,
@@ -108,7 +108,7 @@ async def test_parameters_headers_and_limits_reach_the_endpoint(make_adapter: Ma
     assert (headers["x-title"], headers["api-key"], headers["authorization"]) == ("nvim", KEY, f"Bearer {KEY}")
 
 
-async def test_the_query_of_the_address_and_of_the_path_are_sent(make_adapter: MakeAdapter) -> None:
+async def test_the_query_of_address_and_path_is_sent(make_adapter: MakeAdapter) -> None:
     """Azure wants `?api-version=…`; users put it where the address is."""
     async with ChatServer() as server:
         assert (await collect(make_adapter(f"{server.url}?api-version=1&flag="))).error is None
@@ -119,7 +119,7 @@ async def test_the_query_of_the_address_and_of_the_path_are_sent(make_adapter: M
 async def test_an_endpoint_without_a_key_gets_no_authorization(
     make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the environment says about an OpenAI account is not sent to a local server."""
+    """Environment variables about an OpenAI account are not sent to a local server."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
@@ -133,8 +133,8 @@ async def test_an_endpoint_without_a_key_gets_no_authorization(
     assert not {"openai-organization", "openai-project", "x-corp"} & set(headers)
 
 
-async def test_a_missing_key_stops_before_anything_is_sent(make_adapter: MakeAdapter) -> None:
-    """The reader's error reaches the user as it is."""
+async def test_a_missing_key_stops_the_request(make_adapter: MakeAdapter) -> None:
+    """The key reader's error reaches the user unchanged."""
 
     def refuse(_: object) -> str:
         raise MissingKey("test: no API key: the environment variable TEST_KEY is not set.")
@@ -147,8 +147,8 @@ async def test_a_missing_key_stops_before_anything_is_sent(make_adapter: MakeAda
     assert isinstance(outcome.error, MissingKey)
 
 
-async def test_a_key_is_asked_for_once(make_adapter: MakeAdapter) -> None:
-    """Whoever asks whether there is one has read it for the request."""
+async def test_a_key_is_read_once(make_adapter: MakeAdapter) -> None:
+    """Checking for a key also reads it for the request."""
     asked: list[str] = []
 
     def read(_: object) -> str:
@@ -165,7 +165,7 @@ async def test_a_key_is_asked_for_once(make_adapter: MakeAdapter) -> None:
 async def test_a_server_on_this_machine_needs_no_proxy(
     make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`HTTP_PROXY` of the environment does not know Ollama."""
+    """A `HTTP_PROXY` in the environment cannot reach Ollama."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
@@ -176,7 +176,7 @@ async def test_a_server_on_this_machine_needs_no_proxy(
 
 
 async def test_one_connection_serves_a_whole_tool_loop(make_adapter: MakeAdapter) -> None:
-    """A new TLS handshake per step would cost more than everything else here."""
+    """A TLS handshake per step would cost more than everything else here."""
     async with ChatServer(
         [reply("a"), reply("b", done=False), whole_reply("c"), failure(400, "no"), reply("d")]
     ) as server:
@@ -187,8 +187,8 @@ async def test_one_connection_serves_a_whole_tool_loop(make_adapter: MakeAdapter
         assert server.connections == 1
 
 
-async def test_models_are_listed_sorted(make_adapter: MakeAdapter) -> None:
-    """For the picker; an endpoint without a list gives what is configured."""
+async def test_models_are_listed_in_order(make_adapter: MakeAdapter) -> None:
+    """For the picker; without a list the endpoint's configured ones are used."""
     async with ChatServer(models=("b", "a")) as server:
         assert await make_adapter(server.url).list_models() == ["a", "b"]
         assert await make_adapter(server.url, models_path="/nothing", models=("m",)).list_models() == ["m"]
@@ -203,10 +203,10 @@ async def test_without_a_model_the_first_of_the_list_is_used(make_adapter: MakeA
         assert adapter.default_model == "llama3"
 
 
-async def test_the_key_is_nowhere_to_be_seen(
+async def test_the_key_is_visible_nowhere(
     make_adapter: MakeAdapter, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lesson 44: no text, repr, log line or traceback holds it, also when the provider echoes it."""
+    """Lesson 44: no text, repr, log line or traceback contains it, even if the provider echoes it."""
     secret, header_secret = "planted-key-without-a-known-shape-31337", "planted-header-value-4711"
     url_secret = "planted-in-the-address-2718"
     caplog.set_level(logging.DEBUG)
@@ -252,8 +252,8 @@ async def test_the_key_is_nowhere_to_be_seen(
     assert url_secret not in everything
 
 
-async def test_the_sdk_is_imported_off_the_loop_and_only_once(make_adapter: MakeAdapter) -> None:
-    """Two requests at the same time share the client that is being made."""
+async def test_the_sdk_is_imported_in_a_thread_and_only_once(make_adapter: MakeAdapter) -> None:
+    """Two simultaneous requests share the client being created."""
     async with ChatServer() as server:
         adapter = make_adapter(server.url)
         await asyncio.gather(adapter.warm_up(), collect(adapter), collect(adapter))
@@ -262,8 +262,8 @@ async def test_the_sdk_is_imported_off_the_loop_and_only_once(make_adapter: Make
         assert adapter._connection._exchange is client
 
 
-def test_the_adapter_survives_a_new_event_loop() -> None:
-    """The command line may run several loops one after the other."""
+def test_the_adapter_works_in_a_new_event_loop() -> None:
+    """The command line may run several loops in sequence."""
 
     async def once(adapter: HttpAdapter) -> str:
         outcome = await collect(adapter, request(user("hi")))
@@ -277,7 +277,7 @@ def test_the_adapter_survives_a_new_event_loop() -> None:
 
 
 def test_ten_thousand_messages_are_rendered_once() -> None:
-    """The next request of a chat renders only what is new; the bytes are the same as without the cache."""
+    """The next request of a chat renders only new messages; the bytes equal those without the cache."""
     settings = AdapterSettings(name="t", kind="openai_compatible")
     renderer = ChatRenderer(settings, RenderOptions(), lambda _: b"")
     rendered: list[str] = []
@@ -295,10 +295,10 @@ def test_ten_thousand_messages_are_rendered_once() -> None:
     assert len(json.loads(body)["messages"]) == 10_000
 
 
-async def test_an_openai_account_of_the_environment_is_sent_to_openai_alone(
+async def test_environment_variables_for_openai_are_sent_to_openai_alone(
     make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As OpenAI's own SDK does; a key among the headers is not taken. Nothing claims to be that SDK."""
+    """As in OpenAI's own SDK; a key among the headers is ignored. No request claims to be from that SDK."""
     monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Corp: mine\nAuthorization: Bearer sk-custom\nno header")

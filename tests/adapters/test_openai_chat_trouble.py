@@ -26,7 +26,7 @@ from tests.providers.chat.answers import Answer, failure, plain, reply, silence
 from tests.providers.chat.server import ChatServer
 
 
-async def test_a_rate_limit_is_waited_out_and_announced(make_adapter: MakeAdapter) -> None:
+async def test_a_rate_limit_is_waited_out_visibly(make_adapter: MakeAdapter) -> None:
     """Lesson 38: the retry and its wait are visible."""
     waits: list[float] = []
     limited = failure(429, "Slow down", code="rate_limit_exceeded", headers={"Retry-After": "7"})
@@ -51,8 +51,8 @@ async def test_the_wait_grows_and_ends(make_adapter: MakeAdapter) -> None:
     assert str(outcome.error) == "test: the provider failed (500). The provider says: Oops."
 
 
-async def test_a_provider_that_asks_for_a_long_wait_is_not_waited_for(make_adapter: MakeAdapter) -> None:
-    """The user is told how long, and decides."""
+async def test_a_long_requested_wait_is_not_followed(make_adapter: MakeAdapter) -> None:
+    """The user reads how long, and decides."""
     limited = failure(429, "Daily limit", headers={"Retry-After": "3600"})
     async with ChatServer([limited]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -62,8 +62,8 @@ async def test_a_provider_that_asks_for_a_long_wait_is_not_waited_for(make_adapt
     assert outcome.retries == []
 
 
-async def test_an_empty_account_is_not_tried_again(make_adapter: MakeAdapter) -> None:
-    """`insufficient_quota` is a 429 that waiting does not mend."""
+async def test_an_empty_account_is_not_retried(make_adapter: MakeAdapter) -> None:
+    """`insufficient_quota` is a 429 that waiting does not fix."""
     async with ChatServer([failure(429, "You exceeded your current quota", code="insufficient_quota")]) as server:
         outcome = await collect(make_adapter(server.url))
         assert len(server.requests) == 1
@@ -89,7 +89,7 @@ async def test_a_wait_is_cancelled_at_once(make_adapter: MakeAdapter) -> None:
 
 
 async def test_cancelling_ends_the_http_request(make_adapter: MakeAdapter) -> None:
-    """The server sees the client leave, while streaming and before the first byte (lesson 41)."""
+    """The server sees the client disconnect, while streaming and before the first byte (lesson 41)."""
     for answer in (reply("Hello", gate=asyncio.Event(), gate_after=2), silence()):
         async with ChatServer([answer]) as server:
             task = asyncio.ensure_future(collect(make_adapter(server.url)))
@@ -110,7 +110,7 @@ async def test_a_consumer_that_stops_early_ends_the_http_request(make_adapter: M
 
 
 async def test_silence_between_chunks_ends_the_reply(make_adapter: MakeAdapter) -> None:
-    """The idle limit is between chunks; what arrived is kept."""
+    """The idle limit applies between chunks; received text is kept."""
     async with ChatServer([reply("Hello", gate=asyncio.Event(), gate_after=2)]) as server:
         outcome = await collect(make_adapter(server.url, idle_timeout_s=1.0, max_retries=0))
     assert outcome.text == "Hell"
@@ -118,8 +118,8 @@ async def test_silence_between_chunks_ends_the_reply(make_adapter: MakeAdapter) 
     assert "sent nothing for 1 s" in str(outcome.error)
 
 
-async def test_silence_before_the_first_byte_is_told_and_not_asked_again(make_adapter: MakeAdapter) -> None:
-    """The endpoint may be at work, and would bill each try: the user decides."""
+async def test_silence_before_the_first_byte_is_reported_and_not_retried(make_adapter: MakeAdapter) -> None:
+    """The endpoint may be working, and would bill each try: the user decides."""
     async with ChatServer([silence(), reply("Hello")]) as server:
         outcome = await collect(make_adapter(server.url, idle_timeout_s=1.0))
         assert len(server.requests) == 1
@@ -127,22 +127,22 @@ async def test_silence_before_the_first_byte_is_told_and_not_asked_again(make_ad
     assert "sent nothing for 1 s (opts.idle_timeout)" in str(outcome.error)
 
 
-async def test_a_reply_that_flows_has_no_limit(make_adapter: MakeAdapter) -> None:
-    """However long it takes; only a limit of the configuration ends it."""
+async def test_a_streaming_reply_has_no_limit(make_adapter: MakeAdapter) -> None:
+    """However long it takes; only a configured limit ends it."""
     times = iter(float(hour) * 3_600 for hour in range(1_000))
     async with ChatServer([reply("Hello, world")]) as server:
         outcome = await collect(make_adapter(server.url, clock=lambda: next(times), max_retries=0))
     assert outcome.text == "Hello, world"
 
 
-async def test_a_slow_reply_is_a_reply(make_adapter: MakeAdapter) -> None:
-    """Pauses shorter than the idle limit do no harm."""
+async def test_a_slow_reply_is_accepted(make_adapter: MakeAdapter) -> None:
+    """Pauses shorter than the idle limit are harmless."""
     async with ChatServer([reply("Hello", delay_s=0.01)]) as server:
         assert (await collect(make_adapter(server.url, idle_timeout_s=20.0))).text == "Hello"
 
 
-async def test_no_server_is_a_sentence(make_adapter: MakeAdapter) -> None:
-    """It names the address and what to check."""
+async def test_an_unreachable_server_is_one_sentence(make_adapter: MakeAdapter) -> None:
+    """It names the address and the things to check."""
     async with ChatServer() as server:
         url = server.url
     outcome = await collect(make_adapter(url, max_retries=1))
@@ -151,8 +151,8 @@ async def test_no_server_is_a_sentence(make_adapter: MakeAdapter) -> None:
     assert len(outcome.retries) == 1
 
 
-async def test_a_refused_key_is_named_by_its_place(make_adapter: MakeAdapter) -> None:
-    """The sentence of the design: where the key came from and what to do."""
+async def test_a_refused_key_names_its_source(make_adapter: MakeAdapter) -> None:
+    """The sentence of the design: the key's source and the remedy."""
     async with ChatServer() as server:
         outcome = await collect(make_adapter(server.url, key="sk-wrong-key-0123456789"))
     assert isinstance(outcome.error, AuthenticationFailed)
@@ -168,7 +168,7 @@ async def test_an_unknown_model_is_named(make_adapter: MakeAdapter) -> None:
     assert "gpt-99" in str(outcome.error)
 
 
-async def test_a_wrong_path_is_not_taken_for_an_unknown_model(make_adapter: MakeAdapter) -> None:
+async def test_a_wrong_path_is_not_mistaken_for_an_unknown_model(make_adapter: MakeAdapter) -> None:
     """An address without /v1 answers 404 as well."""
     async with ChatServer() as server:
         outcome = await collect(make_adapter(server.url.removesuffix("/v1")))
@@ -184,8 +184,8 @@ async def test_a_request_over_the_window_is_an_overflow(make_adapter: MakeAdapte
     assert outcome.retries == []
 
 
-async def test_a_redirect_is_told_not_followed(make_adapter: MakeAdapter) -> None:
-    """Following it would hand headers of the user to another host."""
+async def test_a_redirect_is_reported_instead_of_followed(make_adapter: MakeAdapter) -> None:
+    """Following it would send the user's headers to another host."""
     headers = {"Location": "https://other.test/v1/chat/completions?token=abc"}
     async with ChatServer([plain(b"", status=308, headers=headers, content_type="text/plain")]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -195,7 +195,7 @@ async def test_a_redirect_is_told_not_followed(make_adapter: MakeAdapter) -> Non
 
 
 async def test_a_refused_key_is_read_again_for_the_next_request(make_adapter: MakeAdapter) -> None:
-    """The user mends it and sends again, without restarting anything."""
+    """The user fixes it and sends again, without restarting anything."""
     keys = ["sk-wrong", KEY]
     async with ChatServer() as server:
         adapter = make_adapter(server.url, read_key=lambda _: keys.pop(0))
@@ -206,10 +206,10 @@ async def test_a_refused_key_is_read_again_for_the_next_request(make_adapter: Ma
 
 
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
-async def test_a_reply_without_bounds_is_ended(
+async def test_a_reply_without_end_is_stopped(
     make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """An endpoint that never stops must not fill the memory, whatever it sends."""
+    """An endless reply must not fill the memory, whatever its content."""
     small = ByteLimits(what="the reply", wire_bytes=1_000_000, decoded_bytes=1_000_000)
     monkeypatch.setattr(connection_module, "REPLY", small)
     start = b"data: " if kind == "text/event-stream" else b'{"a": "'
@@ -219,7 +219,7 @@ async def test_a_reply_without_bounds_is_ended(
     assert "larger than 1 MB" in str(outcome.error)
 
 
-async def test_a_reply_that_never_ends_is_ended(make_adapter: MakeAdapter) -> None:
+async def test_endless_keep_alives_are_stopped(make_adapter: MakeAdapter) -> None:
     """Keep-alives reset the idle limit, not the limit of the whole request (lesson 18)."""
     times = iter([0.0])
     async with ChatServer([reply("Hello, world", gate=asyncio.Event(), gate_after=2)]) as server:

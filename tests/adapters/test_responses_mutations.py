@@ -1,4 +1,4 @@
-"""Our check against the fake provider as judge: what it refuses is caught, what we render passes both."""
+"""Our check, with the fake provider as judge: its refusals are caught, and our rendering passes both."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rendered(messages: list[Message]) -> Body:
 
 
 def plain_loop() -> list[Message]:
-    """Return a chat without anything encrypted, as a chat from another provider is rendered."""
+    """Return a chat without encrypted parts, as a chat from another provider is rendered."""
     messages = [user(1)]
     for number in range(3):
         ids = (f"toolu_{number}", "same")
@@ -48,7 +48,7 @@ BASES = {
 
 
 @pytest.mark.parametrize("base", BASES)
-def test_a_valid_body_is_refused_by_nobody(base: str) -> None:
+def test_a_valid_body_is_accepted_by_all_checks(base: str) -> None:
     """Otherwise the counts below would mean nothing."""
     body = rendered(BASES[base])
     assert refusal_of(body, ledger_of(body)) is None
@@ -64,8 +64,8 @@ def test_every_generated_view_is_accepted(messages: list[Message]) -> None:
     assert schema_problems("openai.responses", {**body, "input": items}) == []
 
 
-def test_what_the_provider_refuses_is_caught() -> None:
-    """At least 97 %; left over is what only the provider knows: which item followed a reasoning item of its own."""
+def test_bodies_the_provider_refuses_are_caught() -> None:
+    """At least 97 %; the rest only the provider can know: which item followed its own reasoning item."""
     missed: list[str] = []
     refused = 0
     for base, messages in BASES.items():
@@ -83,8 +83,8 @@ def test_what_the_provider_refuses_is_caught() -> None:
     assert [line for line in missed if not any(reason in line for reason in reasons)] == []
 
 
-def test_a_compaction_in_the_wrong_place_is_caught() -> None:
-    """The provider lets old items stand in front of one; we never mean to send them."""
+def test_a_misplaced_compaction_is_caught() -> None:
+    """The provider accepts old items before one; we never intend to send them."""
     body = rendered([user(1), compaction("a"), user(2)])
     block = body["input"][0]
     following = [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]

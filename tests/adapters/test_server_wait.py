@@ -1,4 +1,4 @@
-"""A server on this machine that starts, or loads its model, is waited for: nothing was sent, and the user sees it."""
+"""The wait for a local server that starts or loads its model: nothing was sent, and the user sees it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOCAL: dict[str, Any] = {
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a port that nothing listens on."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         return int(closed.getsockname()[1])
@@ -58,8 +58,8 @@ async def test_a_server_that_starts_late_gets_the_message(make_adapter: MakeAdap
     assert {retry.attempt for retry in outcome.retries} == {1}
 
 
-async def test_a_server_that_starts_late_is_also_waited_for_where_it_names_the_model(make_adapter: MakeAdapter) -> None:
-    """The adapters of local servers name none, so the first thing that is asked is the list of models."""
+async def test_a_server_that_starts_late_is_also_awaited_if_it_names_the_model(make_adapter: MakeAdapter) -> None:
+    """The adapters of local servers name none, so the model list is requested first."""
     server, port = ChatServer([counted("Hello")]), free_port()
     waits: list[float] = []
 
@@ -119,8 +119,8 @@ async def test_a_server_that_never_starts_is_told_with_its_command(make_adapter:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_another_entry_on_this_machine_is_tried_as_usual(make_adapter: MakeAdapter, host: str) -> None:
-    """It may be a proxy; how it is started is not known."""
+async def test_another_entry_on_this_machine_is_retried_as_usual(make_adapter: MakeAdapter, host: str) -> None:
+    """It may be a proxy; its start command is unknown."""
     outcome = await collect(make_adapter(f"http://{host}:{free_port()}/v1", max_retries=2))
     assert [retry.waiting for retry in outcome.retries] == ["", ""]
     assert str(outcome.error).endswith("(connection refused). Is the server running? Check env.url.")
@@ -137,8 +137,8 @@ async def test_another_entry_on_this_machine_is_tried_as_usual(make_adapter: Mak
         ("Service unavailable", False),
     ],
 )
-def test_a_server_that_loads_is_recognised(message: str, is_loading: bool) -> None:
-    """Others that answer 503 are overloaded; the list of models shows which it is."""
+def test_a_loading_server_is_recognised(message: str, is_loading: bool) -> None:
+    """Others that answer 503 are overloaded; the model list shows the difference."""
     error = error_from_status(503, {"error": {"message": message}}, {}, Endpoint(name="test"))
     assert type(error) is (ServerLoading if is_loading else Overloaded)
     entry = AdapterSettings(name="test", kind="openai_compatible", base_url="http://127.0.0.1:1")
@@ -146,8 +146,8 @@ def test_a_server_that_loads_is_recognised(message: str, is_loading: bool) -> No
     assert not is_loading or error.brief == "loading the model"
 
 
-def test_a_provider_elsewhere_that_loads_is_tried_as_usual() -> None:
-    """Nobody waits without end for a server of somebody else."""
+def test_a_loading_provider_elsewhere_is_retried_as_usual() -> None:
+    """There is no endless wait for a remote server."""
     far = AdapterSettings(
         name="far", kind="openai_compatible", base_url="https://api.example.com/v1", local_server=True
     )
@@ -159,8 +159,8 @@ def test_a_provider_elsewhere_that_loads_is_tried_as_usual() -> None:
 NEAR = AdapterSettings(name="near", kind="openai_compatible", base_url="http://127.0.0.1:1", local_server=True)
 
 
-def test_a_server_that_loads_is_waited_for_without_end_on_this_machine_only() -> None:
-    """Large weights take their time; over a network nobody sees what has become of it."""
+def test_a_loading_server_is_awaited_without_limit_only_on_this_machine() -> None:
+    """Large weights take time; over a network its state is unknown."""
     lan = ServerWait(msgspec.structs.replace(NEAR, base_url="http://192.168.1.7:8080"))
     looks = range(int(LOAD_LIMIT_S))
     assert all(lan.reason(ServerLoading("x")) for _ in looks)
@@ -171,14 +171,14 @@ def test_a_server_that_loads_is_waited_for_without_end_on_this_machine_only() ->
 
 
 @pytest.mark.parametrize(("wished", "pause"), [(None, 1.0), (0.2, 1.0), (20.0, 20.0), (3_600.0, None)])
-def test_a_server_that_loads_is_looked_for_when_it_says(wished: float | None, pause: float | None) -> None:
-    """One that wants an hour is not waited for."""
+def test_a_loading_server_is_polled_at_its_own_interval(wished: float | None, pause: float | None) -> None:
+    """One that requests an hour is not awaited."""
     wait = ServerWait(NEAR)
     assert bool(wait.reason(ServerLoading("x", wished))) is (pause is not None)
     assert pause is None or wait.look_every_s == pause
 
 
-def test_who_wants_no_retries_waits_for_no_server() -> None:
+def test_without_retries_no_server_is_awaited() -> None:
     """`max_retries` 0."""
     refused = NetworkFailed("x")
     refused.nobody_listens = True
@@ -186,7 +186,7 @@ def test_who_wants_no_retries_waits_for_no_server() -> None:
     assert wait.reason(ServerLoading("x")) == wait.reason(refused) == ""
 
 
-async def test_the_time_limit_of_a_reply_holds_for_waiting_too(make_adapter: MakeAdapter) -> None:
+async def test_the_time_limit_of_a_reply_includes_the_wait(make_adapter: MakeAdapter) -> None:
     """`timeout_s`."""
     now = 0.0
 
@@ -201,10 +201,10 @@ async def test_the_time_limit_of_a_reply_holds_for_waiting_too(make_adapter: Mak
     assert now == 5.0
 
 
-async def test_what_a_server_says_after_a_restart_is_heeded_by_the_request_that_waited(
+async def test_facts_from_a_restarted_server_apply_to_the_waiting_request(
     make_adapter: MakeAdapter,
 ) -> None:
-    """It was started again with a model that takes no images."""
+    """It was restarted with a model that accepts no images."""
     props: dict[str, Any] = {"default_generation_settings": {"n_ctx": 4096}, "modalities": {"vision": True}}
     image = Message(id="u", role="user", content=(ImagePart(url="data:image/png;base64,AAAA", path="a.png"),))
     script = [json_answer(LOADING, status=503), counted("ok")]

@@ -1,4 +1,4 @@
-"""Where a summary goes on the wire, by its role, against servers that refuse what the providers refuse.
+"""A summary on the wire, by its role, against servers with the providers' refusals.
 
 R-323, pipeline.md 5.6: a summary in the assistant's role, first of the history.
 """
@@ -24,8 +24,8 @@ TURN = (
 )
 
 
-async def test_anthropic_gets_an_assistant_first_summary_from_the_user() -> None:
-    """R-323, 5.6: in `<history_summary>`, merged with the user's words, and it cannot close its element."""
+async def test_anthropic_gets_an_assistant_first_summary_as_a_user_message() -> None:
+    """R-323, 5.6: in `<history_summary>`, merged with the user's words; it cannot close its element."""
     async with AnthropicServer([messages_reply("ok")], leading_assistant=False) as server, chat_with(server) as chat:
         chat.view = [PROMPT, SUMMARY, *TURN]
         outcome = await collect(chat.adapter, chat.request())
@@ -39,8 +39,8 @@ async def test_anthropic_gets_an_assistant_first_summary_from_the_user() -> None
     assert first[1]["text"] == "go on"
 
 
-async def test_rules_in_front_leave_the_summary_to_the_assistant() -> None:
-    """5.6: then the list begins with the user anyway."""
+async def test_rules_before_it_leave_the_summary_to_the_assistant() -> None:
+    """5.6: the list then begins with the user anyway."""
     rules = Message(id="r", role="user", content="RULES", tag="rules")
     async with AnthropicServer([messages_reply("ok")], leading_assistant=False) as server, chat_with(server) as chat:
         chat.view = [PROMPT, rules, SUMMARY, *TURN]
@@ -50,7 +50,7 @@ async def test_rules_in_front_leave_the_summary_to_the_assistant() -> None:
     assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user", "assistant", "user"]
 
 
-async def test_chat_completions_takes_it_as_it_stands(make_adapter: MakeAdapter) -> None:
+async def test_chat_completions_accepts_it_unchanged(make_adapter: MakeAdapter) -> None:
     """5.6: assistant-first is allowed."""
     async with ChatServer([chat_reply("ok")]) as server:
         outcome = await collect(make_adapter(server.url), request(PROMPT, SUMMARY, *TURN))

@@ -1,7 +1,7 @@
-"""Whatever providers wrote a history, each of them gets all of it in a request it takes (R-146, R-542; lessons 22…28).
+"""Every provider gets the whole history in a valid request, whoever wrote it (R-146, R-542; lessons 22…28).
 
 Generated histories (`switch_histories.py`) are rendered by every format and judged by the fake providers' own rules,
-without sockets: growing, with a compaction in front, edited, and without what was encrypted.
+without sockets: growing, with a compaction in front, edited, and without encrypted parts.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def request(messages: Sequence[Message], **fields: Any) -> ChatRequest:
 
 
 def wrong_with(wire: Wire, call: HttpCall, history: History) -> list[str]:
-    """Return why the provider would refuse the request, and what our own check has to say."""
+    """Return the provider's reason for refusing the request, and the findings of our own check."""
     body = json.loads(call.body)
     if wire == "chat":
         extras = Extras(reasoning_fields=FIELDS, call_fields=("extra_content",))
@@ -101,7 +101,7 @@ def wrong_with(wire: Wire, call: HttpCall, history: History) -> list[str]:
 
 
 def judge(name: str, cached: WireFormat, history: History, view: Sequence[Message], told: int, **fields: Any) -> str:
-    """Return the body of a request made of the view once nothing is wrong with it; `told` is how long the chat is."""
+    """Return the body for the view after checking that nothing is wrong with it; `told` is the length of the chat."""
     wire = WIRES.get(FORMATS[name]["kind"], "chat")
     call = cached.render(request(view, **fields))
     fresh = make(name).render(request(view, **fields))
@@ -123,8 +123,8 @@ FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChec
 @pytest.mark.parametrize("name", FORMATS)
 @FEW
 @given(history=histories(), data=st.data())
-def test_every_format_takes_a_growing_history_of_all_of_them(name: str, history: History, data: st.DataObject) -> None:
-    """The bytes are the same with and without what was rendered before; also after an edit and a summary of ours."""
+def test_every_format_accepts_a_growing_mixed_history(name: str, history: History, data: st.DataObject) -> None:
+    """Identical bytes with and without the cache; also after an edit and our own summary."""
     cached = make(name)
     for length in history.boundaries:
         judge(name, cached, history, history.messages[:length], length)
@@ -145,10 +145,10 @@ def test_every_format_takes_a_growing_history_of_all_of_them(name: str, history:
 @pytest.mark.parametrize("name", ["responses", "anthropic", "adaptive"])
 @FEW
 @given(history=histories(), data=st.data())
-def test_a_provider_takes_its_own_compaction_in_front_of_what_followed(
+def test_a_provider_accepts_its_own_compaction_before_later_messages(
     name: str, history: History, data: st.DataObject
 ) -> None:
-    """R-537, R-539, R-540: whatever it stands for, and whoever went on from there."""
+    """R-537, R-539, R-540: for any replaced messages, and any provider of the later ones."""
     wire = WIRES[FORMATS[name]["kind"]]
     part = history.block(data.draw(st.sampled_from(BLOCKS[wire])))
     cut = data.draw(st.sampled_from(history.boundaries))

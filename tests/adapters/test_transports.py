@@ -1,4 +1,4 @@
-"""The same requests over httpx2 and through the official clients: the same bytes go out, the same events come out."""
+"""The same requests over httpx2 and through the official clients: identical bytes, identical events."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ANSWERS: dict[str, tuple[Answers, ...]] = {
 
 
 def make(wire: Wire, url: str, transport: str, waits: list[float], **fields: Any) -> HttpAdapter:
-    """Return an adapter that waits for nothing."""
+    """Return an adapter without waits."""
 
     async def no_wait(seconds: float) -> None:
         waits.append(seconds)
@@ -68,7 +68,7 @@ def make(wire: Wire, url: str, transport: str, waits: list[float], **fields: Any
 
 
 async def exchange(wire: Wire, answers: tuple[Answers, ...], transport: str) -> tuple[Any, ...]:
-    """Return everything that can be told apart of one request: events, error, waits, bodies."""
+    """Return every observable result of one request: events, error, waits, bodies."""
     left, waits = list(answers), list[float]()
     server = wire.serve(lambda _: left.pop(0), 0)
     async with server:
@@ -85,7 +85,7 @@ async def exchange(wire: Wire, answers: tuple[Answers, ...], transport: str) -> 
 
 @pytest.mark.parametrize("name", ANSWERS)
 @pytest.mark.parametrize("wire", FORMATS)
-async def test_both_transports_give_the_same(wire: Any, name: str) -> None:
+async def test_both_transports_yield_the_same(wire: Any, name: str) -> None:
     """Events, errors with their words, retries and waits, and every byte of every body."""
     over_httpx2, through_sdk = [await exchange(WIRES[wire], ANSWERS[name], transport) for transport in TRANSPORTS]
     assert over_httpx2[-1], "nothing was sent"
@@ -93,7 +93,7 @@ async def test_both_transports_give_the_same(wire: Any, name: str) -> None:
 
 
 async def leave(server: LoopbackServer, adapter: HttpAdapter) -> None:
-    """Cancel a request that the server has received, and wait until the server has seen it."""
+    """Cancel a request that the server has received, and wait until the server has noticed."""
     task = asyncio.ensure_future(collect(adapter, ChatRequest(messages=(user(),), model=adapter.default_model)))
     await server.wait_until(lambda: bool(server.requests))
     task.cancel()
@@ -105,7 +105,7 @@ async def leave(server: LoopbackServer, adapter: HttpAdapter) -> None:
 @pytest.mark.parametrize("silent_at", ["before the first byte", "in the text", None])
 @pytest.mark.parametrize("wire", FORMATS)
 async def test_cancelling_closes_the_connection_of_an_official_client(wire: Any, silent_at: Any) -> None:
-    """Before the head of the answer, before its first byte, and in its text; nothing is sent again."""
+    """Before the head of the answer, before its first byte, and during its text; nothing is sent again."""
     given = Says(TEXT, silent_at=silent_at)
     server = WIRES[wire].serve(lambda _: given, 0)
     if silent_at is None:
@@ -118,8 +118,8 @@ async def test_cancelling_closes_the_connection_of_an_official_client(wire: Any,
 
 
 @pytest.mark.parametrize("silent_at", ["before the first byte", "in the text"])
-async def test_silence_has_the_same_limits(silent_at: Any) -> None:
-    """The client's own time limits do not count."""
+async def test_the_limits_on_silence_are_the_same(silent_at: Any) -> None:
+    """The client's own time limits do not apply."""
     outcomes: list[Outcome] = []
     for transport in TRANSPORTS:
         server = WIRES["messages"].serve(lambda _: Says(TEXT, silent_at=silent_at), 0)
@@ -135,8 +135,8 @@ async def test_silence_has_the_same_limits(silent_at: Any) -> None:
 
 
 @pytest.mark.parametrize("wire", FORMATS)
-async def test_nobody_who_listens_is_a_failed_connection(wire: Any) -> None:
-    """Tried again as often as the entry says, and told in our words."""
+async def test_a_closed_port_is_a_failed_connection(wire: Any) -> None:
+    """Retried as often as configured, and reported in our words."""
     waits: list[float] = []
     adapter = make(WIRES[wire], "http://127.0.0.1:9/v1", "sdk", waits, max_retries=2)
     outcome = await collect(adapter, ChatRequest(messages=(user(),), model=adapter.default_model))
@@ -185,7 +185,7 @@ asyncio.run(ask())
 
 
 def run_without(*arguments: str) -> list[str]:
-    """Return what a process of its own prints about one request."""
+    """Return the output of a separate process about one request."""
     command = [sys.executable, "-c", WITHOUT, *arguments]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=root)
@@ -195,7 +195,7 @@ def run_without(*arguments: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["openai", "openai_responses", "anthropic"])
 def test_a_missing_extra_is_one_sentence_with_its_remedy(kind: str) -> None:
-    """Nothing was sent; the chat goes on with another adapter."""
+    """Nothing was sent; the chat continues with another adapter."""
     early, said, imported = run_without("missing", kind, "sdk")
     sentence = 'x: transport = "sdk" needs packages that are not installed. Run :CodeCompanion install sdk.'
     assert said == f"{NotConfigured.__name__} {sentence}"
@@ -212,11 +212,11 @@ def test_a_missing_extra_is_one_sentence_with_its_remedy(kind: str) -> None:
         ("anthropic", "sdk", "anthropic"),
     ],
 )
-def test_only_the_client_that_is_used_is_imported(kind: str, transport: str, imported: str) -> None:
-    """Not the other one, and nothing of a cloud."""
+def test_only_the_client_in_use_is_imported(kind: str, transport: str, imported: str) -> None:
+    """Not the other one, and no cloud library."""
     assert run_without("installed", kind, transport)[-1] == imported
 
 
-def test_an_entry_over_httpx2_needs_no_room_of_the_sdks() -> None:
-    """The settings say httpx2 unless the user says otherwise."""
+def test_an_entry_over_httpx2_does_not_need_the_sdks() -> None:
+    """The settings use httpx2 unless the user chooses otherwise."""
     assert AdapterSettings(name="x", kind="openai").transport == "httpx2"

@@ -1,4 +1,4 @@
-"""The answers of the fake Messages server: what a reply says (`Reply`), and the bytes a message becomes.
+"""The answers of the fake Messages server: the content of a reply (`Reply`), and the bytes of a message.
 
 A reply is data without numbers and signatures; the server adds those when the request is known. Faults that need no
 request (an error, raw bytes, silence) are an `Answer`. The order of events and their fields are those of recorded
@@ -51,7 +51,7 @@ Piece = Text | Thinking | Redacted | Call
 
 @dataclass(frozen=True)
 class Reply:
-    """One scripted reply. `stop` None = what fits.
+    """One scripted reply. `stop` None = derived from the content.
 
     summary: what a compaction before this reply writes, None = the server's own words; where the request pauses after
     it, nothing else of the reply is said. compaction_fails: it writes nothing (`content: null`). An on-demand
@@ -105,7 +105,7 @@ def failure(
 
 
 def rate_limited(retry_after_s: str = "1") -> Answer:
-    """Return a 429 that says when to come back."""
+    """Return a 429 with a retry time."""
     text = "This request would exceed your organization's rate limit of input tokens per minute."
     return failure(429, text, headers={"retry-after": retry_after_s})
 

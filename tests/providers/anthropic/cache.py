@@ -1,4 +1,4 @@
-"""Prompt caching as the provider's page describes it, on a clock that only moves when a test moves it.
+"""Prompt caching as documented by the provider, with a clock that only tests advance.
 
 A prefix (tools, system, messages, in this order) is written at every breakpoint and found again by a later request at
 one of its breakpoints or up to 19 blocks before it. Prefixes below the model's minimum are not cached. `tool_choice`,

@@ -20,7 +20,7 @@ DEFAULT_KEPT = 3
 
 @dataclass(frozen=True)
 class Plan:
-    """What becomes of a request: the prompt after editing, what was edited, whether it is compacted first.
+    """The plan for a request: the prompt after editing, the edits, whether it is compacted first.
 
     `original_tokens` is the prompt as it was sent, earlier compactions not applied.
     """
@@ -32,7 +32,7 @@ class Plan:
 
 
 def plan_request(body: Mapping[str, Any]) -> Plan:
-    """Return what context management makes of a request, strategy by strategy in the order given."""
+    """Return the plan of context management for a request, strategy by strategy in the given order."""
     sent = prompt_of(body)
     prompt = sent.from_last_summary()
     applied: list[dict[str, Any]] = []

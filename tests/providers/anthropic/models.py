@@ -1,4 +1,4 @@
-"""The models of the fake Messages server, and what `/v1/models` says of them (types `BetaModelInfo`, `ModelInfo`).
+"""The models of the fake Messages server, and their entries in `/v1/models` (types `BetaModelInfo`, `ModelInfo`).
 
 What a model accepts is from the provider's pages on thinking, compaction and context windows (2026). Windows are
 smaller than the real ones where a test would otherwise have to send megabytes; `dataclasses.replace` sets others.
@@ -34,7 +34,7 @@ class ModelSpec:
 
     @property
     def max_images(self) -> int:
-        """Return how many images a request may hold: 100 with a window of 200,000 tokens, 600 with a larger one."""
+        """Return the maximum number of images per request: 100 with a window of 200,000 tokens, 600 with a larger."""
         return 100 if self.window <= 200_000 else 600
 
 
@@ -55,7 +55,7 @@ _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
 def describe_model(model: ModelSpec, betas: frozenset[str]) -> dict[str, Any]:
-    """Return the model as the Models endpoint does; on-demand compaction is only told under its beta header."""
+    """Return the model like the Models endpoint; on-demand compaction is only listed under its beta header."""
     capabilities: dict[str, Any] = {
         name: _support(True)
         for name in ("batch", "citations", "code_execution", "image_input", "pdf_input", "structured_outputs")

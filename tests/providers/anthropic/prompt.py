@@ -1,4 +1,4 @@
-"""A request as the fake Messages server sees it: content blocks in order, merged turns, and its own token count.
+"""A request as parsed by the fake Messages server: content blocks in order, merged turns, and its own token count.
 
 The count is bytes / 3.6 plus a little for every block, images by their size: no tokenizer, so that it is the same
 everywhere and independent of how the plugin counts.
@@ -27,7 +27,7 @@ THINKING_KINDS = ("thinking", "redacted_thinking")
 
 @dataclass(frozen=True)
 class Placed:
-    """A content block and where it stands in the request; `message` and `index` are 0-based."""
+    """A content block and its position in the request; `message` and `index` are 0-based."""
 
     role: str
     message: int
@@ -41,12 +41,12 @@ class Placed:
 
     @property
     def path(self) -> str:
-        """Return its place as errors name it."""
+        """Return its position in the notation of error messages."""
         return f"messages.{self.message}.content.{self.index}"
 
     @property
     def is_summary(self) -> bool:
-        """Return whether it is a compaction block that did not fail: what stands before it is not looked at."""
+        """Return whether it is a compaction block that did not fail: blocks before it are ignored."""
         return self.kind == "compaction" and self.block.get("content") is not None
 
     @property
@@ -92,7 +92,7 @@ def merge_turns(placed: Iterable[Placed]) -> list[Turn]:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a model is given: in this order `tools`, `system`, `blocks`. `salt` changes the cached messages."""
+    """The model's input, in this order: `tools`, `system`, `blocks`. `salt` changes the cached messages."""
 
     tools: tuple[Block, ...]
     system: tuple[Block, ...]
@@ -110,13 +110,13 @@ class Prompt:
         return tools + system + extra + sum(block_tokens(placed.block) for placed in self.blocks)
 
     def from_last_summary(self) -> Prompt:
-        """Return the prompt without what stands before its last compaction block."""
+        """Return the prompt from its last compaction block on."""
         starts = [number for number, placed in enumerate(self.blocks) if placed.is_summary]
         return replace(self, blocks=self.blocks[starts[-1] :]) if starts else self
 
 
 def prompt_of(body: Mapping[str, Any]) -> Prompt:
-    """Return the prompt of a request, nothing left out."""
+    """Return the prompt of a request, complete."""
     system = body.get("system", ())
     blocks = place_blocks(body["messages"])
     salt = canonical({key: body[key] for key in ("tool_choice", "thinking") if key in body})
@@ -131,7 +131,7 @@ def prompt_of(body: Mapping[str, Any]) -> Prompt:
 
 
 def block_tokens(block: Block) -> int:
-    """Return what one content block costs; a failed compaction block costs nothing."""
+    """Return the cost of a content block; a failed compaction block costs nothing."""
     match block["type"]:
         case "image":
             return BLOCK_TOKENS + image_tokens(block["source"])
@@ -152,7 +152,7 @@ def block_tokens(block: Block) -> int:
 
 
 def text_tokens(text: str) -> int:
-    """Return what a text costs as output."""
+    """Return the cost of a text as output."""
     return _text_tokens(text)
 
 

@@ -1,11 +1,11 @@
-"""A loopback server that speaks Anthropic's Messages API: an independent judge of what an adapter sends.
+"""A loopback server for Anthropic's Messages API: an independent judge of an adapter's requests.
 
 In an async test: `async with AnthropicServer([reply("Hello")]) as server: … server.url … server.requests`; in another
 one `AnthropicServerThread` (`thread.py`). Every request is checked as the provider checks it
 (`rules.py`) before an entry of the script is spent; the refusals are kept in `server.refusals`. Entries are
 `Reply`s, which get usage, signatures and compaction from the simulation (`simulation.py`), or ready
 `Answer`s. When the script is used up, `default` answers (it repeats the last user text). Time passes when a test says
-so: `server.clock.advance(301)` lets the prompt cache go cold.
+so: `server.clock.advance(301)` makes the prompt cache cold.
 
 Endpoints: `POST /v1/messages`, `POST /v1/messages/count_tokens`, `GET /v1/models[/{id}]`.
 
@@ -70,7 +70,7 @@ class AnthropicServer(LoopbackServer):
         return super().url.removesuffix("/v1")
 
     def answer(self, request: Received) -> Answer:
-        """Return the refusal the request earns, else the next answer."""
+        """Return the refusal of the request, else the next answer."""
         try:
             answer = self._respond_to(request)
         except Refused as refused:
@@ -105,7 +105,7 @@ class AnthropicServer(LoopbackServer):
         return check_request(self._rules, self._memory, body, betas, counts_only=counts_only)
 
     def control(self, request: Received) -> Any:
-        """Lay answers in store, let time pass, tell what was refused, or forget everything."""
+        """Store answers, advance the clock, report refusals, or reset everything."""
         match request.path:
             case "/control/script":
                 self.script.extend(scripted(entry) for entry in request.json)

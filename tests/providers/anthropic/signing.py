@@ -1,4 +1,4 @@
-"""What the fake Messages server signs, so that it knows later whether a block came back as it was sent.
+"""The signatures of the fake Messages server, by which it detects whether a block was sent back unchanged.
 
 A seal is base64 of JSON and its HMAC: encrypted to a client, readable to every server of this kind (the secret is a
 constant), so a session can go on after a restart. A thinking block's seal holds its text, the conversation before it
@@ -29,7 +29,7 @@ def sealed(content: Mapping[str, Any]) -> str:
 
 
 def unsealed(seal: object) -> dict[str, Any] | None:
-    """Return what was encrypted, None when it is no seal of ours or has been touched."""
+    """Return the encrypted content, None if it is not one of our seals or was changed."""
     try:
         raw = base64.b64decode(str(seal), validate=True)
         if not hmac.compare_digest(hmac.digest(_SECRET, raw[32:], "sha256"), raw[:32]):
@@ -64,14 +64,14 @@ def threshold_block(summary: str, *, encrypted: bool) -> dict[str, Any]:
 
 
 def demanded_block(summary: str, prompt: Prompt) -> dict[str, Any]:
-    """Return a signed compaction block as on-demand compaction makes it of this prompt."""
+    """Return a signed compaction block, as on-demand compaction creates it for this prompt."""
     stands_for = {"start": start_of(prompt), "stands_for": list(binding_at_end(prompt).prefixes)}
     seal = sealed({"summary": digest(summary), "tool_changes": digest("null"), **stands_for})
     return {"type": "compaction", "content": summary, "signature": seal}
 
 
 def thinking_seal(block: Block) -> dict[str, Any] | None:
-    """Return what a thinking block's seal holds when it fits the block."""
+    """Return the content of a thinking block's seal if it matches the block."""
     if block["type"] == "redacted_thinking":
         content = unsealed(block["data"])
         return content if content and "redacted" in content else None
@@ -80,16 +80,16 @@ def thinking_seal(block: Block) -> dict[str, Any] | None:
 
 
 def thinking_id(block: Block) -> str:
-    """Return what names a thinking block."""
+    """Return the identifier of a thinking block."""
     return digest(str(block.get("signature") or block.get("data")))
 
 
 @dataclass(frozen=True)
 class Binding:
-    """Where in a conversation something stands: digests of everything before it, and the thinking before it.
+    """A position in a conversation: digests of everything before it, and the thinking before it.
 
-    More than one prefix is right after a signed compaction block: the conversation may be taken to begin with it, or
-    to hold what it stands for (the turns kept after it were written before the compaction) as long as system prompt
+    More than one prefix is valid after a signed compaction block: the conversation may begin with it, or
+    include the replaced messages (the turns kept after it were written before the compaction) as long as system prompt
     and tools are those it was made with.
     """
 
@@ -111,7 +111,7 @@ class Binding:
 
 
 def start_of(prompt: Prompt) -> str:
-    """Return the digest of what stands before all messages."""
+    """Return the digest of the part before all messages."""
     return digest(canonical([prompt.tools, prompt.system]))
 
 
@@ -125,7 +125,7 @@ def bindings(prompt: Prompt) -> Iterator[tuple[Placed, Binding]]:
 
 
 def binding_at_end(prompt: Prompt, further: Iterable[Placed] = ()) -> Binding:
-    """Return the binding after a prompt and what was said since."""
+    """Return the binding after a prompt and the messages added since."""
     start = start_of(prompt)
     binding = Binding((start,))
     for placed in (*prompt.blocks, *further):

@@ -1,4 +1,4 @@
-"""What the fake Messages server does with a request it accepts: compact, cache, sign, count, answer.
+"""The fake Messages server's handling of an accepted request: compact, cache, sign, count, answer.
 
 Threshold compaction is a pass of its own before the reply: it reads the whole prompt, and the reply is made from its
 summary alone, as recorded: `usage.iterations` tells both, the top level only the reply. On-demand compaction is such a
@@ -52,7 +52,7 @@ class Simulation:
         self._compactions = count(1)
 
     def perform(self, checked: Checked, wanted: Reply) -> Answer:
-        """Return the answer to a request and remember what it promised."""
+        """Return the answer to a request and record its signed parts."""
         stream = bool(checked.body.get("stream"))
         if checked.body.get("compaction") is not None:
             return self._compact_on_demand(checked, wanted, stream=stream)
@@ -86,7 +86,7 @@ class Simulation:
     def _compact_at_threshold(
         self, checked: Checked, wanted: Reply, passes: list[_Pass]
     ) -> tuple[list[Said], Prompt | None]:
-        """Return the compaction block and what the model goes on from, None when the pass failed."""
+        """Return the compaction block and the prompt that the model continues from, None if the pass failed."""
         prompt = checked.plan.prompt
         use = self._cache.use(checked.model, prompt)
         if wanted.compaction_fails:
@@ -155,7 +155,7 @@ class Simulation:
             message["context_management"] = {"applied_edits": list(checked.plan.applied)}
         if BINDING_BETA in checked.betas:
             message["input_transformations"] = list(checked.transformations)
-        # What a stream begins with is the first pass, also when a later one writes the reply (recorded).
+        # A stream begins with the first pass, even if a later one writes the reply (recorded).
         start = {**passes[0].use.usage(), "output_tokens": 1, "service_tier": "standard"}
         return render(message, said, start, wanted, stream=stream)
 
@@ -181,7 +181,7 @@ def _fitting_stop(said: Sequence[Said]) -> str:
 
 
 def _parsed(arguments: str) -> Any:
-    """Return the input of a call; arguments that were cut (`max_tokens`) or are too deep are no JSON: it is empty."""
+    """Return the input of a call; truncated (`max_tokens`) or too deep arguments are not JSON: it is then empty."""
     try:
         return json.loads(arguments)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The check that the chat templates of Mistral's models make before the first token, in vLLM, llama.cpp and Ollama.
+"""The check in the chat templates of Mistral's models before the first token, in vLLM, llama.cpp and Ollama.
 
 As in `chat_template.jinja` of Devstral Small 2 and Ministral 3: after an optional system message, what the user says
 and what the assistant says without calling tools must alternate, a user first. A template cannot refuse; it raises, and
@@ -20,7 +20,7 @@ NO_SYSTEM = "Only user, assistant and tool roles are supported, got system."
 
 
 def breaks_alternation(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return what the template raises, "" when it takes the messages."""
+    """Return the error that the template raises, "" if it accepts the messages."""
     rest = messages[1:] if messages and messages[0]["role"] in ("system", "developer") else messages
     if any(message["role"] in ("system", "developer") for message in rest):
         return NO_SYSTEM
@@ -30,7 +30,7 @@ def breaks_alternation(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def refusal_of_template(messages: Sequence[Mapping[str, Any]], status: int) -> Refusal | None:
-    """Return what a server with such a template answers: llama.cpp with `status` 500, vLLM with 400."""
+    """Return the answer of a server with such a template: llama.cpp with `status` 500, vLLM with 400."""
     words = breaks_alternation(messages)
     if not words:
         return None

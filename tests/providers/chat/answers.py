@@ -1,4 +1,4 @@
-"""The answers of the loopback server, as lists of bytes, pauses and breaks: what goes over the wire, exactly.
+"""The answers of the loopback server, as lists of bytes, pauses and breaks: the exact bytes on the wire.
 
 `reply(…)` speaks the bytes of a real Chat Completions stream; every fault is an argument. An answer is data: a test
 that needs other bytes builds an `Answer` itself.
@@ -143,7 +143,7 @@ def whole_reply(text: str, *, calls: Sequence[Call] = (), usage: dict[str, Any] 
 
 @dataclass(frozen=True)
 class Counted:
-    """A reply whose usage the server counts itself: what it read, what of it was cached, what it says here."""
+    """A reply whose usage the server counts itself: tokens read, tokens cached, tokens written."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()

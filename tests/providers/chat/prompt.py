@@ -1,4 +1,4 @@
-"""The tokens of a Chat Completions request in order: tools, then the messages; what the fake counts and caches."""
+"""The tokens of a Chat Completions request in order: tools, then the messages; counted and cached by the fake."""
 
 from __future__ import annotations
 

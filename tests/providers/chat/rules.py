@@ -1,4 +1,4 @@
-"""What OpenAI's Chat Completions endpoint refuses, as a function from a request to the error it answers.
+"""The refusals of OpenAI's Chat Completions endpoint, as a function from a request to its error.
 
 Written from the API reference, the SDK's types (`wire_schemas.py`) and recorded 400s. Stricter than OpenAI in one
 point: empty messages are refused, because several compatible endpoints refuse them. What compatible endpoints take
@@ -23,7 +23,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 
 @dataclass(frozen=True)
 class Extras:
-    """What an endpoint takes that OpenAI does not know.
+    """Fields that an endpoint accepts and OpenAI does not.
 
     arguments: of the request. reasoning_fields: of assistant messages, as DeepSeek takes `reasoning_content`.
     call_fields: of their calls, as Gemini takes `extra_content`.
@@ -50,7 +50,7 @@ class Extras:
 
 
 def refusal_of(request: Any, *, models: tuple[str, ...], window: int, extras: Extras | None = None) -> Refusal | None:
-    """Return why the endpoint would refuse the request, None when it would not.
+    """Return the reason for refusing the request, None if it is accepted.
 
     `models` () = any model. `window` is in tokens, by the fakes' own count.
     """

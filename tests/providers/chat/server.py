@@ -1,9 +1,9 @@
-"""A loopback server that speaks Chat Completions: for adapter tests, Neovim tests and benchmarks.
+"""A loopback server for Chat Completions: for adapter tests, Neovim tests and benchmarks.
 
 In an async test: `async with ChatServer([reply("Hello")]) as server: … server.url … server.requests`; in another one
 `ChatServerThread` (`thread.py`). Answers of the script are given one per request; when it is used up, `default`
 answers (it repeats the last user message). Requests are checked as OpenAI checks them (`rules.py`) before an
-answer of the script is spent; `check=False` leaves a body unparsed, for benchmarks with large histories. A `Counted`
+answer of the script is used; `check=False` leaves a body unparsed, for benchmarks with large histories. A `Counted`
 reply tells the server's own count of the request, with what its simulated prompt cache held (`server.cache.now_s` is
 that cache's clock).
 
@@ -70,7 +70,7 @@ class ChatServer(LoopbackServer):
         self._default = default or self._repeat_last
 
     def answer(self, request: Received) -> Answer:
-        """Return the refusal the request earns, else the next answer."""
+        """Return the refusal of the request, else the next answer."""
         given = request.headers.get("authorization", "")
         if self._key and given != f"Bearer {self._key}":
             shown = given.removeprefix("Bearer ") if self._echo_key else given.removeprefix("Bearer ")[:3] + "****"
@@ -122,7 +122,7 @@ class ChatServer(LoopbackServer):
         return Counted(f"You said: {users[-1] if users else ''}")
 
     def control(self, request: Received) -> Any:
-        """Lay answers in store, or forget what was."""
+        """Store answers, or reset."""
         match request.path:
             case "/control/script":
                 self.script.extend(answer_from(entry) for entry in request.json)

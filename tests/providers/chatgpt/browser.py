@@ -1,4 +1,4 @@
-"""A browser as far as a login needs one: it opens an address and goes where it is sent.
+"""A minimal browser for logins: it opens an address and follows redirects.
 
 From a shell: `python -m tests.providers.chatgpt.browser ADDRESS`.
 """
@@ -13,7 +13,7 @@ _LIMIT_S = 20.0
 
 
 def get(address: str, **headers: str) -> tuple[int, dict[str, str], str]:
-    """Return status, headers (names in lower case) and text of an address, without following it."""
+    """Return status, headers (names in lower case) and text of an address, without following redirects."""
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_LIMIT_S)
     try:
@@ -25,14 +25,14 @@ def get(address: str, **headers: str) -> tuple[int, dict[str, str], str]:
 
 
 def sign_in(address: str) -> str:
-    """Open the page to sign in at; return the address it ends at, which is not opened."""
+    """Open the sign-in page; return the address it redirects to, without opening it."""
     status, headers, text = get(address)
     assert status == 302, f"{status}: {text}"
     return headers["location"]
 
 
 def come_back(address: str) -> tuple[int, str]:
-    """Open the page, sign in and follow it back to this machine; return status and text of what is there."""
+    """Open the page, sign in and follow the redirect to this machine; return status and text of the final page."""
     status, _, text = get(sign_in(address))
     return status, text
 

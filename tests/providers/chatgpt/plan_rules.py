@@ -1,4 +1,4 @@
-"""What a ChatGPT plan does not take of a Responses request, from OpenAI's page “Preview limitations”."""
+"""A ChatGPT plan's refusals of a Responses request, from OpenAI's page “Preview limitations”."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loopback OpenAI for ChatGPT plans: the sign-in server and the two addresses a plan may ask, on one port.
+"""A loopback OpenAI for ChatGPT plans: the sign-in server and a plan's two endpoints, on one port.
 
 Written from OpenAI's pages below https://developers.openai.com/siwc/token-sharing-open-source. What a plan does not
 take is refused (`plan_rules.py`), the rest is judged by the Responses server. `GET /v1/models` answers in the shape of
@@ -72,7 +72,7 @@ class ChatGPTServer(ResponsesServer):
         return self.url.removesuffix("/v1")
 
     def answer(self, request: Received) -> Answer:
-        """Return what the sign-in server, or the API, answers."""
+        """Return the answer of the sign-in server or of the API."""
         answer = self.sign_in.answer(request)
         if answer is None:
             return super().answer(request)
@@ -103,7 +103,7 @@ class ChatGPTServer(ResponsesServer):
         return answer if self.tells_output else replace(answer, parts=tuple(map(_without_output, answer.parts)))
 
     def control(self, request: Received) -> Any:
-        """Set what a test in another process wants set."""
+        """Set attributes for a test in another process."""
         if request.path != "/control/state":
             return super().control(request)
         for name, value in request.json.items():

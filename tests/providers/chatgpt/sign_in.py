@@ -1,4 +1,4 @@
-"""The sign-in server: discovery, the page, tokens, their renewal and end; from OpenAI's pages and the OAuth RFCs.
+"""The sign-in server: discovery, the page, tokens, their refresh and end; from OpenAI's pages and the OAuth RFCs.
 
 It refuses what those say is refused: another resource or redirect address, a wrong verifier, a code or a refresh token
 that was used, an unknown client. A refresh token that comes a second time ends the login (RFC 9700, 4.14.2).
@@ -27,7 +27,7 @@ DISCOVERY = "/.well-known/openid-configuration"
 
 @dataclass
 class Grant:
-    """What a code or a refresh token stands for."""
+    """The grant behind a code or a refresh token."""
 
     client_id: str
     user: str
@@ -40,7 +40,7 @@ class Grant:
 
 @dataclass
 class SignIn:
-    """The state of the server; what a test may set comes first."""
+    """The state of the server, attributes for tests first."""
 
     base: str = ""
     user: str = "ada@example.com"
@@ -69,7 +69,7 @@ class SignIn:
     families: int = 0
 
     def answer(self, request: Received) -> Answer | None:
-        """Return what the sign-in server answers; None = the request is not for it."""
+        """Return the answer of the sign-in server; None = the request is not for it."""
         match request.method, request.path:
             case "GET", "/.well-known/openid-configuration":
                 return json_answer(self._discovery())
@@ -89,7 +89,7 @@ class SignIn:
         return f"user-{hashlib.sha256(grant.user.encode()).hexdigest()[:12]}"
 
     def expire(self) -> None:
-        """Take every access token back."""
+        """Revoke every access token."""
         self.valid.clear()
 
     def _discovery(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class SignIn:
             code = f"ac_{len(self.codes):032d}"
             self.codes[code] = Grant(client, self.user, scope, query["nonce"], query["code_challenge"], redirect)
             back |= {"code": code, "client_id": client, "scope": scope.replace(" ", "+")}
-        # The page itself is somewhere else: what the user does there is done at once.
+        # The page itself is on another site: the user's actions there happen at once.
         location = f"{redirect}?{urlencode({**back, **self.callback})}"
         return plain(b"", status=302, content_type="text/plain", headers={"Location": location})
 

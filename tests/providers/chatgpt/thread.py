@@ -1,4 +1,4 @@
-"""The loopback OpenAI for ChatGPT plans in a thread of its own, for tests that are not asynchronous."""
+"""The loopback OpenAI for ChatGPT plans in its own thread, for tests that are not async."""
 
 from __future__ import annotations
 

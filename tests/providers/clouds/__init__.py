@@ -1,1 +1,1 @@
-"""Loopback servers of clouds: Bedrock, Vertex AI and Azure, which check who signed a request before they answer it."""
+"""Loopback servers of clouds: Bedrock, Vertex AI and Azure, which verify who signed a request before answering."""

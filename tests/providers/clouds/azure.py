@@ -29,7 +29,7 @@ class AzureServer(ChatServer):
 
     @property
     def identity_endpoint(self) -> str:
-        """Return what IDENTITY_ENDPOINT is set to."""
+        """Return the value for IDENTITY_ENDPOINT."""
         return f"{self.url.removesuffix('/v1')}/msi/token"
 
     def answer(self, request: Received) -> Answer:

@@ -21,7 +21,7 @@ WRONG_SECRET = "AADSTS7000215: Invalid client secret provided."
 
 
 class EntraServer(LoopbackServer):
-    """The server. `issued` are the tokens it gave out, `scopes` for what each of them was asked for."""
+    """The server. `issued` are the tokens it issued, `scopes` the requested scope of each."""
 
     def __init__(self) -> None:
         super().__init__(tls=True)

@@ -1,4 +1,4 @@
-"""What the endpoints that fill in code refuse, in the words and forms they do it in.
+"""The refusals of endpoints that fill in code, in their own words and forms.
 
 llama.cpp: tools/server/README.md and its `/infill` handler; Ollama: docs/api.md and the errors of `/api/generate`; vLLM
 refuses `suffix`; Mistral and DeepSeek: their API references.

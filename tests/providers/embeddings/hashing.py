@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
-# What a question and a piece of code call differently: the one thing words alone do not know.
+# Different names for one thing in a question and in code: the part that words alone do not cover.
 SYNONYMS = {"fetch": "load", "read": "load", "auth": "login", "signin": "login", "crash": "error", "exception": "error"}
 
 

@@ -1,4 +1,4 @@
-"""What the endpoints for embeddings refuse, and in which words.
+"""The refusals of embedding endpoints, in their own words.
 
 OpenAI: the API reference (no empty text, 2048 texts, 8192 tokens each, 300,000 in all, unknown parameters, `dimensions`
 only of the third models). Ollama: `the input length exceeds the context length` (github.com/ollama/ollama/issues/14186,
@@ -22,7 +22,7 @@ Flavour = Literal["openai", "ollama", "llama.cpp", "vllm", "tei"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server was started with; tokens."""
+    """A server's start options; in tokens."""
 
     model: str
     text_tokens: int

@@ -1,4 +1,4 @@
-"""A loopback GitHub with Copilot: the device flow, the exchange of tokens, models, and the three endpoints of replies.
+"""A loopback GitHub with Copilot: the device flow, the token exchange, models, and the three reply endpoints.
 
 Written from https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow and from
 what public plugins send and get. Stricter than the real one may be: requests to Copilot without its headers are

@@ -1,1 +1,1 @@
-"""What all fake providers share: the HTTP server, its answers as bytes, the token count, the SDKs' types as schemas."""
+"""Shared by all fake providers: the HTTP server, its answers as bytes, the token count, the SDK types as schemas."""

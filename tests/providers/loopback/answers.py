@@ -1,4 +1,4 @@
-"""The answers of a loopback server, as lists of bytes, pauses and breaks: what goes over the wire, exactly.
+"""The answers of a loopback server, as lists of bytes, pauses and breaks: the exact bytes on the wire.
 
 What every provider's answers have in common: plain bodies, JSON, failures, silence, and the faults a stream of events
 can have. An answer is data: a test that needs other bytes builds an `Answer` itself.
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Faults:
-    """What happens to a stream of events on its way.
+    """Faults of a stream of events.
 
     delay_s: pause before each event. gate: wait for it after `gate_after` events. break_after: `break_with` after
     that many events; break_at_byte: after that many bytes. insert: raw bytes before event `insert_at`. split_bytes:

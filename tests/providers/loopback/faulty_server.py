@@ -21,7 +21,7 @@ _READ_OF_BODY = 3_000
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to one connection. "at a mark": before the answer's bytes `mark`; "idle": after a whole answer."""
+    """The fault of one connection. "at a mark": before the answer's bytes `mark`; "idle": after a complete answer."""
 
     at: Moment
     how: How

@@ -1,4 +1,4 @@
-"""A loopback HTTP/1.1 server for providers that only exist in tests: scripted answers, recorded requests.
+"""A loopback HTTP/1.1 server for fake providers: scripted answers, recorded requests.
 
 What the fakes of all providers share: sockets, keep-alive, chunked answers that can be cut or held at any byte, the
 noticing of clients that leave, and `/control/…` for tests in another process. It knows no provider: a subclass says
@@ -139,7 +139,7 @@ class LoopbackServer:
         self._loop.call_soon_threadsafe(gate.set)
 
     async def wait_until(self, predicate: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
-        """Wait until something the server sees makes the predicate true; fail with what was seen."""
+        """Wait until an event at the server makes the predicate true; on failure show the recorded events."""
         try:
             async with asyncio.timeout(limit_s):
                 while not predicate():
@@ -165,7 +165,7 @@ class LoopbackServer:
         finally:
             self._tasks.discard(task)
             if self._tls:
-                # Nobody waits here for the client's goodbye, which TLS asks for.
+                # Do not wait for the client's closing message, which TLS requires.
                 writer.transport.abort()
             writer.close()
 

@@ -1,4 +1,4 @@
-"""Validators of request bodies, generated from the request types of the installed SDKs: an unknown key is a problem.
+"""Validators of request bodies, generated from the SDKs' request types: an unknown key is a problem.
 
 The providers answer 400 to a key they do not know, at any depth; the SDKs send whatever they are given. So the types
 the SDKs publish (`TypedDict`s) are turned into strict validators: every object forbids other keys, `Iterable` means a
@@ -51,7 +51,7 @@ Schema = dict[str, Any]
 
 
 def schema_problems(kind: Kind, body: Mapping[str, Any], limit: int = 5) -> list[str]:
-    """Return up to `limit` problems of a request body as `path: what is wrong`; empty when it fits the SDK's type."""
+    """Return up to `limit` problems of a request body as `path: problem`; empty if it matches the SDK's type."""
     streams = bool(body.get("stream")) if isinstance(body, Mapping) else False
     try:
         _validator(kind, streams and _TYPES[kind][2] == "stream").validate_python(body, strict=True)
@@ -147,7 +147,7 @@ class _Strict:
         return [deepest for one in inner for deepest in self._choices_of(one)]
 
     def _tagged(self, objects: list[Schema]) -> Schema | None:
-        """Return a union that chooses by `type` or `role`, None when its objects cannot be told apart so."""
+        """Return a union discriminated by `type` or `role`, None if its objects cannot be distinguished that way."""
         for key in _TAG_KEYS:
             fields = [self._resolve(choice)["fields"].get(key) for choice in objects]
             tags = [_literals(field["schema"]) if field else () for field in fields]

@@ -1,1 +1,1 @@
-"""What the fakes of both OpenAI endpoints share: how they refuse, function tools, the prompt cache."""
+"""Shared by the fakes of both OpenAI endpoints: refusals, function tools, the prompt cache."""

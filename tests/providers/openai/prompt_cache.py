@@ -19,7 +19,7 @@ LIFETIME_S = 300.0
 
 @dataclass
 class PromptCache:
-    """The cache of one provider. `now_s` is its clock: it stands still until a test moves it."""
+    """The cache of one provider. `now_s` is its clock, which only tests advance."""
 
     now_s: float = 0.0
     lifetime_s: float = LIFETIME_S

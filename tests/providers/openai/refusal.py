@@ -38,7 +38,7 @@ def refuse(message: str, param: str | None = None, code: str | None = None, stat
 
 
 def expect(value: Any, kind: type | tuple[type, ...], param: str) -> None:
-    """Refuse a value of another type; a bool is no int."""
+    """Refuse a value of another type; a bool is not an int."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
         refuse(f"Invalid type for '{param}': got {type(value).__name__} instead.", param, "invalid_type")
 

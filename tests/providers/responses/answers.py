@@ -1,4 +1,4 @@
-"""The answers of the Responses fake before they are rendered: which items a response has, how it ends, what goes wrong.
+"""The answers of the Responses fake before rendering: the items of a response, its end, its errors.
 
 A `Reply` is data. Ids, encrypted contents, usage and the echo of the request are put in when it is given
 (`stream.py`), as an event stream or as one JSON object, whichever the request asks for. `failure`, `plain`,

@@ -1,4 +1,4 @@
-"""What OpenAI refuses in the content of messages and tool results: wrong parts, empty ones, bad images and files.
+"""OpenAI's refusals about the content of messages and tool results: wrong parts, empty ones, bad images and files.
 
 From the SDK's types, the guides on images and on file inputs, and error bodies seen in public. Where they are silent,
 the stricter reading: empty texts are refused (the endpoint was recorded to take an empty assistant message; endpoints
@@ -38,7 +38,7 @@ _NO_IMAGE = (
 
 @dataclass
 class Attachments:
-    """What a request has carried so far."""
+    """The attachments of a request so far."""
 
     images: int = 0
     image_bytes: int = 0

@@ -1,4 +1,4 @@
-"""What the Responses endpoint refuses in a list of input items: pairing, order, ids, seals, compactions.
+"""The Responses endpoint's refusals about a list of input items: pairing, order, ids, seals, compactions.
 
 From the API reference, the guides (reasoning, function calling, compaction) and error bodies users have reported. Where
 those are silent the stricter reading was chosen; each such place says so. All items are checked, also those before a
@@ -76,7 +76,7 @@ class ItemWalk:
             text = "Remove duplicate items from your input and try again."
             refuse(f"Duplicate item found with id {given}. {text}", "input")
         self._ids.add(given)
-        # Stricter than what was reported in 2025: an id of another provider is not tolerated on a whole item either.
+        # Stricter than reported in 2025: an id of another provider is not tolerated on a complete item either.
         if prefix and kind not in ("reasoning", "compaction") and given not in self.ledger.issued:
             refuse_unknown(given)
         self._check_reasoning_is_there(item, kind)
@@ -110,7 +110,7 @@ class ItemWalk:
             refuse(f"Item '{own}' of type 'reasoning' was provided without its required following item.", "input")
 
     def _differs(self, item: Item) -> bool:
-        """Return whether the summary is another: not documented, but what was not said like this was not encrypted."""
+        """Return whether the summary differs: not documented, but a differing one was not the encrypted one."""
         return list(item["summary"]) != list(self.ledger.issued[item["id"]].item["summary"])
 
     def _follows(self, after: Item | None, follower: str | None) -> bool:
@@ -132,7 +132,7 @@ class ItemWalk:
         check_text(call_id, f"{param}.call_id")
         expect_length(call_id, MAX_ID_LENGTH, f"{param}.call_id")
         if call_id in self._calls:
-            # Not documented: which of two calls an output belongs to could not be told.
+            # Not documented: it would be ambiguous which of two calls an output belongs to.
             refuse(f"Duplicate function call with call_id {call_id}.", "input")
         self._calls.add(call_id)
         self._open[call_id] = None
@@ -160,9 +160,9 @@ class ItemWalk:
             refuse_seal(item["encrypted_content"])
         self._compactions += 1
         if self._compactions > 1 and not self.several_compactions:
-            # Stricter than the guide, which lets older compactions stand: who prunes, sends one.
+            # Stricter than the guide, which allows older compactions: a client that prunes sends one.
             refuse("Only one compaction item is accepted: remove what the newest one stands for.", "input")
-        # A call and its output do not straddle a compaction: what is before it is not read any more.
+        # A call and its output are not on two sides of a compaction: items before it are no longer read.
         self._calls.clear()
 
     def _check_all_answered(self) -> None:

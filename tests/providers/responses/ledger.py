@@ -1,4 +1,4 @@
-"""What a Responses server has given out: ids, encrypted contents, which items belong together, what is stored.
+"""A Responses server's record of issued items: ids, encrypted contents, related items, stored responses.
 
 The provider seals reasoning and compactions so that only it can read them, and it knows which reasoning item an item of
 its own came from. Here a seal is an unguessable text in a dictionary: a seal the server never gave out, or one with a
@@ -21,7 +21,7 @@ PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "compact
 
 @dataclass(frozen=True)
 class Issued:
-    """An item the server gave out.
+    """An item issued by the server.
 
     follower: the id of the item that came right after this reasoning item; None for the last one of a response.
     needs: the id of the reasoning item this item came from. tokens: what it adds to a later prompt. kept: the ids of

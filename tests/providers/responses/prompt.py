@@ -1,4 +1,4 @@
-"""Which items of a request the model reads, and their tokens in order: tools, instructions, then the conversation.
+"""The items of a request that the model reads, and their tokens in order: tools, instructions, the conversation.
 
 From the compaction guide: a compaction item carries what came before it, so only the newest one and what follows is
 read; what `/responses/compact` kept in front of its item still belongs to it. From the reasoning guide: reasoning of

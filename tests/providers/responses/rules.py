@@ -1,4 +1,4 @@
-"""What OpenAI's Responses endpoints refuse, as a function from a request to what the server makes of it.
+"""The refusals of OpenAI's Responses endpoints, as a function from a request to its handling.
 
 `accept` checks a body for one of the three endpoints and returns what is needed to answer it, or raises `Refused`.
 From the API reference, the SDK's types and recorded or reported error bodies; stricter where those are silent, said at
@@ -33,7 +33,7 @@ MAX_CACHE_KEY_LENGTH = 64
 
 @dataclass(frozen=True)
 class Rules:
-    """What a provider can be like.
+    """The variants of a provider.
 
     models: those that exist, () = any. window: tokens a prompt and its reply may have, 0 = unlimited. reasons: whether
     the models do. min_threshold: of `compact_threshold`; the project's facts say 50,000, others read 1,000 in the
@@ -49,7 +49,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Accepted:
-    """A request that stands. `items`: the whole conversation; `live`: those the model still reads."""
+    """An accepted request. `items`: the whole conversation; `live`: those the model still reads."""
 
     body: Mapping[str, Any]
     items: tuple[Item, ...]
@@ -106,7 +106,7 @@ def _without_own_ids(body: Mapping[str, Any]) -> Mapping[str, Any]:
 def _check_arguments(body: Mapping[str, Any], rules: Rules) -> None:
     model = body.get("model")
     if rules.models and model is not None and model not in rules.models:
-        # Recorded as 400; Chat Completions answers 404 to the same.
+        # Recorded as 400; Chat Completions answers 404 in this case.
         refuse(f"The requested model '{model}' does not exist.", "model", "model_not_found")
     for name in _NOT_SIMULATED:
         if body.get(name):
@@ -163,7 +163,7 @@ def _check_context_management(entries: Sequence[Mapping[str, Any]], rules: Rules
             refuse(f"Invalid value: '{entry['type']}'. Supported values are: 'compaction'.", f"{param}.type")
         threshold, where = entry.get("compact_threshold"), f"{param}.compact_threshold"
         if threshold is None:
-            # The types make it optional; what the server would do without it is not documented.
+            # The types make it optional; the server's behaviour without it is not documented.
             refuse(f"Missing required parameter: '{where}'.", where, "missing_required_parameter")
         if threshold < rules.min_threshold:
             text = f"Expected a value >= {rules.min_threshold}, but got {threshold} instead."

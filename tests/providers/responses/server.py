@@ -1,4 +1,4 @@
-"""A loopback server that speaks OpenAI's Responses API, written from its documentation: an independent judge.
+"""A loopback server for OpenAI's Responses API, written from its documentation: an independent judge.
 
 `POST /v1/responses` (stream and JSON), `/v1/responses/compact`, `/v1/responses/input_tokens`, `GET /v1/models`. It
 refuses what the provider refuses (`rules.py`), before an answer of the script is spent; it counts tokens
@@ -38,7 +38,7 @@ _NO_KEY = "You didn't provide an API key. You need to provide your API key in an
 
 
 class ResponsesServer(LoopbackServer):
-    """The server; see the module's text.
+    """The server; see the module docstring.
 
     key "" = none is asked for. ledger: share one to be the same provider after a restart. check=False: nothing is
     refused and nothing counted. overflow_in_stream: a prompt that is too long is told of in the stream, as the

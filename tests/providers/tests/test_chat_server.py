@@ -129,7 +129,7 @@ def test_a_request_over_the_window_is_refused_with_the_reply_counted() -> None:
         (Extras(call_fields=("extra",)), body(USER, {**ASSISTANT, "tool_calls": [{**CALL, "extra": 1}]}, RESULT)),
     ],
 )
-def test_what_other_endpoints_take_has_to_be_asked_for(extras: Extras, request_body: dict[str, Any]) -> None:
+def test_extensions_of_other_endpoints_are_opt_in(extras: Extras, request_body: dict[str, Any]) -> None:
     """Otherwise it is an unknown key."""
     refusal = refusal_of(request_body, models=("m",), window=0)
     assert refusal is not None
@@ -151,12 +151,12 @@ def test_what_other_endpoints_take_has_to_be_asked_for(extras: Extras, request_b
         body(USER, tools=[5]),
     ],
 )
-def test_what_the_types_do_not_know_is_refused(request_body: Any) -> None:
-    """At any depth, whatever stands there."""
+def test_fields_unknown_to_the_types_are_refused(request_body: Any) -> None:
+    """At any depth, with any value."""
     assert refused(request_body) is not None
 
 
-async def test_a_counted_reply_tells_what_was_read_and_what_was_cached() -> None:
+async def test_a_counted_reply_reports_read_and_cached_tokens() -> None:
     """With the same start it is cached in steps of 128; another key or ten minutes later it is not."""
     from openai import AsyncOpenAI
 
@@ -192,7 +192,7 @@ async def test_a_counted_reply_tells_what_was_read_and_what_was_cached() -> None
         assert [chunk.usage async for chunk in plain if chunk.usage] == []
 
 
-def test_it_runs_as_a_program_that_is_told_over_http_what_to_answer() -> None:
+def test_it_runs_as_a_program_scripted_over_http() -> None:
     """For tests in another process: Neovim's, the benchmarks'."""
     command = [sys.executable, "-m", "tests.providers.chat.server", "--port", "0", "--key", ""]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "python")])}
@@ -226,7 +226,7 @@ def test_it_runs_as_a_program_that_is_told_over_http_what_to_answer() -> None:
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
-async def test_a_client_that_leaves_is_noticed_however_it_leaves(reset: bool) -> None:
+async def test_a_client_that_disconnects_is_noticed_in_any_way(reset: bool) -> None:
     """A reset reaches the reader as an error, not as an end."""
     async with ChatServer(models=("m",), default=lambda _: silence()) as server:
         _, writer = await asyncio.open_connection("127.0.0.1", server.port)

@@ -9,7 +9,7 @@ from tests.providers.loopback.token_count import Prompt, count, encode
 from tests.providers.openai.prompt_cache import MIN_TOKENS, STEP_TOKENS, PromptCache
 
 
-def test_a_text_counts_as_the_tokenizer_has_it() -> None:
+def test_a_text_counts_as_in_the_tokenizer() -> None:
     """Known counts; nothing special in special tokens, lone surrogates or an empty text."""
     assert count("The quick brown fox jumps over the lazy dog.") == 10
     assert count("") == 0
@@ -41,7 +41,7 @@ def test_marks_of_other_things_are_other_tokens() -> None:
 
 
 def test_the_cache_knows_the_longest_prefix_in_steps() -> None:
-    """It tells what it read and what it wrote, per key, until it is cold."""
+    """It reports read and written tokens, per key, until it is cold."""
     cache = PromptCache()
     prompt = list(range(MIN_TOKENS + 2 * STEP_TOKENS + 5))
     whole = MIN_TOKENS + 2 * STEP_TOKENS

@@ -1,4 +1,4 @@
-"""Request bodies are judged by the SDKs' own types, and an unknown key is found wherever it stands."""
+"""Request bodies are validated by the SDKs' own types, and an unknown key is found at any place."""
 
 from __future__ import annotations
 
@@ -147,14 +147,14 @@ def test_an_unknown_key_is_found_in_every_object(kind: Kind, body: dict[str, Any
         ),
     ],
 )
-def test_a_problem_is_named_as_the_provider_names_it(kind: Kind, body: dict[str, Any], problem: str) -> None:
-    """One line: where, and what is wrong."""
+def test_a_problem_is_named_in_the_providers_notation(kind: Kind, body: dict[str, Any], problem: str) -> None:
+    """One line: the place and the problem."""
     problems = schema_problems(kind, body)
     assert len(problems) == 1, problems
     assert problems[0].startswith(problem)
 
 
-def test_problems_are_limited_and_the_body_stays_as_it_was() -> None:
+def test_problems_are_limited_and_the_body_is_unchanged() -> None:
     """The first few are enough to read; validation converts nothing."""
     body = user(*({"type": "text"} for _ in range(9)))
     before = repr(body)
@@ -163,7 +163,7 @@ def test_problems_are_limited_and_the_body_stays_as_it_was() -> None:
     assert repr(body) == before
 
 
-def test_what_is_no_object_is_a_problem() -> None:
+def test_a_body_that_is_not_an_object_is_a_problem() -> None:
     """A list, a string: whatever JSON came in."""
     assert schema_problems("openai.chat", []) == ["body: Input should be a valid dictionary"]  # type: ignore[arg-type]
 

@@ -1,7 +1,7 @@
-"""Every field of a reply replaced by what no provider should send: an error or a reply, never a crash (issue 9).
+"""Every field of a reply replaced by invalid values: an error or a reply, never a crash (issue 9).
 
-Values of other types, numbers without end, nesting below, at and beyond what readers of JSON take: 995 levels can be
-read and not be written again.
+Values of other types, endless numbers, nesting below, at and beyond the limit of JSON parsers: 995 levels can be
+parsed but not written again.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _HERE = "\x01here"
 
 
 def with_one_replaced(value: Any) -> Iterator[str]:
-    """Give the value as JSON with each of its fields in turn replaced by each of the values."""
+    """Yield the value as JSON with each of its fields in turn replaced by each of the values."""
     for marked in _marked(value):
         text = json.dumps(marked)
         yield from (text.replace(json.dumps(_HERE), replacement) for replacement in VALUES)
@@ -109,13 +109,13 @@ def _marked(value: Any) -> Iterator[Any]:
 
 
 def assert_ends(decoder: ReplyDecoder, events: list[Any]) -> None:
-    """A reply is whole, or says what is wrong with it."""
+    """Assert that a reply is complete, or reports its error."""
     assert (decoder.problem is None) == any(isinstance(event, Finished) for event in events)
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_stream_with_a_broken_field_ends_as_a_reply_or_as_an_error(name):
-    """Lesson 39: what arrived before it is kept."""
+    """Lesson 39: text received before it is kept."""
     stream = [json.dumps(event) for event in STREAMS[name]]
     for place, event in enumerate(STREAMS[name]):
         for broken in with_one_replaced(event):
@@ -125,7 +125,7 @@ def test_a_stream_with_a_broken_field_ends_as_a_reply_or_as_an_error(name):
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_a_whole_body_with_a_broken_field_ends_as_a_reply_or_as_an_error(name):
+def test_a_body_with_a_broken_field_ends_as_a_reply_or_as_an_error(name):
     """Endpoints that do not stream."""
     decoder = DECODERS[name]()
     assert_ends(decoder, decoder.read_json(json.dumps(WHOLE[name]).encode()))
@@ -137,8 +137,8 @@ def test_a_whole_body_with_a_broken_field_ends_as_a_reply_or_as_an_error(name):
 
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize("body", [b"", b" \n"])
-def test_a_body_without_anything_is_called_empty(name, body):
-    """Not "a chunk is not JSON": the user never heard of chunks."""
+def test_an_empty_body_is_called_empty(name, body):
+    """Not "a chunk is not JSON": users do not know chunks."""
     decoder = DECODERS[name]()
     assert decoder.read_json(body) == []
     assert "the reply was empty" in str(decoder.problem)
@@ -204,7 +204,7 @@ FLOODS: dict[str, tuple[str, Callable[[int], Any]]] = {
 
 
 @pytest.mark.parametrize("flood", FLOODS)
-def test_whatever_a_reply_keeps_is_counted(flood: str) -> None:
+def test_everything_kept_of_a_reply_is_counted(flood: str) -> None:
     """100 MB in fields that nothing reads: they are not stored, or they end the reply."""
     family, event = FLOODS[flood]
     decoder = DECODERS[family]()
@@ -257,7 +257,7 @@ def test_a_usage_of_endless_passes_is_read_from_its_end() -> None:
     assert (finished.usage.input_tokens, len(finished.other_passes)) == (19_999, 999)
 
 
-def test_repeated_ids_of_calls_become_others_at_a_cost_that_is_linear() -> None:
+def test_repeated_call_ids_are_replaced_in_linear_time() -> None:
     decoder = DECODERS["responses"]()
     calls = [{**CALL, "id": f"fc{n}", "call_id": "c" * 20_000} for n in range(400)]
     decoder.feed(events({"type": "response.completed", "response": {"status": "completed", "output": calls}}))
@@ -270,7 +270,7 @@ def test_repeated_ids_of_calls_become_others_at_a_cost_that_is_linear() -> None:
 
 @pytest.mark.parametrize("family", DECODERS)
 @pytest.mark.parametrize("end", [b'data: {"choi', b"data: [DON", b"data: {"])
-def test_half_an_event_at_the_end_is_a_cut(family: str, end: bytes) -> None:
+def test_half_an_event_at_the_end_is_a_truncation(family: str, end: bytes) -> None:
     decoder = DECODERS[family]()
     for payload in STREAMS[family][:2]:
         decoder.feed(events({**payload, "choices": [{"delta": {"content": "hi"}}]}))
@@ -290,8 +290,8 @@ def test_half_an_event_at_the_end_is_a_cut(family: str, end: bytes) -> None:
         (b"a\xf0\x9f", "a\ufffd"),
     ],
 )
-def test_half_a_character_ends_no_reply(name: str, sent: bytes, text: str) -> None:
-    """Servers cut a character at the end of a token: as half of an escape, or as invalid UTF-8."""
+def test_half_a_character_does_not_end_a_reply(name: str, sent: bytes, text: str) -> None:
+    """Servers split a character at a token boundary: as half of an escape, or as invalid UTF-8."""
     said = [
         STREAMS["messages"][0],
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},

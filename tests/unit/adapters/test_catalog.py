@@ -21,7 +21,7 @@ from codecompanion.model.messages import Usage
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail when anything connects: the data must come with the package."""
+    """Fail on any connection: the data must come with the package."""
 
     def refuse(*_: object) -> None:
         raise AssertionError("the catalog used the network")
@@ -42,7 +42,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_known_model_has_a_window(address: str, model: str, window: int) -> None:
-    """Directly, after a router, behind a gateway nobody knows."""
+    """Directly, through a router, behind an unknown gateway."""
     facts = lookup(address, model)
     assert facts is not None
     assert facts.context_window == window
@@ -52,7 +52,7 @@ def test_a_known_model_has_a_window(address: str, model: str, window: int) -> No
     ("address", "model"),
     [("https://api.openai.com/v1", "no-such-model"), ("", ""), ("https://gateway.corp.test/v1", "my-own-model")],
 )
-def test_an_unknown_model_is_none(address: str, model: str) -> None:
+def test_an_unknown_model_has_no_data(address: str, model: str) -> None:
     """R-506: the caller falls back visibly."""
     assert lookup(address, model) is None
 
@@ -67,8 +67,8 @@ def test_an_unknown_model_is_none(address: str, model: str) -> None:
         "http://gpu.local/v1",
     ],
 )
-def test_a_local_server_is_not_trusted_with_the_table(address: str) -> None:
-    """Lesson 30: what it loaded is not what the model could do."""
+def test_the_table_does_not_apply_to_a_local_server(address: str) -> None:
+    """Lesson 30: the model's maximum is not the loaded window."""
     assert lookup(address, "gpt-4o") is None
 
 
@@ -84,7 +84,7 @@ def test_a_call_has_a_price() -> None:
 
 
 def test_passes_are_priced_together() -> None:
-    """A provider's own compaction is billed beside the reply: figures of a recorded Anthropic stream (R-538)."""
+    """A provider's own compaction is billed with the reply: figures from a recorded Anthropic stream (R-538)."""
     facts = lookup("https://api.anthropic.com", "claude-sonnet-4-5")
     assert facts is not None
     reply, compaction = (
@@ -97,8 +97,8 @@ def test_passes_are_priced_together() -> None:
     assert both >= (203_000 * 3 + 4_500 * 15) / 1e6
 
 
-def test_the_small_table_stands_in_where_the_large_one_knows_nothing() -> None:
-    """R-104…R-106: only there; what no document names is unknown on this machine (lesson 30)."""
+def test_the_small_table_is_used_if_the_large_one_has_no_entry() -> None:
+    """R-104…R-106: only then; an undocumented model on this machine is unknown (lesson 30)."""
     for address, model in (("https://api.groq.com/openai/v1", "llama-3.1-70b-versatile"), ("", "qwen-turbo")):
         facts = lookup(address, model)
         assert facts is None or facts.context_window == 0
@@ -122,14 +122,14 @@ def test_the_small_table_stands_in_where_the_large_one_knows_nothing() -> None:
         ("https://api.deepseek.com", "deepseek-chat", 64_000),
     ],
 )
-def test_the_documented_figures_go_before_the_rounded_ones(address: str, model: str, window: int) -> None:
-    """R-104, R-106: 1,048,576 wins over the 1,000,000 of the package."""
+def test_documented_figures_override_rounded_ones(address: str, model: str, window: int) -> None:
+    """R-104, R-106: 1,048,576 takes precedence over the package's 1,000,000."""
     assert limits_of(address, model) == ModelLimits(window)
 
 
 @pytest.mark.parametrize("model", [*EXACT_WINDOWS, *FAMILY_WINDOWS])
 def test_a_documented_window_is_the_same_at_every_address(model: str) -> None:
-    """R-104, R-105: under every policy, also behind a proxy here; what a server tells goes before it."""
+    """R-104, R-105: under every policy, also behind a local proxy; a server's own report takes precedence."""
     addresses = ("", "https://api.openai.com/v1", "https://openrouter.ai/api/v1", "http://localhost:4000/v1",
                  "http://192.168.1.5:8000/v1", "https://gateway.corp.test/v1")  # fmt: skip
     found = {
@@ -143,8 +143,8 @@ def test_a_documented_window_is_the_same_at_every_address(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-6", "gpt-3.5-turbo"])
-def test_a_family_never_narrows_what_the_package_knows(model: str) -> None:
-    """R-406: later versions are the package's, and so is the catch-all of CoWork's table."""
+def test_a_family_never_narrows_the_packages_entry(model: str) -> None:
+    """R-406: later versions are in the package, and so is the catch-all of CoWork's table."""
     facts = lookup("", model)
     assert facts is not None
     assert limits_of("", model) == ModelLimits(facts.context_window)

@@ -1,4 +1,4 @@
-"""What an entry says about its transport: checked with the key path, completed from the environment."""
+"""The transport options of an entry: validated with their key path, completed from the environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def entry(builtin: str, environ: dict[str, str] | None = None, **fields: Any) ->
 
 
 def problem_of(builtin: str, opts: dict[str, Any], environ: dict[str, str] | None = None, **fields: Any) -> str:
-    """Return why an entry cannot be used, "" when it can."""
+    """Return why an entry cannot be used, "" if it can."""
     settings = entry(builtin, environ, opts=opts, **fields)
     registry = AdapterRegistry({"mine": settings}, read_blob=lambda _: b"", summarise=lambda messages, limit: "")
     try:
@@ -66,7 +66,7 @@ def test_a_mistake_names_its_key(builtin: str, opts: dict[str, Any], problem: st
 
 
 def test_a_key_beside_a_client_is_a_mistake() -> None:
-    """The client would not use it; that of the provider's own address is left out by itself."""
+    """The client would not use it; the provider's own is dropped automatically."""
     assert problem_of("bedrock", {}, key="MY_KEY") == (
         "adapters.http.mine.env.api_key: the credentials of AWS are found by the client; expected no key"
     )
@@ -85,8 +85,8 @@ def test_any_plain_endpoint_may_use_its_official_client(builtin: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["copilot", "chatgpt", "offline"])
-def test_what_has_no_official_client_says_so(kind: str) -> None:
-    """In the options, and for settings that come another way."""
+def test_an_entry_without_an_official_client_says_so(kind: str) -> None:
+    """In the options, and for settings from another source."""
     found = resolve_adapters({"mine": {"builtin": kind, "opts": {"transport": "sdk"}}}, proxy="", environ={})
     assert found.mistakes == [f"adapters.http.mine.opts.transport: means nothing to an adapter of kind {kind}"]
 
@@ -105,15 +105,15 @@ def test_what_has_no_official_client_says_so(kind: str) -> None:
         ("azure", "", {}, ""),
     ],
 )
-def test_where_a_cloud_answers(client: str, region: str, environ: dict[str, str], address: str) -> None:
-    """As the official clients compute it: time limits, prices and signatures depend on the address."""
+def test_the_address_of_a_cloud_is_computed(client: str, region: str, environ: dict[str, str], address: str) -> None:
+    """As in the official clients: time limits, prices and signatures depend on the address."""
     assert address_of(client, region, environ) == address
 
 
 @pytest.mark.parametrize(
     ("client", "region"), [("bedrock", "eu-west-1"), ("bedrock_mantle", "us-east-1"), ("vertex", "eu"), ("vertex", "x")]
 )
-def test_the_addresses_are_those_of_the_official_clients(client: str, region: str) -> None:
+def test_the_addresses_equal_the_official_clients(client: str, region: str) -> None:
     """Both compute them; they agree."""
     from anthropic.lib.bedrock import AsyncAnthropicBedrock, AsyncAnthropicBedrockMantle
     from anthropic.lib.vertex import AsyncAnthropicVertex
@@ -127,7 +127,7 @@ def test_the_addresses_are_those_of_the_official_clients(client: str, region: st
 
 
 def test_the_environment_completes_an_entry() -> None:
-    """Region and project as the clients read them; what the entry says comes first."""
+    """Region and project as in the clients; the entry's values take precedence."""
     environ = {"AWS_DEFAULT_REGION": "eu-central-1", "CLOUD_ML_REGION": "global", "GOOGLE_CLOUD_PROJECT": "p"}
     aws = entry("bedrock", environ)
     assert (aws.region, aws.base_url) == ("eu-central-1", "https://bedrock-runtime.eu-central-1.amazonaws.com")
@@ -139,8 +139,8 @@ def test_the_environment_completes_an_entry() -> None:
     assert entry("bedrock", url="https://vpc.example/").base_url == "https://vpc.example"
 
 
-def test_the_address_of_azure_is_that_of_its_entry() -> None:
-    """`azure_openai` as it is built in, without its key; Foundry below its own path."""
+def test_the_address_of_azure_comes_from_its_entry() -> None:
+    """The built-in `azure_openai`, without its key; Foundry below its own path."""
     opts = {"transport": "sdk", "client": "azure"}
     environ = {"AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com"}
     mine = entry("azure_openai", environ, opts=opts, key="AZURE_OPENAI_API_KEY")
@@ -150,7 +150,7 @@ def test_the_address_of_azure_is_that_of_its_entry() -> None:
 
 
 def test_a_cloud_is_never_asked_for_its_models() -> None:
-    """Bedrock has no listing where its replies are; its entry brings names."""
+    """Bedrock has no listing at the address of its replies; its entry has names."""
     settings = read_settings(resolve_adapters({}, proxy="", environ={}).adapters)["bedrock"]
     registry = AdapterRegistry({"bedrock": settings}, read_blob=lambda _: b"", summarise=lambda messages, limit: "")
     adapter = registry.get("bedrock")
@@ -175,7 +175,7 @@ _AWS, _GOOGLE = "https://bedrock-runtime.eu-west-1.amazonaws.com", "https://euro
         (_GOOGLE, "claude-opus-4-6", 1_000_000),
     ],
 )
-def test_names_of_clouds_have_their_windows_and_prices(address: str, model: str, window: int) -> None:
+def test_cloud_model_names_have_windows_and_prices(address: str, model: str, window: int) -> None:
     """With region, date and version in the name."""
     limits, facts = limits_of(address, model), lookup(address, model)
     assert limits is not None

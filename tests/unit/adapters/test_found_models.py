@@ -1,4 +1,4 @@
-"""What a host found of a model is known to the next one without the table, whose import takes 0.36 s of CPU."""
+"""A model's facts found by one host are cached for the next one: importing the table takes 0.36 s of CPU."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ print("genai_prices" in sys.modules)
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Leave nothing to other tests."""
+    """Leave nothing for other tests."""
     yield
     catalog._found, catalog._file = FoundModels(""), None
     catalog.lookup.cache_clear()
 
 
 def look(folder: Path) -> list[str]:
-    """Ask in a process of its own; return what is known of two models, and whether the table was imported."""
+    """Look up two models in a separate process; return the result, and whether the table was imported."""
     command = [sys.executable, "-c", LOOK, str(folder), ADDRESS]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
 
 
 def test_the_next_host_does_not_import_the_table(tmp_path: Path) -> None:
-    """The answer is the same; that there is none is one, too."""
+    """The answer is the same, including a missing entry."""
     first, second = look(tmp_path), look(tmp_path)
     assert first[0] == second[0]
     assert first[0] == "ModelLimits(context_window=1000000, max_output_tokens=0) None"
@@ -48,7 +48,7 @@ def test_the_next_host_does_not_import_the_table(tmp_path: Path) -> None:
     assert "sk-secret" not in (tmp_path / "models.json").read_text()
 
 
-def test_another_edition_of_the_table_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_the_table_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows and names change with it."""
     file = tmp_path / "models.json"
     read_found(file).add(file, ADDRESS, "m", ModelFacts(provider="p", model="m", context_window=7))
@@ -58,7 +58,7 @@ def test_another_edition_of_the_table_is_asked_again(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"edition": 1}', b"[" * 100_000])
-def test_a_damaged_file_is_as_if_it_were_not_there(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_file_counts_as_missing(tmp_path: Path, content: bytes) -> None:
     """It is a cache."""
     file = tmp_path / "models.json"
     file.write_bytes(content)
@@ -68,8 +68,8 @@ def test_a_damaged_file_is_as_if_it_were_not_there(tmp_path: Path, content: byte
     assert read_found(file).get(ADDRESS, "m") == (None,)
 
 
-def test_it_does_not_grow_without_end_and_needs_no_folder(tmp_path: Path) -> None:
-    """A folder that cannot be written costs the cache, nothing else."""
+def test_the_cache_is_limited_and_needs_no_folder(tmp_path: Path) -> None:
+    """An unwritable folder only disables the cache."""
     file = tmp_path / "models.json"
     for number in range(MAX_ANSWERS + 5):
         read_found(file).add(file, ADDRESS, f"m{number}", None)

@@ -1,4 +1,4 @@
-"""The items of a request in chunks: the same bytes as joined at once, and full chunks that stay as they are."""
+"""The items of a request in chunks: bytes equal to a single join, and full chunks that never change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PIECES = st.lists(st.tuples(st.sampled_from(SPEAKERS), st.text("abc", max_size=9
 
 
 def rendered(speaker: Speaker, text: str) -> bytes:
-    """Return a message with this text, nothing for a silent reply."""
+    """Return a message with this text, an empty one for a silent reply."""
     role = "assistant" if speaker == "calls" else speaker
     return b'{"role":"%s","content":"%s"}' % (role.encode(), text.encode()) if text or speaker != "assistant" else b""
 
@@ -54,7 +54,7 @@ def test_a_growing_list_is_joined_like_a_whole_one(form: joined_pieces.UserForm 
 
 
 def test_a_chat_of_many_chunks_has_one_copy_of_each() -> None:
-    """Only the last chunk is made again for the next request."""
+    """Only the last chunk is rebuilt for the next request."""
     pieces = JoinedPieces()
     for number in range(20):
         pieces.add("user", rendered("user", f"message {number}"))

@@ -1,4 +1,4 @@
-"""Listings as endpoints document them: names for the picker, windows for the meter."""
+"""Documented model listings: names for the picker, windows for the meter."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from codecompanion.counting.model_windows import ModelLimits
     ],
 )
 def test_the_list_of_models_is_read_in_every_shape(body: bytes, names: list[str]) -> None:
-    """OpenAI's, Ollama's, a bare list; rubbish is an empty list."""
+    """OpenAI's, Ollama's, a bare list; garbage is an empty list."""
     assert read_model_names(body) == names
 
 
@@ -78,7 +78,7 @@ LLAMA_META = {"n_ctx_train": 262144, "n_params": 7}
             ModelLimits(65536),
         ),
         ({"id": "m", "context_size": 64000, "max_output_tokens": 16000}, ModelLimits(64000, 16000)),
-        # Ollama /api/ps: what is loaded
+        # Ollama /api/ps: loaded models
         ({"name": "m", "model": "m", "context_length": 4096, "size_vram": 0}, ModelLimits(4096)),
         # LM Studio, loaded and not
         ({**LMSTUDIO_V0, "loaded_context_length": 4096}, ModelLimits(4096)),
@@ -88,21 +88,21 @@ LLAMA_META = {"n_ctx_train": 262144, "n_params": 7}
             ModelLimits(8192),
         ),
         ({"key": "m", "max_context_length": 131072, "loaded_instances": []}, None),
-        # llama.cpp: what it was trained for is not what a request gets
+        # llama.cpp: the trained window is not that of a request
         ({"id": "m", "meta": LLAMA_META}, None),
         ({"id": "m", "meta": {**LLAMA_META, "n_ctx": 16384}}, ModelLimits(16384)),
         ({"id": "m", "context_length": "big", "max_model_len": True}, None),
         ({"id": "m", "created": 1}, None),
     ],
 )
-def test_a_window_is_what_a_request_gets(entry: dict[str, Any], limits: ModelLimits | None) -> None:
-    """Lesson 30: a figure that is only what the model could do is no window."""
+def test_a_window_is_the_size_available_to_a_request(entry: dict[str, Any], limits: ModelLimits | None) -> None:
+    """Lesson 30: a figure that is only the model's maximum is not a window."""
     found = read_model_limits(msgspec.json.encode({"data": [entry]}))
     assert found == ({"m": limits} if limits else {})
 
 
-def test_a_server_with_one_model_tells_its_window_for_any_name() -> None:
-    """llama.cpp's `/props`; per slot, so it is what one request has."""
+def test_a_server_with_one_model_reports_its_window_for_any_name() -> None:
+    """llama.cpp's `/props`; per slot, so it applies to one request."""
     body = b'{"default_generation_settings": {"n_ctx": 65536, "id": 0}, "total_slots": 4, "model_alias": "x"}'
     known = read_model_limits(body)
     assert known == {ANY_MODEL: ModelLimits(65536)}
@@ -119,13 +119,13 @@ def test_a_server_with_one_model_tells_its_window_for_any_name() -> None:
         (b'{"value": 8192, "data": []}', 0),
     ],
 )
-def test_koboldcpp_tells_its_window(body: bytes, window: int) -> None:
-    """Lesson 30: it drops the front of a longer prompt and answers as if nothing had happened."""
+def test_koboldcpp_reports_its_window(body: bytes, window: int) -> None:
+    """Lesson 30: it silently drops the start of a longer prompt and answers."""
     assert read_model_limits(body) == ({ANY_MODEL: ModelLimits(window)} if window else {})
 
 
-def test_a_server_tells_in_its_listing_whether_it_runs_the_models() -> None:
-    """LiteLLM calls everything OpenAI's; servers that run models name themselves; others say nothing."""
+def test_a_listing_shows_whether_the_server_runs_the_models() -> None:
+    """LiteLLM labels everything OpenAI's; servers that run models name themselves; others give no information."""
     owned = {"a": "library", "b": "vllm", "c": "llamacpp", "d": "organization_owner", "e": "openai", "f": "me", "g": 1}
     body = msgspec.json.encode({"data": [{"id": name, "owned_by": owner} for name, owner in owned.items()]})
     owners = read_model_owners(body)
@@ -143,8 +143,8 @@ def test_a_name_without_a_tag_is_the_latest() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff", b"[1, null]", b'{"data": 5}', b'{"default_generation_settings": 1}'])
-def test_rubbish_tells_nothing(body: bytes) -> None:
-    """It is the server's own business, not an error of the chat."""
+def test_garbage_is_ignored(body: bytes) -> None:
+    """It is the server's problem, not an error of the chat."""
     assert read_model_limits(body) == {}
 
 

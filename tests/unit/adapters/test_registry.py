@@ -27,8 +27,8 @@ def registry(**changes: dict[str, Any]) -> AdapterRegistry:
     return AdapterRegistry(read_settings(tables), read_blob=lambda _: b"", summarise=lambda messages, limit: "summary")
 
 
-async def test_an_adapter_is_made_once_and_by_kind() -> None:
-    """Connections and caches belong to it."""
+async def test_an_adapter_is_created_once_and_by_kind() -> None:
+    """It owns connections and caches."""
     made = registry()
     assert made.names() == ["local", "offline", "openai"]
     assert isinstance(made.get("openai"), HttpAdapter)
@@ -52,7 +52,7 @@ def test_nothing_is_imported_before_the_first_request() -> None:
 
 
 @pytest.mark.parametrize("kind", ["openai", "openai_responses", "anthropic"])
-def test_a_client_is_made_without_the_sdks(kind: str) -> None:
+def test_a_client_is_created_without_the_sdks(kind: str) -> None:
     """Importing openai takes 0.65 s of CPU, anthropic twice that; the first message must not wait for it."""
     code = (
         "import sys; from codecompanion.adapters.base import AdapterSettings\n"
@@ -68,7 +68,7 @@ def test_a_client_is_made_without_the_sdks(kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "words"), [("opnai", "did you mean 'openai'?"), ("zzz", "there are local, offline, openai")]
 )
-def test_an_unknown_name_gets_the_nearest(name: str, words: str) -> None:
+def test_an_unknown_name_is_answered_with_the_closest(name: str, words: str) -> None:
     """The error names the key path."""
     for ask in (registry().get, registry().settings):
         with pytest.raises(ConfigError, match=f"adapters.http.{name}") as caught:
@@ -102,8 +102,8 @@ def test_an_unknown_name_gets_the_nearest(name: str, words: str) -> None:
         ),
     ],
 )
-async def test_a_wrong_entry_is_told_and_refuses_requests(name: str, change: dict[str, Any], words: str) -> None:
-    """It names the key path in the user's words; a chat opens with it, and the other adapters still work."""
+async def test_an_invalid_entry_is_reported_and_refuses_requests(name: str, change: dict[str, Any], words: str) -> None:
+    """It names the key path in the user's notation; a chat opens with it, and the other adapters still work."""
     made = registry(**{name: change})
     with pytest.raises(ConfigError, match=words) as caught:
         made.check(name)
@@ -125,7 +125,7 @@ async def test_a_wrong_entry_is_told_and_refuses_requests(name: str, change: dic
     ],
 )
 def test_a_wrong_type_names_the_field(change: dict[str, Any], words: str) -> None:
-    """Lua checked it; the command line did not."""
+    """Lua checks it; the command line does not."""
     with pytest.raises(ConfigError, match=words):
         registry(openai=change)
 
@@ -137,7 +137,7 @@ def test_the_offline_adapter_has_a_window() -> None:
 
 
 async def test_new_secrets_reach_an_adapter_that_already_has_one() -> None:
-    """`ga` sends the keys of functions again."""
+    """`ga` sends the results of key functions again."""
     made = registry(openai={"key": "function"})
     made.give_secrets({"openai": "first"})
     adapter = made.get("openai")
@@ -147,8 +147,8 @@ async def test_new_secrets_reach_an_adapter_that_already_has_one() -> None:
     assert (await adapter._connection.endpoint("")).secrets == ("second",)
 
 
-async def test_an_adapter_can_be_put_in() -> None:
-    """The demo plays a recording back under the name of the offline adapter."""
+async def test_an_adapter_can_be_inserted() -> None:
+    """The demo replays a recording under the name of the offline adapter."""
     made = registry()
     settings = made.settings("offline")
     replay = OfflineAdapter(AdapterSettings(name="replay", kind="offline"), summarise=lambda messages, limit: "")
@@ -171,16 +171,14 @@ async def test_an_adapter_can_be_put_in() -> None:
         ({"base_url": "https://x"}, ConfigError("adapters.http.x.parameters", "wrong"), True),
     ],
 )
-def test_what_cannot_be_used_as_things_are_is_out_of_reach(
-    entry: dict[str, Any], error: Exception, hidden: bool
-) -> None:
-    """A passing failure does not hide an adapter from the list of models."""
+def test_an_unusable_adapter_is_marked_unavailable(entry: dict[str, Any], error: Exception, hidden: bool) -> None:
+    """A temporary failure does not hide an adapter from the list of models."""
     settings = AdapterSettings(**{"name": "x", "kind": "openai_compatible", "base_url": "https://x", **entry})
     assert is_out_of_reach(settings, error) is hidden
 
 
 @pytest.mark.parametrize("address", ["http://[::1", "http://h:99999/v1", "http://h:0/v1", "http://", "http://:8080"])
-def test_an_address_that_nobody_can_ask_is_named(address: str) -> None:
-    """Half of an IPv6 address and a port there cannot be are mistakes of the configuration, not of the program."""
+def test_an_impossible_address_is_named(address: str) -> None:
+    """Half of an IPv6 address and an invalid port are mistakes in the configuration, not bugs."""
     with pytest.raises(ConfigError, match=r"adapters\.http\.local\.url: got"):
         registry(local={"kind": "openai_compatible", "base_url": address}).check("local")

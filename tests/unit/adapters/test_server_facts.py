@@ -54,13 +54,13 @@ def encoded(value: Any) -> bytes:
 
 
 def props(**changes: Any) -> ServerFacts:
-    """Return what llama.cpp's answer with these changes says."""
+    """Return the facts in llama.cpp's answer with these changes."""
     found = read_props(encoded({**LLAMA_CPP, **changes}))
     assert found is not None
     return found
 
 
-def test_llama_cpp_tells_window_slots_template_and_version() -> None:
+def test_llama_cpp_reports_window_slots_template_and_version() -> None:
     """The window is that of one slot."""
     assert props() == ServerFacts(
         window=4096,
@@ -86,19 +86,19 @@ def test_llama_cpp_tells_window_slots_template_and_version() -> None:
         ([], None),
     ],
 )
-def test_a_template_without_tools_is_told_from_one_that_nobody_describes(caps: Any, tools: bool | None) -> None:
-    """A template with calls alone gets descriptions in some other way, perhaps."""
+def test_a_template_without_tools_is_distinguished_from_an_unknown_one(caps: Any, tools: bool | None) -> None:
+    """A template with only calls may get tool descriptions in another way."""
     assert props(chat_template_caps=caps).tools is tools
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b'{"data": []}', b"[" * 100_000, b'{"value": 8192}', b"\xff"])
-def test_what_is_no_description_of_a_server_says_nothing(body: bytes) -> None:
-    """It comes from outside."""
+def test_an_invalid_description_yields_no_facts(body: bytes) -> None:
+    """It is outside data."""
     assert read_props(body) is None
     assert read_capabilities(body) is None
 
 
-def test_a_router_has_no_window_of_its_own() -> None:
+def test_a_router_has_no_window_itself() -> None:
     """Its models do."""
     found = read_props(encoded(ROUTER))
     assert found is not None
@@ -107,7 +107,7 @@ def test_a_router_has_no_window_of_its_own() -> None:
 
 
 def test_a_router_lists_its_models_with_state_and_window() -> None:
-    """What is loaded has the window it was started with; of the others only the name and images are known."""
+    """A loaded model has its configured window; for others only the name and images are known."""
     inputs = {"input_modalities": ["text", "image"], "output_modalities": ["text"]}
     told = read_listed(
         encoded(
@@ -127,7 +127,7 @@ def test_a_router_lists_its_models_with_state_and_window() -> None:
     }
 
 
-def test_ollama_tells_the_window_of_what_is_loaded_and_what_a_model_can_do() -> None:
+def test_ollama_reports_the_window_of_loaded_models_and_abilities() -> None:
     """`context_length` of `/api/ps`; `capabilities` of `/api/show`, whose window is that of the training."""
     running = {"name": "qwen3:latest", "model": "qwen3:latest", "size_vram": 5, "context_length": 4096}
     told = read_listed(encoded({"models": [running]}))
@@ -140,7 +140,7 @@ def test_ollama_tells_the_window_of_what_is_loaded_and_what_a_model_can_do() -> 
     assert read_capabilities(encoded({"template": "…"})) is None
 
 
-def test_lm_studio_tells_state_kind_and_the_window_of_what_is_loaded() -> None:
+def test_lm_studio_reports_state_kind_and_the_window_of_loaded_models() -> None:
     """A model without `tool_use` gets tools in LM Studio's own format."""
     told = read_listed(
         encoded(
@@ -162,16 +162,16 @@ def test_lm_studio_tells_state_kind_and_the_window_of_what_is_loaded() -> None:
     }
 
 
-def test_vllm_and_koboldcpp_tell_a_window() -> None:
-    """vLLM by model, koboldcpp before its `/props` for whatever is loaded."""
+def test_vllm_and_koboldcpp_report_a_window() -> None:
+    """vLLM per model, koboldcpp before its `/props` for the loaded one."""
     card = {"id": "Qwen/Qwen3-8B", "object": "model", "owned_by": "vllm", "max_model_len": 32768}
     assert find_facts(read_listed(encoded({"object": "list", "data": [card]})), "Qwen/Qwen3-8B").window == 32768
     assert read_listed(encoded({"value": 8192})) == {ANY_MODEL: ServerFacts(window=8192)}
     assert find_facts({}, "m") is NO_FACTS
 
 
-def test_newer_facts_win_and_older_ones_stay_where_nothing_newer_was_said() -> None:
-    """A "no" was said; a state is of now."""
+def test_newer_facts_replace_older_ones_and_the_rest_stays() -> None:
+    """A "no" counts as reported; a state is current only."""
     older = ServerFacts(window=4096, tools=True, images=True, state="sleeping", model="a")
     assert filled(ServerFacts(tools=False, slots=2), older) == ServerFacts(
         window=4096, slots=2, tools=False, images=True, model="a"

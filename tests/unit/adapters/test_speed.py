@@ -1,4 +1,4 @@
-"""How fast a local server reads and writes: what it says itself, and what is measured."""
+"""The speed of a local server: its own report, and a measurement."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ REPLY = Message(id="r", role="assistant", content="b")
         ({}, NO_SPEED),
     ],
 )
-def test_llama_cpp_tells_tokens_and_milliseconds(told: Any, speed: Speed) -> None:
-    """Few tokens, and what is not a time, tell nothing."""
+def test_llama_cpp_reports_tokens_and_milliseconds(told: Any, speed: Speed) -> None:
+    """Too few tokens, or an invalid time, are ignored."""
     timings = read_timings(told)
     assert timings is not None
     assert timings.speed == speed
 
 
 @pytest.mark.parametrize("told", [7, "fast", [TOLD], {**TOLD, "prompt_n": 10**12}])
-def test_what_is_no_table_of_times_is_not_read(told: Any) -> None:
+def test_a_value_that_is_not_a_table_of_times_is_ignored(told: Any) -> None:
     assert read_timings(told) is None
 
 
@@ -47,7 +47,7 @@ def test_what_is_no_table_of_times_is_not_read(told: Any) -> None:
     [
         (LOADED, (user(),), Usage(900, 91), Speed(900.0, 30.0)),
         (LOADED, (user(), REPLY, user("c", 1)), Usage(900, 91, cache_read_tokens=600), Speed(900.0, 30.0)),
-        # How much of it was read, nobody knows.
+        # How much of it was read is unknown.
         (LOADED, (user(), REPLY, user("c", 1)), Usage(900, 91), Speed(0.0, 30.0)),
         # It may have loaded the model first.
         (NO_FACTS, (user(),), Usage(900, 91), Speed(0.0, 30.0)),
@@ -55,7 +55,9 @@ def test_what_is_no_table_of_times_is_not_read(told: Any) -> None:
         (LOADED, (user(),), None, NO_SPEED),
     ],
 )
-def test_others_are_timed(facts: ServerFacts, messages: tuple[Message, ...], usage: Usage | None, speed: Speed) -> None:
+def test_other_servers_are_timed(
+    facts: ServerFacts, messages: tuple[Message, ...], usage: Usage | None, speed: Speed
+) -> None:
     """One second to the first token, three for the others."""
     ticks = iter((100.0, 101.0, 104.0))
     timer = ReplyTimer(ChatRequest(messages=messages, model="m"), facts, lambda: next(ticks))
@@ -64,12 +66,12 @@ def test_others_are_timed(facts: ServerFacts, messages: tuple[Message, ...], usa
     assert timer.timings(usage).speed == speed
 
 
-def test_a_reply_without_output_has_no_times() -> None:
+def test_a_reply_without_output_has_no_timing() -> None:
     timer = ReplyTimer(ChatRequest(messages=(user(),), model="m"), LOADED, lambda: 1.0)
     assert timer.timings(Usage(900, 91)) == Timings()
 
 
-def test_the_newest_reply_moves_the_mean_where_it_tells_something() -> None:
+def test_the_newest_reply_updates_the_mean_if_it_is_informative() -> None:
     known = Speed(1_000.0, 50.0)
     assert mean_speed(known, Speed(500.0, 0.0)) == Speed(850.0, 50.0)
     assert mean_speed(NO_SPEED, Speed(500.0, 0.0)) == Speed(500.0, 0.0)
@@ -84,5 +86,5 @@ def test_the_newest_reply_moves_the_mean_where_it_tells_something() -> None:
         (NO_SPEED, ""),
     ],
 )
-def test_it_is_said_in_words(speed: Speed, text: str) -> None:
+def test_the_speed_is_described_in_words(speed: Speed, text: str) -> None:
     assert speed.text == text

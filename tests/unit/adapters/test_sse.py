@@ -1,4 +1,4 @@
-"""Server-sent events, cut anywhere."""
+"""Server-sent events, split anywhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def stream(line_end: str, blank: bool = True) -> bytes:
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("blank", [True, False])
-def test_every_pair_of_cuts_gives_the_same_payloads(line_end: str, blank: bool) -> None:
+def test_every_pair_of_splits_yields_the_same_payloads(line_end: str, blank: bool) -> None:
     """Also inside a character, inside CRLF, and without blank lines between the events."""
     body = stream(line_end, blank)
     expected = [payload.encode() for payload in PAYLOADS]
@@ -37,8 +37,8 @@ def test_every_pair_of_cuts_gives_the_same_payloads(line_end: str, blank: bool) 
             assert decode(body, first, second) == expected, (first, second)
 
 
-def test_mixed_line_ends_are_each_one_line_end() -> None:
-    """A gateway that adds its own events to an upstream's; at every cut, and byte by byte."""
+def test_mixed_line_ends_each_count_as_one() -> None:
+    """A gateway that adds its own events to an upstream's; at every split, and byte by byte."""
     body = b'data: {"a":1}\r\rdata: {"b":2}\n\ndata: {"c":3}\r\n\r\ndata: {\rdata: "d":4\ndata: }\r\n\n'
     expected = [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}]
     for first in range(len(body) + 1):
@@ -47,13 +47,13 @@ def test_mixed_line_ends_are_each_one_line_end() -> None:
     assert [json.loads(payload) for payload in decode(body, *range(1, len(body)))] == expected
 
 
-def test_an_event_is_delivered_as_soon_as_its_blank_line_is_there() -> None:
+def test_an_event_is_delivered_at_its_blank_line() -> None:
     """No chunk waits for the next one."""
     decoder = SseDecoder()
     assert decoder.feed(b'data: {"a":1}\n\n') == [b'{"a":1}']
 
 
-def test_a_server_without_blank_lines_is_not_one_chunk_late() -> None:
+def test_a_server_without_blank_lines_is_not_delayed_by_one_chunk() -> None:
     """The line end after a whole JSON object is enough."""
     decoder = SseDecoder()
     assert decoder.feed(b'data: {"a":1}\n') == [b'{"a":1}']
@@ -69,7 +69,7 @@ def test_data_over_several_lines_is_joined() -> None:
         assert json.loads(payload) == {"a": {"b": 1}, "c": 2}
 
 
-def test_a_pretty_printed_object_that_looks_whole_half_way_is_not_torn() -> None:
+def test_a_pretty_printed_object_that_looks_complete_half_way_is_not_split() -> None:
     """A line that ends with a brace is not the end of the object."""
     body = b'data: {"a": {"b": 1}\ndata: , "c": 2}\n\n'
     for cut in range(len(body)):
@@ -77,7 +77,7 @@ def test_a_pretty_printed_object_that_looks_whole_half_way_is_not_torn() -> None
         assert json.loads(payload) == {"a": {"b": 1}, "c": 2}
 
 
-def test_comments_names_and_unknown_fields_are_no_payload() -> None:
+def test_comments_names_and_unknown_fields_are_not_payloads() -> None:
     """Keep-alives; a byte order mark at the very start."""
     body = b"\xef\xbb\xbf: hello\n\nevent: message\nid: 4\nretry: 10\ndata:{}\n\ndata\n\nfoo: bar\n\n"
     assert decode(body) == [b"{}"]
@@ -90,7 +90,7 @@ def test_an_event_named_error_is_marked() -> None:
     assert payloads == [b'{"message":"x"}', b"{}", b'{"code":500}']
 
 
-def test_what_is_no_event_stream_is_kept_for_the_error() -> None:
+def test_text_that_is_not_an_event_stream_is_kept_for_the_error() -> None:
     """Its beginning only."""
     decoder = SseDecoder()
     assert decoder.feed(b"<html>\n" + b"x" * 10_000 + b"\n" + b"y" * 10_000) == []
@@ -99,8 +99,8 @@ def test_what_is_no_event_stream_is_kept_for_the_error() -> None:
     assert len(decoder.stray) <= 2_001
 
 
-def test_a_very_long_line_in_many_pieces_costs_no_square() -> None:
-    """10 MB in 64 KB pieces are held, not joined each time."""
+def test_a_very_long_line_in_many_pieces_takes_linear_time() -> None:
+    """10 MB in 64 KB pieces are collected, not joined each time."""
     decoder = SseDecoder()
     piece = b"x" * 65_536
     decoder.feed(b'data: {"a":"')
@@ -112,8 +112,8 @@ def test_a_very_long_line_in_many_pieces_costs_no_square() -> None:
 
 
 @given(st.lists(st.dictionaries(st.text(), st.text() | st.integers(), min_size=1), max_size=6), st.data())
-def test_any_json_objects_survive_any_cuts(objects: list[dict[str, object]], data: st.DataObject) -> None:
-    """Property: what was sent is what is read."""
+def test_any_json_objects_survive_any_splits(objects: list[dict[str, object]], data: st.DataObject) -> None:
+    """Property: the parsed objects equal the sent ones."""
     line_end = data.draw(st.sampled_from(["\n", "\r\n", "\r"]))
     space = data.draw(st.sampled_from([" ", ""]))
     body = "".join(
@@ -125,8 +125,8 @@ def test_any_json_objects_survive_any_cuts(objects: list[dict[str, object]], dat
 
 
 @pytest.mark.parametrize("unit", [b"data:\n", b"data: }\n"])
-def test_lines_without_a_word_are_counted_as_what_they_take(unit: bytes) -> None:
-    """An event of empty lines would become a list of millions, and a buffer for each when they are joined."""
+def test_lines_without_text_count_towards_the_limit(unit: bytes) -> None:
+    """An event of empty lines would become a list of millions, and a buffer for each on joining."""
     decoder = SseDecoder()
     for _ in range(20):
         decoder.feed(unit * 10_000)

@@ -1,4 +1,4 @@
-"""What all wire formats share: who may get back what an endpoint encrypted (R-542)."""
+"""Common to all wire formats: which endpoint gets encrypted parts back (R-542)."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ from codecompanion.adapters.wire_format import origin_of
     ],
 )
 def test_an_origin_is_a_format_at_a_host_and_port(address: str, origin: str) -> None:
-    """Two servers on one machine are two endpoints; what is secret in an address is no part of it."""
+    """Two servers on one machine are two endpoints; secrets in an address are not part of it."""
     assert origin_of("f", address) == origin

@@ -1,4 +1,4 @@
-"""The order in which requests of a chat are carried out (`engine.request_order`)."""
+"""The order in which a chat's requests are carried out (`engine.request_order`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 
 
 class Recorder:
-    """A runtime that writes down when requests begin and end; what has to be waited for takes its time."""
+    """A runtime that records when requests begin and end; awaited operations take time."""
 
     def __init__(self) -> None:
         self.happened: list[str] = []
@@ -47,8 +47,8 @@ def bridge_to(runtime: Recorder) -> Bridge:
 
 
 @pytest.mark.parametrize("verb", ["close_chat", "delete_session"])
-def test_a_chat_is_opened_once_it_is_closed_or_deleted(verb: str) -> None:
-    """Opened in the middle of it, it would go on without its lease, or in a log that is gone."""
+def test_a_chat_is_opened_only_after_its_close_or_deletion(verb: str) -> None:
+    """Opened during it, it would continue without its lease, or in a deleted log."""
     runtime = Recorder()
     bridge = bridge_to(runtime)
     bridge.receive("hello", json.dumps(FOLDERS))
@@ -62,10 +62,10 @@ def test_a_chat_is_opened_once_it_is_closed_or_deleted(verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["attach", "detach"])
-def test_a_message_waits_for_what_was_attached_and_detached_before_it(verb: str) -> None:
-    """Seen: `dd` on a file that is too large, and a message that was refused because of it.
+def test_a_message_waits_for_earlier_attach_and_detach_requests(verb: str) -> None:
+    """Seen: `dd` on a file that is too large, and a message that was refused because of that file.
 
-    A stop meant for the message comes after it; other chats wait for nothing.
+    A stop for the message comes after it; other chats do not wait.
     """
     runtime = Recorder()
     bridge = bridge_to(runtime)
@@ -85,8 +85,8 @@ def test_a_message_waits_for_what_was_attached_and_detached_before_it(verb: str)
     bridge.close()
 
 
-def test_a_secret_keeps_its_bytes_and_is_kept_out_of_the_log() -> None:
-    """A password in Latin-1 arrives as `os.environ` would have it; words that stand everywhere stay readable."""
+def test_a_secret_keeps_its_bytes_and_is_redacted_in_the_log() -> None:
+    """A password in Latin-1 arrives as in `os.environ`; common words stay readable."""
     runtime = Recorder()
     bridge = bridge_to(runtime)
     told = {"X_PASSWORD": "gr\udce4y-pencil", "DB_ADDRESS": "postgres://me:pencil@db", "PGHOST": "localhost"}
@@ -105,7 +105,7 @@ def test_a_secret_keeps_its_bytes_and_is_kept_out_of_the_log() -> None:
     bridge.close()
 
 
-def test_requests_that_bring_secrets_show_none() -> None:
+def test_requests_with_secrets_show_none() -> None:
     hello = requests.Hello(
         settings={"headers": "pencil"}, data_dir="", cache_dir="", log_path="", nvim="", id=7,
         secrets={"a": "pencil"}, environment={"b": "pencil"},
@@ -116,8 +116,8 @@ def test_requests_that_bring_secrets_show_none() -> None:
     assert "pencil" not in repr(requests.SetModel(adapter="a", secrets={"a": "pencil"}))
 
 
-def test_a_snapshot_has_the_open_files_that_were_named_before() -> None:
-    """The editor names all of them once, and with each request only those with unsaved changes."""
+def test_a_snapshot_includes_the_open_files_named_before() -> None:
+    """The editor sends all of them once, and with each request only those with unsaved changes."""
     runtime = Recorder()
     bridge = bridge_to(runtime)
     bridge.receive("hello", json.dumps(FOLDERS))

@@ -1,4 +1,4 @@
-"""The verbs of completion at the cursor, as the host carries them out."""
+"""The host's handling of the completion requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_a_host_completes_without_a_chat_and_cancels(tmp_path):
         await runtime.aclose()
 
 
-async def test_a_new_greeting_ends_what_runs_and_takes_the_new_settings(tmp_path):
+async def test_a_new_greeting_cancels_requests_and_applies_the_new_settings(tmp_path):
     async with FillServer([silence()]) as old, FillServer(["new()"]) as new:
         runtime = await greeted(tmp_path, old.address)
         running = asyncio.ensure_future(runtime.handle(CompleteCode(path="a.py", before="y = ")))
@@ -56,8 +56,8 @@ async def test_a_new_greeting_ends_what_runs_and_takes_the_new_settings(tmp_path
 
 
 @pytest.mark.slow("indexes a project in a process of its own")
-async def test_a_project_is_indexed_beside_and_its_signatures_join(tmp_path):
-    """The first suggestions wait for nothing; once the worker is done, other files are in the prompt."""
+async def test_a_project_is_indexed_in_the_background_and_its_signatures_added(tmp_path):
+    """The first suggestions wait for nothing; once the worker has finished, other files are in the prompt."""
     root = tmp_path / "demo"
     (root / ".git").mkdir(parents=True)
     (root / "far" / "away").mkdir(parents=True)

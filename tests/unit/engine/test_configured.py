@@ -1,4 +1,4 @@
-"""Mistakes in what the editor configured: the host starts, the default is in force, every chat says what is wrong."""
+"""Mistakes in the editor's configuration: the host starts, the default applies, every chat reports the mistake."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ async def open_chats(root: Path, count: int = 1, **options: Any) -> list[Any]:
         ),
     ],
 )
-async def test_a_chat_says_which_policy_is_wrong_and_goes_on_without_it(
+async def test_a_chat_names_the_invalid_policy_and_continues_without_it(
     tmp_path: Path, options: dict[str, Any], said: str, used: str
 ) -> None:
-    """K1: the key is named as it is written in setup(), in the chat, where all of the sentence can be read."""
+    """K1: the key is named as in setup(), in the chat, where the whole sentence can be read."""
     told = await open_chats(tmp_path, **options)
     assert [event.policy for event in told if isinstance(event, ChatOpened)] == [used]
     (notice,) = [event for event in told if isinstance(event, Notice)]
@@ -70,20 +70,20 @@ async def test_a_chat_says_which_policy_is_wrong_and_goes_on_without_it(
     assert notice.chat == "chat0"
 
 
-async def test_every_chat_says_what_is_not_remembered(tmp_path: Path) -> None:
-    """R-447: a wrong exclusion may let through what must not be kept."""
+async def test_every_chat_reports_missing_memory_exclusions(tmp_path: Path) -> None:
+    """R-447: an invalid exclusion may let text through that must not be kept."""
     told = await open_chats(tmp_path, 2, memory={**settings.defaults()["chat"]["memory"], "exclude": ["("]})
     notices = [event for event in told if isinstance(event, Notice)]
     assert [notice.chat for notice in notices] == ["chat0", "chat1"]
     assert all("memory.exclude" in n.text and "Nothing is remembered" in n.text for n in notices)
 
 
-async def test_without_mistakes_nothing_is_said(tmp_path: Path) -> None:
+async def test_without_mistakes_nothing_is_reported(tmp_path: Path) -> None:
     assert not [event for event in await open_chats(tmp_path) if isinstance(event, Notice)]
 
 
 async def test_a_prefix_that_is_never_allowed_is_named_by_its_key(tmp_path: Path) -> None:
-    """It would look allowed in the configuration, while every such command asks."""
+    """It would look allowed in the configuration, although every such command asks."""
     given = settings.defaults()
     given["tools"]["entries"]["run_command"]["allowed_prefixes"] = ["git status", "python3.11", "a | b"]
     folders = {"data_dir": str(tmp_path), "cache_dir": str(tmp_path), "log_path": str(tmp_path / "log")}
@@ -95,8 +95,8 @@ async def test_a_prefix_that_is_never_allowed_is_named_by_its_key(tmp_path: Path
     assert mistakes[0].endswith("such as “python3.11 build.sh”. Such commands still ask.")
 
 
-async def test_a_variable_that_cannot_be_is_said_with_its_key(tmp_path: Path) -> None:
-    """R-502: nothing is silently ignored; the other names stay in force."""
+async def test_an_impossible_variable_is_reported_with_its_key(tmp_path: Path) -> None:
+    """R-502: nothing is silently ignored; the other names still apply."""
     given = settings.defaults()
     given["tools"]["entries"]["run_command"]["keep_variables"] = ["PGHOST", "A=b"]
     folders = {"data_dir": str(tmp_path), "cache_dir": str(tmp_path), "log_path": str(tmp_path / "log")}
@@ -131,8 +131,8 @@ async def test_the_host_knows_its_keys_before_the_first_tool_runs(
     assert hide("application/json5") == "application/json5"
 
 
-async def test_options_that_contradict_each_other_stop_their_policy(tmp_path: Path) -> None:
-    """R-305: no chat fails to open for it; one sentence says all of it."""
+async def test_contradictory_options_stop_their_policy(tmp_path: Path) -> None:
+    """R-305: every chat still opens; one sentence explains it."""
     both = {"compaction_threshold": 0.5, "compaction.trigger": 0.6, "compaction_target_threshold": 0.4}
     told = await open_chats(tmp_path, 1, policy="kodacode", context_management=both)
     notices = [event.text for event in told if isinstance(event, Notice)]
@@ -143,8 +143,8 @@ async def test_options_that_contradict_each_other_stop_their_policy(tmp_path: Pa
     )
 
 
-async def test_what_the_editor_tells_of_its_environment_is_known_and_hidden(tmp_path: Path) -> None:
-    """Lesson 44: the host's own environment has no key; what was told, and what changes later, is hidden as before."""
+async def test_secrets_in_the_editors_environment_are_known_and_redacted(tmp_path: Path) -> None:
+    """Lesson 44: the host's own environment has no key; received values, and later changes, are redacted as well."""
     given = settings.defaults()
     given["adapters"]["openai"]["key"] = "MY_OPENAI"
     folders = {"data_dir": str(tmp_path), "cache_dir": str(tmp_path), "log_path": str(tmp_path / "log")}
@@ -182,8 +182,8 @@ MINE = {"extends": "cowork", "description": "Mine."}
         ({"extends": "codecompanion", "stage": 7}, "policies.wrong.stage: got 7; expected a list of stages"),
     ],
 )
-async def test_a_wrong_policy_changes_nothing_but_itself(tmp_path: Path, wrong: dict[str, Any], key: str) -> None:
-    """K1: other chats, other own policies and the greeting go on; the chats that chose it get what it extends."""
+async def test_an_invalid_policy_affects_only_itself(tmp_path: Path, wrong: dict[str, Any], key: str) -> None:
+    """K1: other chats, other policies and the greeting work; chats that chose it get the one it extends."""
     told = await open_chats(tmp_path, policy="mine", policies={"mine": MINE, "wrong": wrong})
     assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["mine"]
     (notice,) = [event for event in told if isinstance(event, Notice)]
@@ -192,9 +192,7 @@ async def test_a_wrong_policy_changes_nothing_but_itself(tmp_path: Path, wrong: 
 
 
 @pytest.mark.parametrize(("base", "used"), [("kodacode", "kodacode"), ("mine", "mine"), ("nobody", "codecompanion")])
-async def test_a_wrong_policy_that_is_chosen_gives_way_to_the_one_it_extends(
-    tmp_path: Path, base: str, used: str
-) -> None:
+async def test_an_invalid_chosen_policy_is_replaced_by_the_one_it_extends(tmp_path: Path, base: str, used: str) -> None:
     wrong = {"extends": base, "stage": "x"}
     told = await open_chats(tmp_path, policy="wrong", policies={"mine": MINE, "wrong": wrong})
     assert [event.policy for event in told if isinstance(event, ChatOpened)] == [used]
@@ -202,7 +200,7 @@ async def test_a_wrong_policy_that_is_chosen_gives_way_to_the_one_it_extends(
     assert notice.text.endswith(f". Policy {used} is used instead.")
 
 
-async def test_a_wrong_table_under_a_built_in_name_gives_way_to_the_built_in_policy(tmp_path: Path) -> None:
+async def test_an_invalid_table_under_a_built_in_name_is_replaced_by_the_built_in_policy(tmp_path: Path) -> None:
     told = await open_chats(tmp_path, policy="cowork", policies={"cowork": {"stage": "x"}})
     assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["cowork"]
     (notice,) = [event for event in told if isinstance(event, Notice)]
@@ -216,14 +214,14 @@ async def test_a_policy_for_one_adapter_that_does_not_exist_leaves_the_others_th
     assert notice.text.endswith(". Policy cowork is used for openai instead.")
 
 
-async def test_an_option_that_does_not_fit_is_left_out_and_the_others_hold(tmp_path: Path) -> None:
+async def test_an_invalid_option_is_dropped_and_the_others_apply(tmp_path: Path) -> None:
     wrong = {"editing": {"trigger": "soon", "keep_cycles": 1}}
     told = await open_chats(tmp_path, context_management=wrong)
     (notice,) = [event for event in told if isinstance(event, Notice)]
     assert notice.text.startswith("interactions.chat.opts.context_management.editing.trigger: 'soon' is not a trigger")
 
 
-async def test_each_option_that_contradicts_another_is_told(tmp_path: Path) -> None:
+async def test_each_contradictory_option_is_reported(tmp_path: Path) -> None:
     """R-305: all of them at once, and the chat opens."""
     options = {"compaction_threshold": 0.5, "compaction": {"trigger": 0.6}, "compaction_target_threshold": 0.7}
     told = await open_chats(tmp_path, policy="kodacode", context_management=options)
@@ -273,8 +271,8 @@ async def test_a_trigger_that_means_nothing_is_refused_with_the_reason(tmp_path:
     assert notice.text.endswith("The policy's own value is used instead.")
 
 
-async def test_settings_that_nobody_checked_never_keep_the_host_from_answering(tmp_path: Path) -> None:
-    """Each part that cannot be used is left out by itself, with its key path."""
+async def test_unvalidated_settings_never_keep_the_host_from_answering(tmp_path: Path) -> None:
+    """Each unusable part is dropped separately, with its key path."""
     folders = {"data_dir": str(tmp_path), "cache_dir": str(tmp_path), "log_path": str(tmp_path / "log")}
     given = {
         "chat": {"policy": "cowork", "budget": "much", "nonsense": 1},
@@ -304,8 +302,8 @@ async def test_settings_that_nobody_checked_never_keep_the_host_from_answering(t
     ]
 
 
-async def test_a_host_without_options_reads_only_the_policy_in_force(tmp_path: Path) -> None:
-    """Each costs 5 ms of CPU; they are read when one is chosen, or when options are given for all."""
+async def test_a_host_without_options_reads_only_the_active_policy(tmp_path: Path) -> None:
+    """Each costs 5 ms of CPU; others are read if chosen, or if options are given for all."""
     policy_catalog._built_in.cache_clear()
     await open_chats(tmp_path)
     assert policy_catalog._built_in.cache_info().currsize == 1
@@ -321,7 +319,7 @@ async def test_a_host_without_options_reads_only_the_policy_in_force(tmp_path: P
         ({}, ""),
     ],
 )
-async def test_vectors_that_cannot_be_made_are_said_and_words_decide(
+async def test_vectors_that_cannot_be_computed_are_reported_and_words_decide(
     tmp_path: Path, embedding: dict[str, Any], said: str
 ) -> None:
     given = settings.defaults()

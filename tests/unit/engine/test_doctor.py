@@ -1,4 +1,4 @@
-"""What the check-up says about the environment of commands."""
+"""The health check's report on the environment of commands."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from codecompanion.engine.module_cache import ModuleCache
 from codecompanion.tools.commands.command_environment import HiddenVariables
 
 
-def test_the_check_up_names_what_commands_do_not_get_and_no_value() -> None:
-    """Lesson 44: a key stands nowhere."""
+def test_the_health_check_names_hidden_variables_without_values() -> None:
+    """Lesson 44: no key is shown."""
     found = variables_finding(HiddenVariables(), {"PATH": "/bin", "MY_TOKEN": "pencil", "DB_PASSWORD": "pencil"})
     assert (found.ok, found.text) == (True, "do not get DB_PASSWORD, MY_TOKEN")
     assert "get all variables" in variables_finding(HiddenVariables(), {"PATH": "/bin"}).text
 
 
-def test_a_host_with_keys_in_its_environment_is_told_by_name() -> None:
-    """Only a process shared with other plugins has them; the advice says how it is avoided, no value is shown."""
+def test_a_host_with_keys_in_its_environment_is_reported_by_name() -> None:
+    """Only a process shared with other plugins has them; the advice names the remedy, no value is shown."""
     hidden = HiddenVariables(of_adapters=frozenset({"MINE"}), keep=("GH_*",))
     own = {"PATH": "/bin", "NVIM": "/run/nvim.1.0", "MINE": "pencil-1", "GH_TOKEN": "pencil-2"}
     finding = own_environment_finding(hidden, own)
@@ -26,8 +26,8 @@ def test_a_host_with_keys_in_its_environment_is_told_by_name() -> None:
     assert own_environment_finding(hidden, {"PATH": "/bin", "NVIM": "/run/nvim.1.0"}).ok
 
 
-def test_the_module_cache_says_why_it_is_not_used() -> None:
-    """Without a sentence nobody would look for the cause of a slow start."""
+def test_an_unused_module_cache_gives_the_reason() -> None:
+    """Without that the cause of a slow start would go unnoticed."""
     cache = ModuleCache("/nowhere")
     assert kept_modules(None).text.startswith("off")
     cache.open()

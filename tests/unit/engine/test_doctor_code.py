@@ -1,4 +1,4 @@
-"""What the check-up says about completion and gathered code: what is wrong, and what to do, without a key."""
+"""The health check's report on completion and gathered code: the problem and the remedy, without a key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLOSED = "http://127.0.0.1:9"
 
 
 async def check_up(root: Path, **settings: object) -> dict[str, list[Finding]]:
-    """Return what a greeted host finds, by name."""
+    """Return the findings of a greeted host, by name."""
     runtime = Runtime(lambda event: None)
     folders = {"data_dir": str(root), "cache_dir": str(root), "state_dir": str(root), "log_path": str(root / "log")}
     await runtime.handle(Hello(settings=settings, nvim="0.11", **folders))
@@ -36,14 +36,14 @@ async def check_up(root: Path, **settings: object) -> dict[str, list[Finding]]:
         await runtime.aclose()
 
 
-async def test_what_is_off_is_neither_asked_nor_told(tmp_path):
+async def test_disabled_features_are_neither_checked_nor_reported(tmp_path):
     async with FillServer() as server:
         found = await check_up(tmp_path, completion={"url": server.address})
         assert {"completion", "embeddings", "team"} & set(found) == set()
         assert server.requests == []
 
 
-async def test_the_server_of_completion_is_asked_for_one_token(tmp_path):
+async def test_the_completion_server_is_asked_for_one_token(tmp_path):
     """R-261: with the tokens of the family, as every suggestion is."""
     async with FillServer(["1"]) as server:
         found = await check_up(tmp_path, completion={"enabled": True, "url": server.address})
@@ -67,7 +67,7 @@ async def test_the_server_of_completion_is_asked_for_one_token(tmp_path):
         ({"endpoint": "completions", "url": CLOSED, "model": "gpt-4o"}, "what follows the cursor", "completion.family"),
     ],
 )
-async def test_what_is_wrong_with_completion_is_said_with_what_to_do(tmp_path, settings, said, advice):
+async def test_a_completion_problem_is_reported_with_a_remedy(tmp_path, settings, said, advice):
     found = await check_up(tmp_path, completion={"enabled": True, **settings})
     first = found["completion"][0]
     assert not first.ok
@@ -75,7 +75,7 @@ async def test_what_is_wrong_with_completion_is_said_with_what_to_do(tmp_path, s
     assert advice in first.advice
 
 
-async def test_an_endpoint_of_embeddings_is_asked_for_one_vector(tmp_path, monkeypatch):
+async def test_an_embedding_endpoint_is_asked_for_one_vector(tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_embedder, "find_spec", lambda name: object())
     async with EmbeddingServer(key="sk-right") as server:
         wanted = {"url": server.url, "model": "test-embedding"}
@@ -90,7 +90,7 @@ async def test_an_endpoint_of_embeddings_is_asked_for_one_vector(tmp_path, monke
         assert len(server.texts) == 1
 
 
-async def test_an_endpoint_that_does_not_answer_holds_nobody_up(tmp_path, monkeypatch):
+async def test_a_silent_endpoint_delays_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_embedder, "find_spec", lambda name: object())
     monkeypatch.setattr(doctor_code, "ANSWER_LIMIT_S", 0.2)
     async with EmbeddingServer(script=[silence()]) as vectors, FillServer([silence()]) as fill:
@@ -100,8 +100,8 @@ async def test_an_endpoint_that_does_not_answer_holds_nobody_up(tmp_path, monkey
         assert "no answer" in found["embeddings"][0].text
 
 
-def test_what_search_by_meaning_lacks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing when it is not wanted; the installation is named when a package is missing."""
+def test_missing_parts_of_semantic_search_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing if it is not enabled; the installation is named if a package is missing."""
     assert embedding_findings(EmbeddingSettings()) == []
     (wrong,) = embedding_findings(EmbeddingSettings(onnx=str(tmp_path / "none")))
     assert (wrong.ok, wrong.advice) == (False, "Change context.embedding.onnx")
@@ -129,8 +129,8 @@ def test_what_search_by_meaning_lacks_is_said(tmp_path: Path, monkeypatch: pytes
         ("", ("/bin/sh",), ""),
     ],
 )
-def test_where_the_text_of_a_team_should_come_from_is_looked_at(file, command, said):
-    """R-240; what lies in a project cannot be known here."""
+def test_the_source_of_the_team_text_is_checked(file, command, said):
+    """R-240; a source inside a project cannot be checked here."""
     found = team_findings(TeamSettings(enabled=True, file=file, command=command), "/nowhere")
     assert [one.ok for one in found] == ([False] if said else [])
     assert said in "".join(one.text for one in found)

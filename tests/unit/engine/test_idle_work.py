@@ -1,4 +1,4 @@
-"""What a host does while nothing runs."""
+"""The work of an idle host."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from codecompanion.wire.requests import Hello, OpenChat, Snapshot, Submit
 from tests.patience import PATIENCE_S
 
 
-async def test_steps_wait_until_the_host_is_idle_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message that comes between two steps is not disturbed by the second one."""
+async def test_each_step_waits_until_the_host_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message between two steps is not delayed by the second one."""
     monkeypatch.setattr(idle_work, "QUIET_S", 0)
     busy, done = [False, True, True, False, False], []
 
@@ -34,30 +34,30 @@ async def test_steps_wait_until_the_host_is_idle_each_time(monkeypatch: pytest.M
     assert done == ["looked", "first", "looked", "looked", "looked", "failed", "looked", "last"]
 
 
-def test_what_is_imported_while_idle_exists_and_the_files_come_last(tmp_path: Path) -> None:
-    """A wrong name would be an error in the log of every host."""
+def test_modules_imported_while_idle_exist_and_the_files_come_last(tmp_path: Path) -> None:
+    """A wrong name would cause an error in every host's log."""
     assert [name for name in LATER if find_spec(name) is None] == []
     assert len(list(idle_steps(tmp_path))) == len(LATER) + 2
 
 
 def test_the_tools_of_every_chat_are_imported_while_idle() -> None:
-    """The first call of one does not wait for its module; of the strategies, those of the default policy are there."""
+    """A tool's first call does not wait for its module; of the strategies, the default policy's are imported."""
     tools = {tool.run.module for tool in BUILTIN_TOOLS if isinstance(tool.run, Deferred)}
     assert tools - {*LATER} == {"codecompanion.tools.builtin.file_search"}  # grep_search imports it
     assert {one.run.module for one in STRATEGIES.values() if isinstance(one.run, Deferred)} & {*LATER}
 
 
 def test_a_compaction_is_rehearsed_after_the_imports(tmp_path: Path) -> None:
-    """It raises where the default policy is another one than it is made for."""
+    """It raises if the default policy differs from the one it was written for."""
     rehearse = list(idle_steps(tmp_path))[len(LATER)]
     assert rehearse is idle_work._rehearse_compaction
     rehearse()
 
 
-async def test_byte_code_is_kept_after_the_first_turn_of_a_host(
+async def test_bytecode_is_stored_after_the_first_turn_of_a_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it, the modules that a request needs were not imported yet."""
+    """Before that, the modules needed by a request were not imported yet."""
     waited, kept = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in ("QUIET_S", "LONG_QUIET_S"):

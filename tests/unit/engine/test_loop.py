@@ -1,4 +1,4 @@
-"""The guard and the engine's loop: nothing fails silently, closing is bounded."""
+"""The guard and the engine's loop: nothing fails silently, closing takes limited time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 
 
 class Ears:
-    """Collects what is emitted; `heard` is set with the first event."""
+    """Collects the emitted events; `heard` is set with the first one."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -30,7 +30,7 @@ class Ears:
 
     @property
     def texts(self) -> list[str]:
-        """What the notices say."""
+        """The texts of the notices."""
         return [event.text for event in self.events if isinstance(event, Notice)]
 
 
@@ -52,23 +52,23 @@ async def nothing() -> None:
     """Do nothing."""
 
 
-def test_an_error_of_ours_keeps_its_sentence() -> None:
-    """The adapter has already said what to do."""
+def test_our_own_error_keeps_its_sentence() -> None:
+    """The adapter has already named the remedy."""
     assert one_sentence("x", RateLimited("Wait a minute")) == "Wait a minute"
 
 
 def test_a_bug_names_its_place_and_the_log() -> None:
-    """One line, whatever the exception's text looks like."""
+    """In one line, for any exception text."""
     text = one_sentence("drawing", ValueError("first\nsecond"))
     assert text == "Internal error in drawing (ValueError: first); details: :CodeCompanion log"
 
 
 class Panic(BaseException):
-    """What a native library raises (lesson 51)."""
+    """An exception like those of a native library (lesson 51)."""
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), Panic("x")])
-def test_the_guard_reports_and_goes_on(ears: Ears, error: BaseException) -> None:
+def test_the_guard_reports_and_continues(ears: Ears, error: BaseException) -> None:
     """A panic of a native library is a BaseException and must not take the host down."""
     with Guard(ears.emit).watch("counting"):
         raise error
@@ -94,7 +94,7 @@ def test_the_same_failure_is_shown_once_within_ten_seconds(ears: Ears) -> None:
     assert len(ears.texts) == 2
 
 
-def test_a_task_that_fails_is_reported(engine: EngineLoop, ears: Ears) -> None:
+def test_a_failing_task_is_reported(engine: EngineLoop, ears: Ears) -> None:
     """Exceptions in asyncio tasks are silent without a guard."""
 
     async def fail() -> None:
@@ -105,8 +105,8 @@ def test_a_task_that_fails_is_reported(engine: EngineLoop, ears: Ears) -> None:
     assert "a task (ValueError: lost)" in ears.texts[0]
 
 
-def test_a_callback_that_fails_is_reported(engine: EngineLoop, ears: Ears) -> None:
-    """Also what asyncio itself finds unhandled."""
+def test_a_failing_callback_is_reported(engine: EngineLoop, ears: Ears) -> None:
+    """Also one that asyncio itself reports as unhandled."""
 
     async def plant() -> None:
         asyncio.get_running_loop().call_soon(lambda: 1 // 0)
@@ -116,7 +116,7 @@ def test_a_callback_that_fails_is_reported(engine: EngineLoop, ears: Ears) -> No
     assert "ZeroDivisionError" in ears.texts[0]
 
 
-def test_tasks_begin_in_the_order_they_were_given(engine: EngineLoop) -> None:
+def test_tasks_start_in_order(engine: EngineLoop) -> None:
     """Requests of the editor must not overtake each other."""
     begun: list[int] = []
     done = threading.Event()
@@ -132,8 +132,8 @@ def test_tasks_begin_in_the_order_they_were_given(engine: EngineLoop) -> None:
     assert begun == list(range(100))
 
 
-def test_closing_waits_a_moment_for_running_tasks_then_cancels(ears: Ears) -> None:
-    """A draft that just arrived is written, a stream that never ends is cut."""
+def test_closing_waits_briefly_for_running_tasks_then_cancels(ears: Ears) -> None:
+    """A draft that just arrived is stored, an endless stream is cancelled."""
     loop = EngineLoop(Guard(ears.emit))
     story: list[str] = []
     running = threading.Event()
@@ -160,7 +160,7 @@ def test_closing_waits_a_moment_for_running_tasks_then_cancels(ears: Ears) -> No
     assert not ears.events
 
 
-def test_closing_gives_up_when_the_runtime_hangs(ears: Ears) -> None:
+def test_closing_gives_up_if_the_runtime_hangs(ears: Ears) -> None:
     """Neovim kills its jobs after two seconds anyway; then nothing would be flushed."""
     loop = EngineLoop(Guard(ears.emit))
 

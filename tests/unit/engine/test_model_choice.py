@@ -1,4 +1,4 @@
-"""The models that can be chosen: what stands in the list and what it says of the others."""
+"""The list of selectable models, and the reasons for the others."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter
 
 
 def settings(name: str, key: str, models: tuple[str, ...]) -> AdapterSettings:
-    """Return an adapter whose models the configuration names."""
+    """Return an adapter whose models are named in the configuration."""
     return AdapterSettings(name=name, kind="openai_compatible", base_url="https://x.test/v1", key=key, models=models)
 
 
-async def test_models_that_no_key_lets_in_are_not_offered(tmp_path: Path) -> None:
-    """A built-in list of models is no sign that they can be used: the key is looked for as well."""
+async def test_models_without_a_key_are_not_offered(tmp_path: Path) -> None:
+    """A built-in list of models does not mean that they are usable: the key is checked as well."""
     entries = {name: settings(name, f"{name.upper()}_KEY", ("large", "small")) for name in ("here", "gone")}
     registry = AdapterRegistry(
         entries,

@@ -1,4 +1,4 @@
-"""The file with the byte code of a host's modules: faster when it fits, and never a reason to run other code."""
+"""The file with the bytecode of a host's modules: faster if it is valid, and never a way to run other code."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ print(json.dumps(found))
 
 
 class Shop:
-    """A small program in a folder, and a folder for its byte code."""
+    """A small program in a folder, and a folder for its bytecode."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.kept = root, root / "kept"
@@ -75,14 +75,14 @@ class Shop:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
     def run(self, *arguments: str, what: str = "", folder: str = "program", names: tuple[str, ...] = NAMES):
-        """Do the same and return what was imported."""
+        """Do the same and return the imported modules."""
         started = self.begin(*arguments, what=what, folder=folder, names=names)
         out, err = started.communicate(timeout=PATIENCE_S)
         assert started.returncode == 0, err
         return json.loads(out)
 
     def files(self) -> list[Path]:
-        """Return the files with byte code."""
+        """Return the bytecode files."""
         return sorted(self.kept.glob(f"*{SUFFIX}"))
 
 
@@ -100,7 +100,7 @@ def cached(found: dict[str, dict[str, object]]) -> list[str]:
 
 
 def test_the_next_start_imports_the_same_from_the_file(shop: Shop) -> None:
-    """Everything Python notes of a module is as it would be without the file."""
+    """All module attributes equal those without the file."""
     first, second = shop.run(), shop.run()
     assert (cached(first), cached(second)) == ([], [*NAMES])
     same = ("value", "place", "folder")
@@ -109,12 +109,12 @@ def test_the_next_start_imports_the_same_from_the_file(shop: Shop) -> None:
     ]
 
 
-def test_a_plugin_that_cannot_keep_byte_code_is_compiled_once(shop: Shop) -> None:
-    """Its folder is read-only: before, every start compiled every module."""
+def test_a_plugin_with_a_read_only_folder_is_compiled_once(shop: Shop) -> None:
+    """Without the file every start would compile every module."""
     assert [shop.run()["shop.goods"]["compiled"] for _ in range(3)] == [len(NAMES), 0, 0]
 
 
-def test_a_changed_source_of_the_same_size_is_compiled_and_then_kept(shop: Shop) -> None:
+def test_a_changed_source_of_the_same_size_is_recompiled_and_stored(shop: Shop) -> None:
     """As after `git pull`."""
     shop.run()
     source = shop.write("price", 7)
@@ -124,7 +124,7 @@ def test_a_changed_source_of_the_same_size_is_compiled_and_then_kept(shop: Shop)
     assert [cached(one) for one in found] == [["shop", "shop.goods"], [*NAMES]]
 
 
-def test_a_module_that_was_deleted_or_became_a_package_is_not_taken_from_the_file(shop: Shop) -> None:
+def test_a_deleted_module_or_one_turned_into_a_package_is_not_taken_from_the_file(shop: Shop) -> None:
     """Its old byte code is still in the file."""
     shop.run()
     shop.write("price", 2).unlink()
@@ -135,8 +135,8 @@ def test_a_module_that_was_deleted_or_became_a_package_is_not_taken_from_the_fil
     assert cached(shop.run()) == [*NAMES]
 
 
-def test_what_another_chat_imported_stays_in_the_file(shop: Shop) -> None:
-    """Otherwise two kinds of chats would replace each other's file for ever."""
+def test_modules_imported_by_another_chat_stay_in_the_file(shop: Shop) -> None:
+    """Otherwise two kinds of chats would replace each other's file forever."""
     shop.run(names=("shop", "shop.price"))
     shop.run(names=("shop", "shop.goods"))
     written = shop.files()[0].stat().st_mtime_ns
@@ -144,8 +144,8 @@ def test_what_another_chat_imported_stays_in_the_file(shop: Shop) -> None:
     assert shop.files()[0].stat().st_mtime_ns == written
 
 
-def test_another_python_and_a_moved_plugin_have_files_of_their_own(shop: Shop) -> None:
-    """What is switched off by -O is no more in the byte code; the other file is as good as before."""
+def test_another_python_and_a_moved_plugin_have_their_own_files(shop: Shop) -> None:
+    """Parts disabled by -O are missing from the bytecode; the other file stays valid."""
     shop.run()
     assert cached(shop.run("-O")) == []
     shutil.copytree(shop.root / "program", shop.root / "moved")
@@ -179,7 +179,7 @@ def test_only_the_newest_files_stay(shop: Shop) -> None:
     assert cached(shop.run(folder=f"copy{KEPT_FILES + 1}", names=("shop",))) == ["shop"]
 
 
-def test_hosts_that_write_at_once_leave_one_whole_file(shop: Shop) -> None:
+def test_hosts_writing_at_once_leave_one_complete_file(shop: Shop) -> None:
     """Each replaces the file in one step."""
     started = [shop.begin(what="write often") for _ in range(4)]
     for one in started:
@@ -188,7 +188,7 @@ def test_hosts_that_write_at_once_leave_one_whole_file(shop: Shop) -> None:
     assert cached(shop.run(what="only read")) == [*NAMES]
 
 
-def test_a_host_killed_while_it_writes_leaves_the_old_file(shop: Shop) -> None:
+def test_a_host_killed_while_writing_leaves_the_old_file(shop: Shop) -> None:
     """And a draft, which a later one removes."""
     shop.run(names=("shop",))
     killed = shop.begin(what="be killed")
@@ -201,7 +201,7 @@ def test_a_host_killed_while_it_writes_leaves_the_old_file(shop: Shop) -> None:
     assert list(shop.kept.iterdir()) == shop.files()
 
 
-def test_a_file_others_could_have_written_is_not_used(shop: Shop) -> None:
+def test_a_file_writable_by_others_is_not_used(shop: Shop) -> None:
     """They could run code as the user."""
     shop.run()
     (file,) = shop.files()
@@ -219,15 +219,15 @@ def test_a_file_others_could_have_written_is_not_used(shop: Shop) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 def test_a_file_of_another_user_is_not_used(shop: Shop) -> None:
-    """Whoever owns it can change it."""
+    """Its owner can change it."""
     shop.run()
     (file,) = shop.files()
     os.chown(file, 12345, -1)
     assert cached(shop.run(what="only read")) == []
 
 
-def test_a_folder_that_cannot_be_written_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check-up tells why there is no file."""
+def test_an_unwritable_folder_is_not_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The health check gives the reason for the missing file."""
     (tmp_path / "file").write_text("")
     cache = ModuleCache(str(tmp_path / "file" / "kept"))
     cache.open()
@@ -259,7 +259,7 @@ def small_file(folder: Path) -> ModuleCache:
 
 
 def taken(folder: Path) -> dict[str, CodeType | None]:
-    """Return what a start would run."""
+    """Return the code that a start would run."""
     cache = ModuleCache(str(folder))
     cache.open()
     found = {name: cache.take_code(name) for name in CODES if cache.find_spec(name)}
@@ -267,7 +267,7 @@ def taken(folder: Path) -> dict[str, CodeType | None]:
     return found
 
 
-def test_a_file_cut_anywhere_is_not_used(tmp_path: Path) -> None:
+def test_a_truncated_file_is_not_used(tmp_path: Path) -> None:
     """A full disk, or a power cut."""
     file = Path(small_file(tmp_path / "kept").path)
     whole = file.read_bytes()
@@ -279,8 +279,8 @@ def test_a_file_cut_anywhere_is_not_used(tmp_path: Path) -> None:
     assert taken(tmp_path / "kept") == {}
 
 
-def test_no_changed_byte_changes_what_is_run(tmp_path: Path) -> None:
-    """A part whose hash does not fit is not unmarshalled: that could end Python."""
+def test_a_changed_byte_never_changes_the_code_that_runs(tmp_path: Path) -> None:
+    """A part with a wrong hash is not unmarshalled: that could crash Python."""
     file = Path(small_file(tmp_path / "kept").path)
     whole = file.read_bytes()
     for place in range(len(whole)):
@@ -290,7 +290,7 @@ def test_no_changed_byte_changes_what_is_run(tmp_path: Path) -> None:
         assert len(found) < len(CODES) or None in found.values()
 
 
-def test_code_that_cannot_be_read_is_imported_by_python(shop: Shop) -> None:
+def test_unreadable_code_is_imported_by_python(shop: Shop) -> None:
     """The file was damaged after its lists were read."""
     shop.run()
     (file,) = shop.files()
@@ -299,8 +299,8 @@ def test_code_that_cannot_be_read_is_imported_by_python(shop: Shop) -> None:
     assert values(shop.run(what="only read")) == [1, 2, 3]
 
 
-def test_a_module_from_outside_the_search_path_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A strategy of the user's own may have the name of anything."""
+def test_a_module_from_outside_the_search_path_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's own strategy may have any name."""
     cache = ModuleCache(str(tmp_path / "kept"))
     source = tmp_path / "json.py"
     source.write_text("VALUE = 'not the standard library'\n")
@@ -314,7 +314,7 @@ def test_a_module_from_outside_the_search_path_is_not_kept(tmp_path: Path, monke
 
 
 def test_a_reload_is_left_to_python(tmp_path: Path) -> None:
-    """It reads the source again, whatever its time says."""
+    """It reads the source again, whatever its modification time."""
     cache = small_file(tmp_path / "kept")
     cache.open()
     name = next(iter(CODES))

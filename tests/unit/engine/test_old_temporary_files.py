@@ -36,7 +36,7 @@ def files_below(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
 
 
-def test_old_ones_are_removed_and_nothing_is_followed_or_touched_beside_them(folders: tuple[Path, Path]) -> None:
+def test_old_ones_are_removed_without_following_links_or_touching_others(folders: tuple[Path, Path]) -> None:
     data, temporary = folders
     assert remove_old_temporary_files(data, temporary, LATER) == 6
     assert files_below(data) == {"sandbox/a/caches/file", "history.db"}
@@ -48,7 +48,7 @@ def test_old_ones_are_removed_and_nothing_is_followed_or_touched_beside_them(fol
     assert (temporary.parent / "others" / "file").exists()
 
 
-def test_a_folder_in_which_one_file_was_used_is_kept(folders: tuple[Path, Path]) -> None:
+def test_a_folder_with_a_recently_used_file_is_kept(folders: tuple[Path, Path]) -> None:
     data, temporary = folders
     used = data / "sandbox" / "a" / "tmp" / "deep" / "file"
     os.utime(used, (LATER, 0))
@@ -57,6 +57,6 @@ def test_a_folder_in_which_one_file_was_used_is_kept(folders: tuple[Path, Path])
     assert not (data / "sandbox" / "a" / "tmp" / "file").exists()
 
 
-def test_new_ones_and_missing_folders_are_left(folders: tuple[Path, Path], tmp_path: Path) -> None:
+def test_new_ones_and_missing_folders_are_kept(folders: tuple[Path, Path], tmp_path: Path) -> None:
     assert remove_old_temporary_files(*folders) == 0
     assert remove_old_temporary_files(tmp_path / "none", tmp_path / "nowhere", LATER) == 0

@@ -1,4 +1,4 @@
-"""Events on their way to the editor: merged, cut, in order, paced."""
+"""Events on their way to the editor: merged, batched, in order, paced."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def drain(outbox: Outbox, limit: int = FIRST_LIMIT_BYTES) -> list[list[dict[str,
 
 
 def filled(*events: Event) -> Outbox:
-    """Return an outbox holding `events`."""
+    """Return an outbox with `events`."""
     outbox = Outbox()
     for event in events:
         outbox.put(event)
     return outbox
 
 
-def test_consecutive_pieces_of_a_chat_become_one_event() -> None:
+def test_consecutive_chunks_of_a_chat_become_one_event() -> None:
     """The wire costs per object, not per byte (design "Wire")."""
     (batch,) = drain(filled(*(Text(chat="a", text=f"{number} ") for number in range(500))))
     assert [event["text"] for event in batch] == ["".join(f"{number} " for number in range(500))]
@@ -67,14 +67,14 @@ def test_events_of_other_chats_do_not_end_the_run() -> None:
     assert [(event["chat"], event["text"]) for event in batch] == [("a", "a" * 10), ("b", "b" * 10)]
 
 
-def test_reasoning_and_reply_are_not_mixed() -> None:
+def test_reasoning_and_reply_are_not_merged() -> None:
     """One is folded, the other is not."""
     (batch,) = drain(filled(Reasoning(chat="a", text="why"), Text(chat="a", text="so"), Text(chat="a", text="!")))
     assert [(event["type"], event["text"]) for event in batch] == [("reasoning", "why"), ("text", "so!")]
 
 
-def test_a_piece_put_after_a_flush_is_not_lost() -> None:
-    """A run that was taken whole is closed."""
+def test_a_chunk_added_after_a_flush_is_not_lost() -> None:
+    """A run that was sent is closed."""
     outbox = filled(Text(chat="a", text="1"))
     drain(outbox)
     outbox.put(Text(chat="a", text="2"))
@@ -82,21 +82,21 @@ def test_a_piece_put_after_a_flush_is_not_lost() -> None:
     assert outbox.is_empty
 
 
-def test_a_long_text_is_cut_into_batches() -> None:
+def test_a_long_text_is_split_into_batches() -> None:
     """No flush may stall the editor, however much arrives at once."""
     batches = drain(filled(Text(chat="a", text="x" * 1_000_000)))
     assert sum(len(batch[0]["text"]) for batch in batches) == 1_000_000
     assert max(len(batch[0]["text"]) for batch in batches) <= FIRST_LIMIT_BYTES + SLICE_CHARS
 
 
-def test_an_event_larger_than_the_limit_travels_alone() -> None:
-    """It cannot be cut, but it must not wait for ever."""
+def test_an_event_over_the_limit_is_sent_alone() -> None:
+    """It cannot be split, but it must not wait forever."""
     big = Reply(id=1, ok=True, result="y" * 100_000)
     batches = drain(filled(Notice(level="INFO", text="a"), big, Notice(level="INFO", text="b")))
     assert [len(batch) for batch in batches] == [1, 1, 1]
 
 
-def test_pressing_means_more_than_streamed_text() -> None:
+def test_other_events_are_more_urgent_than_streamed_text() -> None:
     """Only a stream may be made to wait."""
     outbox = filled(Text(chat="a", text="1"))
     assert not outbox.is_pressing
@@ -114,16 +114,16 @@ def test_half_an_emoji_does_not_break_the_batch(pieces: list[str], whole: str) -
 
 
 def piece(number: int, chat: str = "a", *, first: bool = False) -> Restored:
-    """Return a piece of a chat that comes back."""
+    """Return a piece of a resumed chat."""
     return Restored(chat=chat, entries=(Entry(kind="note", text=f"{number} " + "x" * 500),), first=first)
 
 
 def told(batches: list[list[dict[str, Any]]]) -> list[str]:
-    """Return what was sent: the types of events, of pieces their numbers."""
+    """Return the sent events: their types, for pieces their numbers."""
     return [e["entries"][0]["text"].split()[0] if e["type"] == "restored" else e["type"] for b in batches for e in b]
 
 
-def test_older_pieces_come_after_everything_else_and_in_their_order() -> None:
+def test_older_pieces_come_after_everything_else_in_order() -> None:
     outbox = filled(piece(0, first=True), piece(1), piece(2), Text(chat="a", text="now"))
     outbox.put(State(chat="a", state="idle"))
     assert outbox.is_pressing
@@ -133,12 +133,12 @@ def test_older_pieces_come_after_everything_else_and_in_their_order() -> None:
 
 
 def test_an_event_that_fills_a_batch_is_not_overtaken_by_older_pieces() -> None:
-    """The newest piece of a chat is the largest event before its older ones, and what the user waits for."""
+    """The newest piece of a chat is the largest event before its older ones, and the user waits for it."""
     outbox = filled(State(chat="a", state="idle"), piece(0, first=True), piece(1))
     assert told(drain(outbox, 400)) == ["state", "0", "1"]
 
 
-def test_a_stream_does_not_keep_older_pieces_back() -> None:
+def test_a_stream_does_not_block_older_pieces() -> None:
     """Each batch has room for one as long as half of it is free."""
     outbox = filled(piece(1), piece(2))
     sent = []
@@ -153,13 +153,13 @@ def test_a_stream_does_not_keep_older_pieces_back() -> None:
     [Redrawn(chat="a"), ChatOpened(chat="a", title="", adapter="", model="", window=1, policy="")],
     ids=["redrawn", "opened"],
 )
-def test_pieces_of_a_chat_that_is_told_again_are_not_sent_twice(again: Event) -> None:
+def test_pieces_of_a_redrawn_chat_are_not_sent_twice(again: Event) -> None:
     outbox = filled(piece(1), piece(2, "b"), again, piece(3))
     assert told(drain(outbox)) == [str(again.__struct_config__.tag), "2", "3"]
 
 
-def test_what_cannot_be_json_is_refused_where_it_was_made() -> None:
-    """The error belongs to the one who emits, not to the flusher."""
+def test_an_event_that_cannot_be_json_is_refused_at_its_source() -> None:
+    """The error belongs to the emitter, not to the flusher."""
     with pytest.raises(TypeError):
         Outbox().put(Reply(id=1, ok=True, result=object()))
 
@@ -175,8 +175,8 @@ def test_what_cannot_be_json_is_refused_where_it_was_made() -> None:
     ),
     st.integers(1, 500),
 )
-def test_each_chat_sees_its_events_whole_and_in_order(events: list[Event], limit: int) -> None:
-    """Merging and cutting change neither order nor content."""
+def test_each_chat_sees_its_events_complete_and_in_order(events: list[Event], limit: int) -> None:
+    """Merging and splitting change neither order nor content."""
 
     def story(chat: str, told: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
         merged: list[tuple[str, str]] = []
@@ -198,7 +198,7 @@ def test_each_chat_sees_its_events_whole_and_in_order(events: list[Event], limit
     assert all(story(chat, put) == story(chat, taken) for chat in "ab")
 
 
-def test_a_dear_editor_gets_smaller_and_rarer_batches() -> None:
+def test_a_slow_editor_gets_smaller_and_rarer_batches() -> None:
     """Design "Streaming": clamp(4 x smoothed cost, 25 ms, 250 ms), and no flush that stalls."""
     pacer = Pacer()
     assert pacer.text_gap_s == 0.025
@@ -216,7 +216,7 @@ def test_a_dear_editor_gets_smaller_and_rarer_batches() -> None:
     assert pacer.text_gap_s == 0.25
 
 
-def test_a_quick_editor_gets_larger_batches_up_to_a_limit() -> None:
+def test_a_fast_editor_gets_larger_batches_up_to_a_limit() -> None:
     """A burst is on the screen sooner."""
     pacer = Pacer()
     for _ in range(50):
@@ -226,7 +226,7 @@ def test_a_quick_editor_gets_larger_batches_up_to_a_limit() -> None:
     assert pacer.gap_s == 0.002
 
 
-def test_small_batches_say_nothing_about_bytes() -> None:
+def test_small_batches_do_not_affect_the_batch_size() -> None:
     """A state event of 60 bytes that costs 2 ms must not shrink the batches of a stream."""
     pacer = Pacer()
     for _ in range(50):

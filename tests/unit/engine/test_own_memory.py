@@ -1,4 +1,4 @@
-"""What a command of the model can read of the host through `/proc`: nothing (lesson 44)."""
+"""The host's files in `/proc` that a model's command can read: none (lesson 44)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(sorted(os.listdir("/proc/self/fd"))[:1], subprocess.run(["/bin/cat", "/pro
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux offers it")
 def test_a_command_cannot_read_the_hosts_environment_or_memory() -> None:
-    """The host itself, and what commands see of themselves, work as before."""
+    """The host itself, and the commands' own files, work as before."""
     assert "pencil-12345" in _seen_by_a_command("open")[1]
     assert _seen_by_a_command("closed") == ["0", "b''", "['0'] b'A=b\\x00'"]
 

@@ -1,4 +1,4 @@
-"""Strategies of the user's own: used in a policy like built-in ones, and whatever they do the chat stays whole."""
+"""A user's own strategies: used in a policy like built-in ones, and unable to damage the chat."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def register(tmp_path: Path, source: str, name: str = "mine", function: str = "s
 
 
 def env(**more: Any) -> Any:
-    """Return what a strategy may know; a token is a character."""
+    """Return a strategy's environment; a token is a character."""
     from codecompanion.context.work import Env, Measure
 
     def count(message: Message) -> int:
@@ -96,7 +96,7 @@ def run(tmp_path: Path, body: str) -> Any:
     return strategy.run(Work(before=MESSAGES, messages=MESSAGES), strategy.params(), env())
 
 
-def test_it_is_used_in_a_policy_with_its_own_parameters(tmp_path: Path) -> None:
+def test_a_users_strategy_is_used_in_a_policy_with_its_own_parameters(tmp_path: Path) -> None:
     assert register(tmp_path, SOURCE) == []
     policy = load_policy("my", {"my": POLICY})
     step = policy.stages[0].tiers[0].steps[0]
@@ -140,18 +140,18 @@ async def test_a_chat_is_managed_by_it_and_it_can_be_undone(tmp_path: Path) -> N
         ),
     ],
 )
-def test_what_it_must_not_do_fails_and_says_so(tmp_path: Path, body: str, why: str) -> None:
+def test_a_forbidden_result_fails_with_a_message(tmp_path: Path, body: str, why: str) -> None:
     outcome = run(tmp_path, body)
     assert isinstance(outcome, Failed)
     assert why in outcome.reason
 
 
 @pytest.mark.parametrize("body", ["return None", "return messages", "return list(messages), {}"])
-def test_nothing_to_do_is_no_failure(tmp_path: Path, body: str) -> None:
+def test_having_nothing_to_do_is_not_a_failure(tmp_path: Path, body: str) -> None:
     assert isinstance(run(tmp_path, body), Skipped)
 
 
-def test_changed_and_removed_messages_are_known_to_the_stage(tmp_path: Path) -> None:
+def test_changed_and_removed_messages_are_reported_to_the_stage(tmp_path: Path) -> None:
     outcome = run(tmp_path, "return [env.with_text(m, 'x') if m.id == 'd' else m for m in messages if m.id != 'u']")
     assert isinstance(outcome, Work)
     assert [message.id for message in outcome.messages] == ["r", "a", "t", "b", "d"]
@@ -162,7 +162,7 @@ def test_changed_and_removed_messages_are_known_to_the_stage(tmp_path: Path) -> 
     assert [message.id for message in outcome.removed] == ["u"]
 
 
-def test_one_that_does_not_end_is_stopped_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_one_is_stopped_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_strategies, "LIMIT_S", 0.05)
     gate = tmp_path / "gate"
     os.mkfifo(gate)
@@ -177,7 +177,7 @@ def test_one_that_does_not_end_is_stopped_once(tmp_path: Path, monkeypatch: pyte
     gate.open("w").close()  # its thread ends
 
 
-async def test_a_failure_leaves_the_chat_as_it_was(tmp_path: Path) -> None:
+async def test_a_failure_leaves_the_chat_unchanged(tmp_path: Path) -> None:
     assert register(tmp_path, "def shorten(messages, params, env):\n    raise ValueError('no luck')\n") == []
     policy = {**POLICY, "stage": [{**POLICY["stage"][0], "step": [{"use": "mine"}]}]}  # type: ignore[dict-item]
     settings = {"policies": {"my": policy}, "policy": "my"}
@@ -209,7 +209,7 @@ async def test_a_failure_leaves_the_chat_as_it_was(tmp_path: Path) -> None:
         ),
     ],
 )
-async def test_what_cannot_be_registered_is_one_sentence(tmp_path: Path, source: str, name: str, said: str) -> None:
+async def test_an_invalid_registration_is_one_sentence(tmp_path: Path, source: str, name: str, said: str) -> None:
     path = tmp_path / "strategies.py"
     path.write_text(source, encoding="utf-8")
     (mistake,) = await register_in_time({name: f"{path}:shorten"})

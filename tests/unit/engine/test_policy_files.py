@@ -1,4 +1,4 @@
-"""Policies as TOML files of the user's: read, used, and told of by file and line."""
+"""A user's policies as TOML files: read, used, and reported with file and line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, **files: str) -> str:
     return str(tmp_path)
 
 
-def test_a_file_is_a_policy_of_its_name(tmp_path: Path) -> None:
+def test_a_file_is_a_policy_named_after_it(tmp_path: Path) -> None:
     found = read_policy_files(folder(tmp_path, mine=GOOD), {})
     assert found.mistakes == ()
     policy = load_policy("mine", found.tables)
@@ -37,12 +37,12 @@ def test_a_file_is_a_policy_of_its_name(tmp_path: Path) -> None:
     assert next(stage for stage in policy.stages if stage.id == "editing").trigger.at == 0.5
 
 
-def test_no_folder_is_no_mistake(tmp_path: Path) -> None:
+def test_a_missing_folder_is_not_a_mistake(tmp_path: Path) -> None:
     assert read_policy_files(str(tmp_path), {}).tables == {}
     assert read_policy_files("", {}).tables == {}
 
 
-def test_what_is_no_toml_is_told_with_its_line_and_costs_only_itself(tmp_path: Path) -> None:
+def test_invalid_toml_is_reported_with_its_line_and_affects_only_itself(tmp_path: Path) -> None:
     given = folder(tmp_path, a="extends = \n", b="x = 1\nx = 2\n", c="[[", d=GOOD, e=GOOD, f="x" * 1_000_001)
     (tmp_path / "policies" / "g.toml").write_bytes(b"x = '\xff'")
     (tmp_path / "policies" / "h.toml").mkdir()
@@ -69,7 +69,7 @@ def test_what_is_no_toml_is_told_with_its_line_and_costs_only_itself(tmp_path: P
         (GOOD + "\nnonsense = 3\n", "line 10: "),
     ],
 )
-def test_a_mistake_in_a_policy_is_told_with_the_line_of_its_key(tmp_path: Path, text: str, told: str) -> None:
+def test_a_mistake_in_a_policy_is_reported_with_the_line_of_its_key(tmp_path: Path, text: str, told: str) -> None:
     found = read_policy_files(folder(tmp_path, mine=text), {})
     with pytest.raises(ConfigError) as error:
         load_policy("mine", found.tables, "the.key")
@@ -77,7 +77,7 @@ def test_a_mistake_in_a_policy_is_told_with_the_line_of_its_key(tmp_path: Path, 
     assert sentence.startswith(f"{found.paths['mine']}, {told}"), sentence
 
 
-def test_a_sentence_about_something_else_stays(tmp_path: Path) -> None:
+def test_an_unrelated_sentence_is_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     assert told_by_file("other.key: wrong", "the.key.mine", path) == "other.key: wrong"
     assert told_by_file("the.key.mine: wrong", "the.key.mine", None) == "the.key.mine: wrong"

@@ -1,4 +1,4 @@
-"""Which of two requests begins first (`engine.request_order`), where one arrives as the other's gate opens."""
+"""Which of two requests begins first (`engine.request_order`) if one arrives as the other's gate opens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def submit(number: int) -> Submit:
 
 
 async def begun(gate_of: Request, earlier: Request, later: Request) -> list[str]:
-    """Return in which order two requests begin; the second comes in the very step that opens the gate."""
+    """Return the order of two requests; the second arrives in the very step that opens the gate."""
     order, happened = RequestOrder(), []
     order.is_done(HELLO, await order.turn_of(HELLO))
     gate = await order.turn_of(gate_of)
@@ -52,16 +52,18 @@ DRAFT = SaveDraft(chat="c", text="")
     ],
     ids=["two drafts", "a draft, then the message", "two messages", "two held messages", "a held message is stopped"],
 )
-def test_what_finds_a_gate_open_does_not_pass_what_waited(gate_of: Request, earlier: Request, later: Request) -> None:
-    """An older draft was stored over a newer one, and came back although it had been sent."""
+def test_a_request_at_an_open_gate_does_not_overtake_a_waiting_one(
+    gate_of: Request, earlier: Request, later: Request
+) -> None:
+    """An older draft was stored over a newer one, and reappeared although it had been sent."""
     assert asyncio.run(begun(gate_of, earlier, later)) == ["earlier", "later"]
 
 
-def test_a_message_that_is_held_holds_nothing_else() -> None:
+def test_a_blocked_message_blocks_nothing_else() -> None:
     assert asyncio.run(begun(ATTACH, submit(1), DRAFT)) == ["later", "earlier"]
 
 
-def test_one_that_is_given_up_lets_the_next_begin() -> None:
+def test_a_cancelled_request_lets_the_next_begin() -> None:
     async def give_up() -> None:
         order = RequestOrder()
         first = asyncio.create_task(order.turn_of(DRAFT))

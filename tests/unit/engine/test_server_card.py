@@ -1,4 +1,4 @@
-"""The card of a local server: what it runs, what its model lacks, and what would be better."""
+"""The card of a local server: its model, missing features, and advice."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LLAMA_CPP = AdapterSettings(name="l", kind="openai_compatible", limits_path="/pr
 FACTS = ServerFacts(window=4096, slots=4, tools=True, images=False, model="smol.gguf", version="b1")
 
 
-def test_a_card_says_in_one_line_what_is_known() -> None:
-    """Nothing is said of what the server has not told."""
+def test_a_card_shows_the_known_facts_in_one_line() -> None:
+    """Facts not reported by the server are omitted."""
     assert card(FACTS, "m", 2_700) == (
         "smol.gguf · window of 4,096 tokens · 4 slots · tools take about 2,700 · no images · b1"
     )
@@ -40,34 +40,34 @@ def test_a_card_says_in_one_line_what_is_known() -> None:
         *[("/props", window, 2_700, "") for window in (0, 16_384, 1_000_000)],
     ],
 )
-def test_advice_fits_the_server_and_its_window(path: str, window: int, tools: int, way: str) -> None:
-    """A larger window is named in the words of the server that is asked."""
+def test_advice_matches_the_server_and_its_window(path: str, window: int, tools: int, way: str) -> None:
+    """A larger window is described with the server's own option."""
     settings = msgspec.structs.replace(LLAMA_CPP, limits_path=path)
     sizes = f"All tools take {tools:,} tokens, and the window has {window:,}"
     assert advise(ServerFacts(window=window), settings, tools) == (way and f"{sizes}: {way}, or offer fewer tools")
 
 
-def test_a_window_that_slots_would_divide_is_shared() -> None:
-    """llama.cpp gives each slot a part of `-c` unless it is started so."""
+def test_a_window_divided_among_slots_is_explained() -> None:
+    """llama.cpp gives each slot a part of `-c` unless started otherwise."""
     assert "restart the server with -c 16384 --kv-unified, or" in advise(FACTS, LLAMA_CPP, 2_700)
 
 
-def test_a_model_without_tools_is_told_with_the_reason() -> None:
-    """What the server refused goes before what its template says."""
+def test_a_model_without_tools_is_reported_with_the_reason() -> None:
+    """A refusal by the server takes precedence over its template."""
     assert "the chat template of the model does not support them" in advise(ServerFacts(tools=False), LLAMA_CPP, 0)
     refused = ServerFacts(tools=False, refuses_tools="the server was started without --jinja")
     assert advise(refused, LLAMA_CPP, 0).startswith("No tools are sent: the server was started without --jinja.")
 
 
-def test_a_configured_window_that_is_larger_than_the_server_has_is_told() -> None:
-    """What the user has set counts, and every long prompt would be refused."""
+def test_a_configured_window_larger_than_the_servers_is_reported() -> None:
+    """The user's setting applies, and every long prompt would be refused."""
     settings = msgspec.structs.replace(LLAMA_CPP, context_window=32_768)
     assert advise(FACTS, settings, 0) == "opts.context_window is 32,768, larger than the server's window: remove it"
     assert advise(FACTS, msgspec.structs.replace(LLAMA_CPP, context_window=2_048), 0) == ""
 
 
-async def test_the_check_up_and_the_list_of_models_have_it(tmp_path: Path) -> None:
-    """Of servers that have told something; none is asked for it."""
+async def test_the_health_check_and_the_list_of_models_show_it(tmp_path: Path) -> None:
+    """For servers that have reported facts; none is asked for them."""
     adapter = ScriptedAdapter("s", [])
     bench = Bench(tmp_path, adapter)
     assert server_findings(bench.services) == []

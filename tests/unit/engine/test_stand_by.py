@@ -1,4 +1,4 @@
-"""What a host imports while it stands by, and when (`engine.runtime`)."""
+"""The imports of a host on standby, and their timing (`engine.runtime`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.patience import PATIENCE_S
 
 
 class Opening:
-    """Opens stored chats as the test says, and counts the steps of the transport's import."""
+    """Opens stored chats as configured by the test, and counts the steps of the transport's import."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
         self.steps = 0
@@ -49,7 +49,7 @@ class Opening:
         await self.host.handle(Hello(settings=given, nvim="0.11", **folders))
 
     def open(self, resume: str = "chat") -> asyncio.Task[object]:
-        """Ask for a chat, right after the greeting."""
+        """Request a chat, right after the greeting."""
         return asyncio.ensure_future(self.host.handle(OpenChat(chat="chat", resume=resume, snapshot=Snapshot())))
 
 
@@ -79,7 +79,7 @@ async def test_a_stored_chat_is_shown_before_the_transport_is_imported(
     await opening.host.aclose()
 
 
-async def test_an_import_that_has_begun_pauses_while_a_stored_chat_is_opened(
+async def test_an_import_in_progress_pauses_while_a_stored_chat_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opening = Opening(monkeypatch, 10_000)
@@ -99,7 +99,7 @@ async def test_an_import_that_has_begun_pauses_while_a_stored_chat_is_opened(
 
 
 @pytest.mark.parametrize("resume", ["", "chat"])
-async def test_a_new_chat_and_one_that_cannot_be_opened_keep_nothing_back(
+async def test_a_new_chat_and_one_that_cannot_be_opened_block_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resume: str
 ) -> None:
     opening = Opening(monkeypatch, 3)

@@ -1,4 +1,4 @@
-"""What a host imports to greet, open a chat and be ready for a message: not what it may need later."""
+"""The imports of a host until it can greet, open a chat and take a message: not its later needs."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ WIRES = {"openai": "openai_chat", "openai_responses": "openai_responses", "anthr
 
 
 @pytest.mark.parametrize("adapter", WIRES)
-def test_a_started_host_has_not_imported_what_it_does_not_need_yet(tmp_path: Path, adapter: str) -> None:
-    """Each of these cost every start of a host; the SDKs more than all else together."""
+def test_a_started_host_has_not_imported_later_needs(tmp_path: Path, adapter: str) -> None:
+    """Each of these would slow every start of a host; the SDKs more than everything else together."""
     command = [sys.executable, "-c", START, str(tmp_path), adapter]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -191,7 +191,7 @@ print(len(sys.modules))
 
 
 def test_every_module_can_be_imported_in_one_process() -> None:
-    """Most are imported late, by the function that needs them: a mistake in one must not wait for that."""
+    """Most are imported late, by the function that needs them: a mistake in one must not stay hidden until then."""
     done = subprocess.run([sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > MAX_OURS

@@ -1,4 +1,4 @@
-"""A wrong option stops the policies that read it; chats use the default one and say so (R-347, R-350)."""
+"""An invalid option stops the policies that read it; chats use the default one and report that (R-347, R-350)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Host:
 
     @property
     def header(self) -> tuple[str, str]:
-        """Return the stopped policy and the option that stops it, as the newest header has them; "" = none."""
+        """Return the stopped policy and its option from the newest header; "" = none."""
         meter = self.of(Meter)[-1]
         return meter.stopped or "", meter.stopped_by or ""
 
@@ -57,7 +57,7 @@ class Host:
         ("cowork", {"compaction": {"trigger": 1.5}}, "compaction.trigger"),
     ],
 )
-async def test_a_wrong_value_stops_the_policy_and_names_the_key_as_it_was_written(
+async def test_an_invalid_value_stops_the_policy_and_names_the_key_as_written(
     tmp_path: Path, policy: str, wrong: dict[str, Any], key: str
 ) -> None:
     host = Host(tmp_path)
@@ -70,7 +70,7 @@ async def test_a_wrong_value_stops_the_policy_and_names_the_key_as_it_was_writte
     await host.runtime.aclose()
 
 
-async def test_the_default_policy_goes_on_with_its_own_value(tmp_path: Path) -> None:
+async def test_the_default_policy_continues_with_its_own_value(tmp_path: Path) -> None:
     host = Host(tmp_path)
     await host.open(context_management={"compaction": {"trigger": 1.5}, "editing": {"keep_cycles": 1}})
     (notice,) = host.of(Notice)
@@ -92,10 +92,10 @@ async def test_the_default_policy_goes_on_with_its_own_value(tmp_path: Path) -> 
         (f"{OPTIONS}.policy: unknown key here; did you mean `interactions.chat.opts.policy`?", ""),
     ],
 )
-async def test_what_the_editor_found_stops_the_policies_that_read_it(
+async def test_the_editors_findings_stop_the_policies_that_read_them(
     tmp_path: Path, sentence: str, stopped: str
 ) -> None:
-    """R-347, R-350: values that the editor has taken out already; a wrong name stops nothing."""
+    """R-347, R-350: values that the editor has removed already; a wrong name stops nothing."""
     host = Host(tmp_path)
     await host.open(policy="kodacode", wrong_options=(sentence,))
     assert [event.policy for event in host.of(ChatOpened)] == ["codecompanion" if stopped else "kodacode"]
@@ -119,7 +119,7 @@ async def test_a_stopped_policy_cannot_be_chosen_and_another_one_ends_the_warnin
     await host.runtime.aclose()
 
 
-async def test_a_stopped_policy_for_chats_without_tools_gives_way_too(tmp_path: Path) -> None:
+async def test_a_stopped_policy_for_chats_without_tools_is_replaced_too(tmp_path: Path) -> None:
     host = Host(tmp_path)
     await host.open(policy="cowork", tools=False, context_management={"chat": {"window": -1}})
     assert [event.policy for event in host.of(ChatOpened)] == ["codecompanion"]
@@ -127,8 +127,8 @@ async def test_a_stopped_policy_for_chats_without_tools_gives_way_too(tmp_path: 
     await host.runtime.aclose()
 
 
-async def test_an_own_policy_that_extends_a_stopped_one_is_stopped_with_it(tmp_path: Path) -> None:
-    """And a wrong own one that extends it leads to the default, in two steps."""
+async def test_a_users_policy_that_extends_a_stopped_one_is_stopped_with_it(tmp_path: Path) -> None:
+    """And an invalid one that extends it leads to the default, in two steps."""
     for own in ({"extends": "kodacode"}, {"extends": "kodacode", "stage": "x"}):
         host = Host(tmp_path)
         await host.open(policy="mine", policies={"mine": own}, wrong_options=(STYLE,))
@@ -137,7 +137,7 @@ async def test_an_own_policy_that_extends_a_stopped_one_is_stopped_with_it(tmp_p
         await host.runtime.aclose()
 
 
-async def test_a_name_of_no_policy_is_in_the_header_too(tmp_path: Path) -> None:
+async def test_an_unknown_policy_name_is_in_the_header_too(tmp_path: Path) -> None:
     host = Host(tmp_path)
     await host.open(policy="kodacod")
     assert host.header == ("kodacod", "no such policy")

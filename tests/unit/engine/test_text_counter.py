@@ -1,4 +1,4 @@
-"""The option `tokenizer`: exact local counts when they are wanted (architecture.md)."""
+"""The option `tokenizer`: exact local counts if enabled (architecture.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def hello(root: Path, tokenizer: str) -> Hello:
     return Hello(settings=given, nvim="0.11", **folders)
 
 
-async def test_tiktoken_counts_when_it_is_wanted(tmp_path: Path) -> None:
+async def test_tiktoken_counts_if_enabled(tmp_path: Path) -> None:
     """Never downloaded: the vocabulary comes with a package and is seeded into our own cache folder."""
     host = Runtime(lambda event: None)
     await host.handle(hello(tmp_path, "exact"))
@@ -37,7 +37,7 @@ async def test_the_estimate_is_the_default_and_touches_no_cache(tmp_path: Path) 
     await host.aclose()
 
 
-async def test_a_vocabulary_that_cannot_be_had_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unavailable_vocabulary_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing waits for a download: the estimate counts instead."""
     told: list[object] = []
     monkeypatch.setattr("codecompanion.store.vocabulary.load_encoder", lambda cache_dir, name: None)

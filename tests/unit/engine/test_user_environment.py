@@ -1,4 +1,4 @@
-"""The user's environment as the host knows it: what the process has, and what it was told (issue 9, section 5)."""
+"""The user's environment in the host: the process's own, and received values (issue 9, section 5)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from codecompanion.engine.own_memory import wipe_start_environment
 from codecompanion.engine.user_environment import UserEnvironment, withdraw_secrets
 
 
-def test_what_was_told_is_read_beside_the_process_s_own() -> None:
-    """Lesson 44: keys are told in a message, and shown nowhere."""
+def test_received_values_are_read_beside_the_processs_own() -> None:
+    """Lesson 44: keys are received in a message, and shown nowhere."""
     known = UserEnvironment({"PATH": "/bin", "OLD": "1"})
     assert known.take({"MY_KEY": "pencil-1", "OLD": "2"}) == {"MY_KEY", "OLD"}
     assert dict(known) == {"PATH": "/bin", "OLD": "2", "MY_KEY": "pencil-1"}
@@ -22,7 +22,7 @@ def test_what_was_told_is_read_beside_the_process_s_own() -> None:
     assert "pencil" not in repr(known)
 
 
-def test_only_what_changed_is_said_to_have_changed() -> None:
+def test_only_changed_variables_are_reported_as_changed() -> None:
     known = UserEnvironment({"PATH": "/bin"})
     known.take({"A_KEY": "1", "B_KEY": "2"})
     assert known.take({"A_KEY": "1", "B_KEY": "3"}) == {"B_KEY"}
@@ -31,8 +31,8 @@ def test_only_what_changed_is_said_to_have_changed() -> None:
     assert known.get("B_KEY") == "3"
 
 
-def test_a_variable_that_is_gone_is_gone_though_the_process_was_started_with_it() -> None:
-    """A process shared with other plugins keeps the environment it began with."""
+def test_a_removed_variable_is_gone_even_if_the_process_started_with_it() -> None:
+    """A process shared with other plugins keeps its initial environment."""
     known = UserEnvironment({"OPENAI_API_KEY": "old"})
     assert known.take({}, ("OPENAI_API_KEY",)) == {"OPENAI_API_KEY"}
     assert "OPENAI_API_KEY" not in known
@@ -42,7 +42,7 @@ def test_a_variable_that_is_gone_is_gone_though_the_process_was_started_with_it(
         known["OTHER"]
 
 
-def test_secrets_leave_the_environment_that_programs_inherit() -> None:
+def test_secrets_are_removed_from_the_environment_of_programs() -> None:
     own = {"PATH": "/bin", "OPENAI_API_KEY": "pencil-1", "URL": "postgres://me:pencil@db/main"}
     known = withdraw_secrets(own)
     assert own == {"PATH": "/bin"}
@@ -60,7 +60,7 @@ print(open("/proc/self/environ").read() + subprocess.run(["env"], capture_output
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems show no environment of processes")
 def test_the_command_line_reads_its_keys_and_drops_them() -> None:
-    """What the process was started with is overwritten; everything else stays, and programs get it."""
+    """The process's initial values are overwritten; everything else stays, and programs inherit it."""
     package = str(Path(__file__).resolve().parents[3] / "python")
     environment = {**os.environ, "PYTHONPATH": package, "OPENAI_API_KEY": "pencil-12345", "KEEP": "me"}
     argv = [sys.executable, "-c", _COMMAND_LINE]
@@ -71,7 +71,7 @@ def test_the_command_line_reads_its_keys_and_drops_them() -> None:
     assert rest.count("KEEP=me") == 2
 
 
-def test_nothing_is_overwritten_that_was_not_named() -> None:
+def test_variables_not_named_are_not_overwritten() -> None:
     before = Path("/proc/self/environ").read_bytes() if sys.platform.startswith("linux") else b""
     wipe_start_environment(())
     wipe_start_environment(("THERE_IS_NO_SUCH_VARIABLE",))

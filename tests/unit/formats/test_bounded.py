@@ -43,14 +43,14 @@ def decoded(data: bytes, *cuts: int, encoding: str = "", limits: ByteLimits = LI
 
 
 @given(st.binary(max_size=100_000), st.lists(st.integers(0, 100_000), max_size=5), st.sampled_from(list(PACKERS)))
-def test_every_encoding_gives_the_body_in_slices(data: bytes, cuts: list[int], encoding: str) -> None:
+def test_every_encoding_yields_the_body_in_slices(data: bytes, cuts: list[int], encoding: str) -> None:
     pieces = decoded(PACKERS[encoding](data), *cuts, encoding=encoding)
     assert b"".join(pieces) == data
     assert max(map(len, pieces), default=0) <= SLICE
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "identity, gzip, deflate", "\x1b[31m"])
-def test_an_encoding_that_was_not_asked_for_is_refused_with_its_name(encoding: str) -> None:
+def test_an_encoding_that_was_not_requested_is_refused_by_name(encoding: str) -> None:
     with pytest.raises(Unreadable, match="not requested") as caught:
         ByteCount(LIMITS, encoding)
     assert str(caught.value).isprintable()
@@ -91,7 +91,7 @@ async def test_other_tasks_run_between_the_slices() -> None:
     assert turns > 1
 
 
-async def test_a_body_that_drips_ends_with_its_time() -> None:
+async def test_a_dripping_body_ends_with_its_time() -> None:
     async def raw() -> AsyncIterator[bytes]:
         while True:
             yield b" "
@@ -104,14 +104,14 @@ async def test_a_body_that_drips_ends_with_its_time() -> None:
     assert [piece async for piece in bounded_pieces(raw(), cut)]
 
 
-def test_values_are_counted_outside_of_strings() -> None:
+def test_values_are_counted_outside_strings() -> None:
     text = json.dumps([", [ {" * MAX_JSON_VALUES, '\\"']).encode()
     assert not has_too_many_values(text)
     assert has_too_many_values(b"[" + b"[]," * MAX_JSON_VALUES + b"[]]")
 
 
 @given(st.recursive(st.text() | st.integers(), st.lists, max_leaves=40), st.lists(st.integers(0, 400), max_size=6))
-def test_values_in_slices_are_those_of_the_whole(value: object, cuts: list[int]) -> None:
+def test_values_in_slices_equal_those_of_the_whole(value: object, cuts: list[int]) -> None:
     text = json.dumps(value, ensure_ascii=False).encode()
     whole, sliced = ValueCount(of_events=False), ValueCount(of_events=False)
     whole.take(text + b" ")
@@ -159,12 +159,12 @@ def test_bytes_after_a_compressed_body_are_neither_kept_nor_copied(encoding: str
     assert peak < MB
 
 
-def test_members_without_end_are_refused() -> None:
+def test_endless_members_are_refused() -> None:
     with pytest.raises(LimitHit, match="compressed in more than 1,000 parts"):
         fed(ByteCount(LIMITS, "gzip"), gzip.compress(b"") * 2_000)
 
 
-async def test_a_wanted_beginning_is_kept_when_the_connection_breaks() -> None:
+async def test_a_requested_beginning_is_kept_if_the_connection_breaks() -> None:
     async def raw() -> AsyncIterator[bytes]:
         yield b"why"
         raise ConnectionResetError

@@ -45,7 +45,7 @@ def read_with_h11(stream: bytes) -> tuple[bytes, str]:
         return body, "broken"
 
 
-def test_neighbouring_chunks_become_one() -> None:
+def test_adjacent_chunks_become_one() -> None:
     """The point of it: one chunk instead of three; also after an informational head."""
     early = b"HTTP/1.1 103 Early Hints\r\n\r\n"
     assert merge(early + HEAD + chunked(b"a", b"b")) == early + HEAD + b"2\r\nab\r\n0\r\n\r\n"
@@ -75,8 +75,8 @@ def test_neighbouring_chunks_become_one() -> None:
         b"HTTP/1.1 200 OK\r\nTransf",
     ],
 )
-def test_any_response_reads_the_same_wherever_it_is_cut(stream: bytes) -> None:
-    """Whole, cut short, and broken ones: h11 sees the same body and the same end."""
+def test_any_response_reads_the_same_for_any_split(stream: bytes) -> None:
+    """Complete, truncated, and broken ones: h11 sees the same body and the same end."""
     expected = read_with_h11(stream)
     for first in range(len(stream) + 1):
         assert read_with_h11(merge(stream, first)) == expected, first
@@ -84,16 +84,16 @@ def test_any_response_reads_the_same_wherever_it_is_cut(stream: bytes) -> None:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=300), max_size=20), st.data())
-def test_any_body_survives_any_chunks_and_any_cuts(chunks: list[bytes], data: st.DataObject) -> None:
-    """Property: the body is byte for byte the same."""
+def test_any_body_survives_any_chunks_and_any_splits(chunks: list[bytes], data: st.DataObject) -> None:
+    """Property: the body is identical, byte for byte."""
     stream = HEAD + chunked(*chunks)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
     assert read_with_h11(merge(stream, *cuts)) == (b"".join(chunks), "EndOfMessage")
 
 
 @given(st.binary(max_size=400), st.data())
-def test_any_rubbish_after_the_head_is_left_to_h11(rubbish: bytes, data: st.DataObject) -> None:
-    """Property: it neither hides an error nor makes one."""
+def test_any_garbage_after_the_head_is_left_to_h11(rubbish: bytes, data: st.DataObject) -> None:
+    """Property: it neither hides an error nor causes one."""
     stream = HEAD + rubbish
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=4)))
     assert read_with_h11(merge(stream, *cuts)) == read_with_h11(stream)
@@ -108,14 +108,14 @@ def test_the_next_response_of_a_connection_is_read_again() -> None:
 
 
 def test_a_long_chunk_is_passed_on_as_it_arrives() -> None:
-    """It must not be held until it is whole."""
+    """It must not be buffered until it is complete."""
     merger = ChunkMerger()
     merger.feed(HEAD)
     assert merger.feed(b"ff\r\n" + b"x" * 10) == b"a\r\n" + b"x" * 10 + b"\r\n"
     assert merger.feed(b"y" * 5) == b"5\r\nyyyyy\r\n"
 
 
-def test_another_transport_is_left_alone() -> None:
+def test_another_transport_is_unchanged() -> None:
     """The merger is an optimisation: without its hook everything still works."""
     import httpx2
 

@@ -1,4 +1,4 @@
-"""Every way to make a text shorter: within its size, short texts as they are, nothing invented."""
+"""Every function that shortens a text: within its size, short texts unchanged, nothing invented."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ IN_CHARACTERS = [
 
 @pytest.mark.parametrize("shorten", IN_CHARACTERS, ids=lambda function: function.__name__)
 @given(text=TEXTS, size=SIZES)
-def test_no_text_gets_longer_than_its_size(shorten: Callable[[str, int], str], text: str, size: int) -> None:
-    """And one that is short enough already stays: as it is, or on one line."""
+def test_no_text_exceeds_its_size(shorten: Callable[[str, int], str], text: str, size: int) -> None:
+    """And a short one stays unchanged, or on one line."""
     assert len(shorten(text, size)) <= size
     if len(text) <= size:
         assert shorten(text, size) in (text, " ".join(text.split()))
 
 
 @given(TEXTS, SIZES)
-def test_bytes_and_screen_cells_are_kept_too(text: str, size: int) -> None:
+def test_limits_in_bytes_and_screen_cells_are_kept_too(text: str, size: int) -> None:
     assert len(cutting.cut_line_bytes(text, size).encode()) <= size
     assert cutting.cells(cutting.cut_cells(text, size)) <= size
 
 
 @given(TEXTS, st.integers(1, 400))
-def test_tokens_are_kept_or_nothing_is_said(text: str, size: int) -> None:
+def test_limits_in_tokens_are_kept_or_the_text_is_empty(text: str, size: int) -> None:
     """The counter decides; here four characters are a token."""
 
     def count(piece: str) -> int:
@@ -46,7 +46,7 @@ def test_tokens_are_kept_or_nothing_is_said(text: str, size: int) -> None:
     assert count(cutting.cut_to_tokens(text, size, count)) <= size
 
 
-def test_what_is_left_out_leaves_its_mark() -> None:
+def test_an_omission_leaves_its_mark() -> None:
     text = "one two three " * 100
     assert cutting.cut(text, 8) == "one two…"
     assert cutting.cut_line(text, 9) == "one two…"

@@ -1,4 +1,4 @@
-"""Texts in fences: nothing in a text ends its own, and it is read back as it was."""
+"""Texts in fences: no text ends its own fence, and it is read back unchanged."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ TEXTS = st.text(alphabet="a`~ \nx", max_size=60)
 
 
 @given(st.lists(st.tuples(TEXTS, st.sampled_from(["", "py", "c++", "vim help"])), max_size=4))
-def test_what_is_fenced_is_read_back(texts: list[tuple[str, str]]) -> None:
-    """A final newline ends the last line; there is nothing else that is lost."""
+def test_fenced_text_is_read_back(texts: list[tuple[str, str]]) -> None:
+    """A final newline ends the last line; nothing else is lost."""
     content = "\n".join(f"`a.py`, all of it:\n{fenced(text, label)}" for text, label in texts)
     assert list(fenced_in(content)) == [
         (text.removesuffix("\n") if text.strip("\n") else text).split("\n") for text, _ in texts
     ]
 
 
-def test_a_final_newline_makes_no_blank_line() -> None:
+def test_a_final_newline_adds_no_blank_line() -> None:
     assert fenced("a\nb\n", "py") == "```py\na\nb\n```"
     assert fenced("a\n\n", "py") == "```py\na\n\n```"
 
@@ -29,5 +29,5 @@ def test_a_final_newline_makes_no_blank_line() -> None:
     ("path", "filetype", "label"),
     [("src/a.py", "python", "py"), ("Makefile", "make", "make"), ("", "lua", "lua"), ("a", "", "")],
 )
-def test_the_label_is_the_same_whoever_attaches_a_file(path: str, filetype: str, label: str) -> None:
+def test_the_label_is_the_same_for_every_way_of_attaching(path: str, filetype: str, label: str) -> None:
     assert label_of(path, filetype) == label

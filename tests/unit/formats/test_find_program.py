@@ -30,7 +30,7 @@ def on_path(*folders: Path) -> str:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can enter every folder")
-def test_a_folder_that_may_not_be_entered_is_passed_over(tmp_path: Path) -> None:
+def test_an_inaccessible_folder_is_skipped(tmp_path: Path) -> None:
     """A PATH may name the folder of another user."""
     planted(tmp_path / "closed").parent.chmod(0)
     program = planted(tmp_path / "bin")
@@ -108,7 +108,7 @@ def test_a_program_of_root_is_one_only_root_can_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="what root makes is a program of root")
-def test_a_program_of_the_user_is_none_of_root(tmp_path: Path) -> None:
+def test_a_program_of_the_user_does_not_count_as_roots(tmp_path: Path) -> None:
     mine = planted(tmp_path / "bin")
     with pytest.raises(FileNotFoundError):
         find_program("git", search_path=on_path(mine.parent), of_root=True)

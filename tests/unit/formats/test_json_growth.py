@@ -18,7 +18,7 @@ TEXTS = VALUES.map(json.dumps) | st.text(alphabet='{}[]":,\\a1 \n', max_size=30)
 
 
 @given(TEXTS, st.lists(st.integers(0, 200), max_size=6))
-def test_every_prefix_is_judged_as_by_a_parser(text: str, cuts: list[int]) -> None:
+def test_every_prefix_is_judged_like_by_a_parser(text: str, cuts: list[int]) -> None:
     growing, so_far = GrowingObject(is_json_object), ""
     for start, end in pairwise([0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]):
         growing.append(text[start:end])

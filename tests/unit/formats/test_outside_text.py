@@ -1,4 +1,4 @@
-"""Text from outside that cannot be read is bad input, however it is bad: no decode of it ends a chat (issue 9)."""
+"""Unreadable outside text of any kind is bad input: decoding it never ends a chat (issue 9)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ OURS = {
 
 
 def unguarded(source: str) -> Iterator[tuple[int, str]]:
-    """Yield line and call of every decode that is in no `try` (or `suppress`) for all that may go wrong."""
+    """Yield line and call of every decode outside a `try` (or `suppress`) for all possible errors."""
     tree = ast.parse(source)
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
@@ -108,15 +108,15 @@ def test_every_decode_of_outside_text_is_guarded():
         "x = reader.raw_decode(y)",
     ],
 )
-def test_the_check_finds_what_is_not_guarded(source):
-    """A check that cannot fail is none."""
+def test_the_check_finds_an_unguarded_decode(source):
+    """A check that cannot fail is worthless."""
     assert list(unguarded(source))
     assert not list(unguarded(f"try:\n    {source.splitlines()[-1].strip()}\nexcept NOT_READABLE:\n    pass"))
 
 
 @pytest.mark.parametrize("error", [RecursionError, MemoryError, ValueError])
-def test_a_reply_that_cannot_be_read_is_no_summary_or_one_and_never_a_crash(monkeypatch, error):
-    """R-526: an answer in braces that no parser takes in is judged by its words."""
+def test_an_unreadable_reply_is_a_summary_or_not_and_never_a_crash(monkeypatch, error):
+    """R-526: an answer in braces that no parser accepts is judged by its words."""
 
     def refuse(*_args, **_kwargs):
         raise error
@@ -130,8 +130,8 @@ def test_a_reply_that_cannot_be_read_is_no_summary_or_one_and_never_a_crash(monk
 DIGITS = "9" * 5000
 
 
-def test_a_number_without_end_is_no_number(tmp_path):
-    """Python refuses to read integers of more than 4,300 digits, wherever they stand."""
+def test_an_endless_number_is_not_a_number(tmp_path):
+    """Python refuses to parse integers of more than 4,300 digits anywhere."""
     assert count_pages(f"%PDF-1.7 /Linearized 1 /N {DIGITS} ".encode()) == 0
     assert count_pages(f"%PDF-1.7 /Type /Pages /Count {DIGITS} ".encode()) == 0
     (tmp_path / "a.txt").write_text(f"{DIGITS}\tx")
@@ -144,13 +144,13 @@ def test_a_number_without_end_is_no_number(tmp_path):
 
 
 @pytest.mark.parametrize("code", [DIGITS, "²", "4²9", "000000429" + DIGITS])
-def test_a_code_that_is_no_status_is_none(code):
-    """What looks like digits to `isdigit` need not be a number."""
+def test_an_invalid_status_code_is_ignored(code):
+    """A digit for `isdigit` does not have to be a number."""
     payload = json.dumps({"error": {"code": code, "message": "no"}}).encode()
     assert isinstance(
         error_from_payload(payload, Endpoint(name="e", base_url="https://a.test", secrets=())), AdapterError
     )
 
 
-def test_what_is_not_readable():
+def test_unreadable_text_is_recognised():
     assert {RecursionError, MemoryError, ValueError} <= set(NOT_READABLE)

@@ -20,11 +20,11 @@ from codecompanion.formats.plural import counted
         (0.5, ("second",), "0.5 seconds"),
     ],
 )
-def test_the_noun_goes_with_the_number(number: float, words: tuple[str, ...], said: str) -> None:
+def test_the_noun_agrees_with_the_number(number: float, words: tuple[str, ...], said: str) -> None:
     assert counted(number, *words) == said
 
 
-def test_one_line_that_is_not_shown_is_no_lines() -> None:
+def test_one_omitted_line_is_worded_as_a_line() -> None:
     left = PREVIEW_LINES + 1 - PREVIEW_LINES * 2 // 3 - PREVIEW_LINES // 3
     said = "… 1 line not shown …" if left == 1 else f"… {left} lines not shown …"
     assert said in cut_for_preview("\n".join(["x"] * (PREVIEW_LINES + 1)))

@@ -1,4 +1,4 @@
-"""Patterns are compiled when they are first used; `test_patterns.py` compiles all."""
+"""Patterns are compiled at their first use; `test_patterns.py` compiles all."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ print(compiled)
 """
 
 
-def test_a_host_compiles_none_of_ours_when_it_starts() -> None:
-    """They were 200, and 50 ms of the start."""
+def test_a_starting_host_compiles_none_of_our_patterns() -> None:
+    """There used to be 200, taking 50 ms of the start."""
     done = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_it_is_used_like_a_compiled_one() -> None:
+def test_a_pattern_is_used_like_a_compiled_one() -> None:
     """After the first call the pattern's own method is called."""
     word = regex(r"(w)ord", re.IGNORECASE)
     found = word.search("a WORD")

@@ -14,8 +14,8 @@ from codecompanion.formats.text_files import TextFile, UnreadableFile
 
 
 @given(st.binary())
-def test_decoding_and_encoding_gives_back_every_byte(content: bytes) -> None:
-    """An edit must not touch what it does not replace, whatever the bytes are."""
+def test_decoding_and_encoding_keep_every_byte(content: bytes) -> None:
+    """An edit must not change the rest, whatever the bytes."""
     assert text_files.encode(text_files.decode(content)) == content
 
 
@@ -29,7 +29,7 @@ def test_text_is_read_back_in_every_unicode_encoding(text: str, encoding: str) -
     assert text_files.decode(content).text == text
 
 
-def test_latin_1_is_recognised_and_damaged_utf_8_is_not_taken_for_it() -> None:
+def test_latin_1_is_recognised_and_not_confused_with_damaged_utf_8() -> None:
     assert text_files.decode("café".encode("latin-1")).text == "café"
     damaged = text_files.decode("naïve café, ".encode() + b"\xff")
     assert text_files.printable(damaged.text) == "naïve café, \ufffd"
@@ -43,7 +43,7 @@ def test_a_character_the_encoding_lacks_is_an_error_that_names_it() -> None:
 @pytest.mark.parametrize(
     ("text", "newline"), [("a\r\nb\r\nc\n", "\r\n"), ("a\nb\nc\r\n", "\n"), ("one line", "\n"), ("", "\n")]
 )
-def test_the_line_end_of_most_lines_is_the_files(text: str, newline: str) -> None:
+def test_the_line_end_of_most_lines_is_that_of_the_file(text: str, newline: str) -> None:
     assert TextFile(text).newline == newline
 
 
@@ -64,7 +64,7 @@ def test_a_nul_makes_a_file_binary_unless_a_mark_says_utf_16() -> None:
     assert not text_files.is_binary(b"plain")
 
 
-def test_what_cannot_be_read_is_named_with_its_cause(tmp_path: Path) -> None:
+def test_unreadable_files_are_named_with_the_cause(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "file")
     (tmp_path / "file").write_text("12345")
     os.mkfifo(tmp_path / "fifo")

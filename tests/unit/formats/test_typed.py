@@ -1,4 +1,4 @@
-"""Typed values are read from several threads at once, and only through `formats.typed`."""
+"""Typed values are decoded in several threads, and only through `formats.typed`."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ print("read")
 """
 
 
-def test_a_type_that_several_threads_read_first_is_prepared_by_one() -> None:
+def test_a_type_first_used_by_several_threads_is_prepared_by_one() -> None:
     """A host ended with a segmentation fault; with msgspec's own functions this program does, too."""
     done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "read\n"), done.stderr
 
 
 def typed_readers(source: str) -> list[str]:
-    """Return the calls that read typed values past `formats.typed`."""
+    """Return the calls that decode typed values without `formats.typed`."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -72,11 +72,11 @@ def typed_readers(source: str) -> list[str]:
         ("typed.read_json(x, type=K)", False),
     ],
 )
-def test_what_reads_past_it_is_found(line: str, is_told: bool) -> None:
+def test_a_direct_decode_is_found(line: str, is_told: bool) -> None:
     assert bool(typed_readers(line)) == is_told
 
 
-def test_nothing_reads_past_it() -> None:
+def test_there_is_no_direct_decode() -> None:
     files = [path for path in PACKAGE.rglob("*.py") if path.name != "typed.py"]
     assert len(files) > 500
     past = {str(path.relative_to(PACKAGE)): typed_readers(path.read_text(encoding="utf-8")) for path in files}

@@ -1,4 +1,4 @@
-"""Short ways to write the log of a chat: turns, calls, changes."""
+"""Builders for the log of a chat: turns, calls, changes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PRICES = Prices(input=3, output=15, cache_read=0.3, cache_write=3.75)
 
 
 def price(usage: Usage, prices: Prices = PRICES) -> float:
-    """Return what a call costs at these prices."""
+    """Return the cost of a call at these prices."""
     return (
         usage.input_tokens * prices.input
         + usage.cache_read_tokens * prices.cache_read
@@ -83,7 +83,7 @@ class LogWriter:
         again: ReadTwice | None = None,
         **more: Any,
     ) -> str:
-        """Log a request and its end; without usage it failed. Returns its id."""
+        """Log a request and its end; without usage it failed. Return its id."""
         id = f"r{len(self.events)}"
         self.now += 1
         sent: dict[str, Any] = {"mix": {"prompt": 100, "conversation": 700, "tools": 200}, **more}
@@ -124,7 +124,7 @@ class LogWriter:
         return id
 
     def summary_call(self, usage: Usage, priced: bool = True) -> str:
-        """Log the call that wrote a summary, as the session does."""
+        """Log the call that wrote a summary, like the session."""
         id = f"c{len(self.events)}"
         self.add(
             CompactionStarted(compaction_id=id, trigger="manual", summariser="claude", tokens_before=9),

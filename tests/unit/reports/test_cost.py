@@ -25,14 +25,14 @@ def written(log: LogWriter, *budgets: Budget, page: Page = PAGE) -> str:
     return cost_report(read_log(log.events), page, budgets).text
 
 
-def test_an_empty_chat_says_so() -> None:
+def test_an_empty_chat_is_reported() -> None:
     """R-356: empty state line."""
     text = written(LogWriter(), Budget(scope="chat", limit_usd=5, warn_at=0, spent_usd=0))
     assert EMPTY in text
     assert "$0.00 of $5.00" in text
 
 
-def test_the_report_has_every_figure_of_the_requirement() -> None:
+def test_the_report_has_every_required_figure() -> None:
     """R-356: totals, cache, savings, round trips, tool outcomes, summaries, most expensive turn, turns by cost."""
     text = written(worked_chat())
     for part in (
@@ -65,7 +65,7 @@ def test_turns_are_sorted_by_cost_and_unpriced_ones_by_tokens() -> None:
 
 
 def test_an_unknown_price_is_never_zero() -> None:
-    """R-359: "price unknown" with the models concerned; no $ anywhere."""
+    """R-359: "price unknown" with the affected models; no $ anywhere."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10), priced=False)
@@ -75,8 +75,8 @@ def test_an_unknown_price_is_never_zero() -> None:
     assert "$" not in text
 
 
-def test_a_chat_without_usage_is_told_by_estimates() -> None:
-    """R-356: nothing reported is not nothing sent; a summary nobody knows the price of is not free."""
+def test_a_chat_without_usage_is_reported_by_estimates() -> None:
+    """R-356: unreported tokens were still sent; a summary with an unknown price is not free."""
     log = LogWriter()
     log.begin("local question")
     log.call(result="tool_calls")
@@ -90,7 +90,7 @@ def test_a_chat_without_usage_is_told_by_estimates() -> None:
     assert "|    1 | no price |  ~5.0k |" in text
 
 
-def test_a_partly_priced_chat_gives_a_subtotal() -> None:
+def test_a_partly_priced_chat_has_a_subtotal() -> None:
     """R-356: priced subtotal plus the number of calls without pricing."""
     log = LogWriter()
     log.begin("q")
@@ -101,8 +101,8 @@ def test_a_partly_priced_chat_gives_a_subtotal() -> None:
     assert "$3.00+" in text
 
 
-def test_savings_stand_together_and_are_marked_as_estimates() -> None:
-    """R-356, R-359: tokens, cache hits and money side by side, what is estimated with `~`."""
+def test_savings_are_listed_together_and_marked_as_estimates() -> None:
+    """R-356, R-359: tokens, cache hits and money side by side, estimates with `~`."""
     lines = written(worked_chat()).splitlines()
     head = next(i for i, line in enumerate(lines) if line.startswith("| saved by"))
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[head : head + 4]]
@@ -114,7 +114,7 @@ def test_savings_stand_together_and_are_marked_as_estimates() -> None:
 
 @pytest.mark.parametrize("number", [None, 1, 2, 3])
 def test_no_sentence_has_two_tildes(number: int | None) -> None:
-    """A Markdown highlighter strikes out what stands between them (seen in Neovim); a cell of a table is safe."""
+    """A Markdown highlighter strikes out text between them (seen in Neovim); a table cell is safe."""
     record = read_log(worked_chat().events)
     text = written(worked_chat()) if number is None else trace_report(record, find_turn(record, number), PAGE)
     assert max(line.count("~") for line in text.splitlines() if not line.startswith("|")) <= 1
@@ -131,8 +131,8 @@ def test_the_context_packet_is_counted_sent_and_left_out() -> None:
     assert "- ~40 tokens were not sent again, 40 of them by shaping requests" in text
 
 
-def test_a_pass_that_pruned_nothing_is_none() -> None:
-    """R-330, R-356: KodaCode's policy tells every turn what it replays; a pass is one that left something out."""
+def test_a_pass_that_pruned_nothing_does_not_count() -> None:
+    """R-330, R-356: KodaCode's policy reports its replay every turn; only one that omitted something is a pass."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(10_000))
@@ -141,7 +141,7 @@ def test_a_pass_that_pruned_nothing_is_none() -> None:
     assert "2 pruning passes" in written(log)
 
 
-def test_what_context_management_cost_is_not_hidden() -> None:
+def test_the_cost_of_context_management_is_not_hidden() -> None:
     log = LogWriter()
     log.begin("q")
     log.call(Usage(10_000, cache_read_tokens=90_000))
@@ -152,7 +152,7 @@ def test_what_context_management_cost_is_not_hidden() -> None:
     assert "more than without it so far" in text
 
 
-def test_budgets_are_shown_with_what_is_not_counted() -> None:
+def test_budgets_are_shown_with_uncounted_calls() -> None:
     """R-356, R-358: session and cross-session lines."""
     text = written(
         worked_chat(),
@@ -166,7 +166,7 @@ def test_budgets_are_shown_with_what_is_not_counted() -> None:
 
 
 @pytest.mark.parametrize(("estimated", "off"), [(990, "-1.0 %"), (1_000, "+0.0 %"), (1_250, "+25.0 %")])
-def test_two_counts_say_how_far_they_are_apart(estimated: int, off: str) -> None:
+def test_two_counts_show_their_difference(estimated: int, off: str) -> None:
     counts = LocalCounts(estimated, 1_000, "o200k_base")
     text = cost_report(read_log(worked_chat().events), PAGE, (), counts).text
     [row] = [line for line in text.splitlines() if line.startswith("| estimate")]
@@ -191,8 +191,8 @@ FIGURES = [
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 66, 80])
-def test_figures_are_kept_whole_at_any_width(width: int) -> None:
-    """Names are shortened in the middle first; where that is not enough rows are items, which wrap."""
+def test_figures_stay_complete_at_any_width(width: int) -> None:
+    """Names are shortened in the middle first; if that is not enough, rows become wrapping items."""
     text = "\n".join(table(("saved by", "tokens", "hits", "money"), FIGURES, width, "lrrr"))
     if width > 20:  # an item takes four rows at most
         assert all(figure in text for row in FIGURES for figure in row[1:])
@@ -216,13 +216,13 @@ def test_the_ends_of_a_name_are_kept() -> None:
     [("abcdefghijklmnop", 16, "abcdefghijklmnop"), ("abcdefghijklmnop", 10, "abcdef…nop"),
      ("漢字漢字漢字漢字", 10, "漢字漢…字"), ("abcdefghijklmnop", 7, "abcdef…")],
 )  # fmt: skip
-def test_a_name_is_squeezed_in_cells(text: str, room: int, shown: str) -> None:
-    """Both ends in so many cells; in very few only the beginning."""
+def test_a_name_is_shortened_to_a_number_of_cells(text: str, room: int, shown: str) -> None:
+    """Both ends in that many cells; in very few only the beginning."""
     assert squeeze_cells(text, room) == shown
 
 
 @given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=200)), min_size=1, max_size=5), st.integers(40, 120))
-def test_every_line_of_a_table_is_equally_wide(rows: list[tuple[str, str]], width: int) -> None:
+def test_all_lines_of_a_table_have_the_same_width(rows: list[tuple[str, str]], width: int) -> None:
     lines = table(("a", "b"), [(cut_cells(a, 10), b) for a, b in rows], width)
     assert len({cells(line) for line in lines}) == 1
 
@@ -230,7 +230,7 @@ def test_every_line_of_a_table_is_equally_wide(rows: list[tuple[str, str]], widt
 @pytest.mark.parametrize(
     ("tokens", "text"), [(999, "999"), (1_200, "1.2k"), (35_800, "35.8k"), (999_949, "999.9k"), (1_000_000, "1.0M")]
 )
-def test_counts_read_as_in_the_meter(tokens: int, text: str) -> None:
+def test_counts_have_the_meters_notation(tokens: int, text: str) -> None:
     """R-303."""
     assert tokens_text(tokens) == text
 
@@ -246,13 +246,13 @@ def test_counts_read_as_in_the_meter(tokens: int, text: str) -> None:
         (-2, "-$2.00"),
     ],
 )
-def test_amounts_have_the_digits_that_matter(usd: float, text: str) -> None:
+def test_amounts_have_their_significant_digits(usd: float, text: str) -> None:
     assert usd_text(usd) == text
     assert usd_text(None) == PRICE_UNKNOWN
 
 
-def test_what_a_plan_includes_is_neither_free_nor_unknown() -> None:
-    """No amount and no “unavailable” anywhere in the reports; the tokens are counted as ever."""
+def test_calls_of_a_plan_are_neither_free_nor_unknown() -> None:
+    """No amount and no “unavailable” anywhere in the reports; the tokens are counted as usual."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10), included=True)

@@ -41,7 +41,7 @@ def test_an_edit_of_any_dialect_needs_the_lines_it_replaces(reply: Message) -> N
 
 
 @pytest.mark.parametrize("arguments", [{"command": "ls"}, {"search": "area"}, {"path": "a.py", "content": OLD}, []])
-def test_what_replaces_nothing_needs_nothing(arguments: object) -> None:
+def test_an_edit_that_replaces_nothing_needs_nothing(arguments: object) -> None:
     assert needed_texts(edit(arguments)) == ()
 
 
@@ -49,44 +49,44 @@ def is_fault(recorded: list[Message], shown: list[Message], lines: tuple[str, ..
     return LineIndex(recorded).is_fault(lines, len(recorded), {message.id: message for message in shown})
 
 
-def test_text_in_view_is_no_fault_also_behind_line_numbers() -> None:
+def test_text_in_view_is_not_a_fault_also_after_line_numbers() -> None:
     assert not is_fault([READ], [READ])
 
 
-def test_text_that_was_cleared_is_a_fault() -> None:
+def test_cleared_text_is_a_fault() -> None:
     assert is_fault([READ], [CLEARED])
     assert is_fault([READ], [])
 
 
-def test_text_that_never_was_there_is_no_fault() -> None:
+def test_text_that_never_existed_is_not_a_fault() -> None:
     assert not is_fault([READ], [CLEARED], ("something else",))
 
 
-def test_a_read_after_the_clearing_brings_the_text_back() -> None:
+def test_a_read_after_the_clearing_restores_the_text() -> None:
     again = with_changes(READ, id="m1")
     assert not is_fault([READ, again], [CLEARED, again])
 
 
-def test_what_comes_after_the_edit_does_not_count() -> None:
+def test_later_messages_do_not_count() -> None:
     again = with_changes(READ, id="m1")
     index = LineIndex([READ, again])
     assert index.is_fault(NEEDED, 1, {"m0": CLEARED})
 
 
-def test_text_that_a_summary_or_an_own_edit_holds_is_no_fault() -> None:
+def test_text_in_a_summary_or_an_own_edit_is_not_a_fault() -> None:
     summary = Message(id="s", role="user", content=f"Files:\n{OLD}", tag="compact_summary")
     assert not is_fault([READ], [CLEARED, summary])
     written = edit({"path": "a.py", "content": OLD})
     assert not is_fault([READ, written], [CLEARED, written])
 
 
-def test_lines_that_stood_together_must_stand_together() -> None:
+def test_adjacent_lines_must_stay_adjacent() -> None:
     apart = [Message(id=f"x{i}", role="user", content=line) for i, line in enumerate(NEEDED)]
     assert is_fault([*apart, READ], [*apart, CLEARED])
     assert not is_fault(apart, apart)
     assert is_fault(apart, apart[:1])
 
 
-def test_a_part_of_a_line_is_found_in_what_is_left_and_missed_in_what_is_not() -> None:
+def test_part_of_a_line_is_found_in_the_view_and_missed_outside() -> None:
     assert not is_fault([READ], [READ], ("3 * r",))
     assert is_fault([READ], [CLEARED], ("3 * r",))

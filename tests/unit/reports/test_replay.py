@@ -17,7 +17,7 @@ from codecompanion.reports.replay import Figures, read_recording, walk
 
 
 def session(reads: int, *, lines: int = 40, tool: str = "read_file") -> list[Message]:
-    """Return a session that reads files one after the other and edits the first one at its end."""
+    """Return a session that reads files one after the other and finally edits the first one."""
     messages = [Message(id="u", role="user", content="Look at the files, then change f0.", cycle=1)]
 
     def call(number: int, name: str, **arguments: str) -> None:
@@ -43,7 +43,7 @@ def sliding(keep: int) -> object:
 CHARS4 = MessageCounter.chars4()
 
 
-def test_every_reply_is_one_request_and_each_is_paid() -> None:
+def test_every_reply_is_one_paid_request() -> None:
     recording = read_recording(session(3), CHARS4)
     figures = walk(recording, None, 1000, "5m")
     sizes = [message.tokens for message in recording.messages]
@@ -56,7 +56,7 @@ def test_every_reply_is_one_request_and_each_is_paid() -> None:
     assert walk(recording, None, 1000, "none").cost == sum(prompts)
 
 
-def test_sliding_edits_send_less_cost_more_and_lose_what_is_needed() -> None:
+def test_sliding_edits_send_less_cost_more_and_lose_needed_text() -> None:
     """Lessons 22 and 24: the reason this command exists."""
     recording = read_recording(session(12), CHARS4)
     plain, slid = walk(recording, None, 10**6, "5m"), walk(recording, sliding(4), 10**6, "5m")  # type: ignore[arg-type]
@@ -67,27 +67,27 @@ def test_sliding_edits_send_less_cost_more_and_lose_what_is_needed() -> None:
 
 
 @pytest.mark.parametrize(("tool", "compactions"), [("run_command", 0), ("read_file", 1)])
-def test_a_running_turn_is_compacted_by_the_size_that_is_sent(tool: str, compactions: int) -> None:
-    """R-310: as in a chat, KodaCode leaves out old output of commands while a turn runs, so no summary is due."""
+def test_a_running_turn_is_compacted_by_its_sent_size(tool: str, compactions: int) -> None:
+    """R-310: as in a chat, KodaCode omits old command output during a turn, so no summary is due."""
     recording = read_recording(session(12, tool=tool), CHARS4)
     window = walk(recording, None, 10**6, "5m").peak
     assert walk(recording, load_policy("kodacode"), window, "5m").compactions == compactions
 
 
-def test_what_was_cleared_stays_cleared() -> None:
+def test_cleared_results_stay_cleared() -> None:
     recording = read_recording(session(8), CHARS4)
     slid = walk(recording, sliding(4), 10**6, "5m")  # type: ignore[arg-type]
     # Each result is cleared once: as many edits as results that got old before the last request.
     assert slid.edits == 6
 
 
-def test_a_window_that_is_too_small_is_told() -> None:
+def test_a_window_that_is_too_small_is_reported() -> None:
     recording = read_recording(session(6), CHARS4)
     figures = walk(recording, None, 500, "5m")
     assert 0 < figures.overflows < figures.requests
 
 
-def test_a_compaction_costs_what_its_summariser_reads_and_writes() -> None:
+def test_a_compaction_costs_its_summarisers_tokens() -> None:
     recording = read_recording(session(60)[:-1], CHARS4)
     options = {"editing.trigger": False, "compaction.min_token_savings": 0}
     figures = walk(recording, with_options(load_policy("codecompanion"), options, "x"), 7_000, "none")
@@ -99,7 +99,7 @@ def test_a_compaction_costs_what_its_summariser_reads_and_writes() -> None:
 
 
 def with_usage(messages: list[Message], fixed: int, ratio: float) -> list[Message]:
-    """Return the messages with what a provider reported that counts so, beside a system prompt and tools."""
+    """Return the messages with usage counted this way, including a system prompt and tools."""
     reported, size = [], 0
     for message in messages:
         prompt = Usage(input_tokens=fixed + round(ratio * size)) if message.role == "assistant" else None
@@ -108,7 +108,7 @@ def with_usage(messages: list[Message], fixed: int, ratio: float) -> list[Messag
     return reported
 
 
-def test_system_prompt_and_tools_are_part_of_every_request_where_usage_tells_their_size() -> None:
+def test_system_prompt_and_tools_are_part_of_every_request_if_usage_reveals_their_size() -> None:
     bare, full = read_recording(session(6), CHARS4), read_recording(with_usage(session(6), 900, 1.5), CHARS4)
     plain, counted = walk(bare, None, 10**6, "none"), walk(full, None, 10**6, "none")
     assert counted.prompt_tokens == pytest.approx(900 * 7 + 1.5 * plain.prompt_tokens, abs=7)
@@ -117,14 +117,14 @@ def test_system_prompt_and_tools_are_part_of_every_request_where_usage_tells_the
     assert cached.cost == pytest.approx(1.5 * without.cost + 900 * (1.25 + 6 * 0.1), abs=3)
 
 
-def test_what_was_taken_out_while_recording_is_no_smaller_system_prompt() -> None:
+def test_a_removal_during_the_recording_does_not_shrink_the_system_prompt() -> None:
     whole = with_usage(session(6), 900, 1.5)
     shrunk = [with_changes(m, usage=Usage(input_tokens=300)) if m.id in ("a5", "a6") else m for m in whole]
     assert find_sizes(read_recording(shrunk, CHARS4).messages) == find_sizes(read_recording(whole, CHARS4).messages)
 
 
-def test_after_a_fault_the_text_is_read_again_and_stays() -> None:
-    """One request more, with the call and the result in it; what comes later is no second fault."""
+def test_after_a_fault_the_text_is_read_again_and_kept() -> None:
+    """One more request, with the call and the result; later edits cause no second fault."""
     messages = session(12)
     again = json.dumps({"path": "f0.py", "old_text": "value_0_7 = 7\nvalue_0_8 = 8", "new_text": "x"})
     messages += [
@@ -138,7 +138,7 @@ def test_after_a_fault_the_text_is_read_again_and_stays() -> None:
     assert slid.cost == pytest.approx(slid.prompt_tokens + OUTPUT_PRICE * call, abs=1)
 
 
-def test_one_read_brings_back_what_two_edits_of_a_reply_need() -> None:
+def test_one_read_restores_the_text_for_two_edits_of_a_reply() -> None:
     messages = session(12)
     both = ToolCall("d", "edit", json.dumps({"path": "f0.py", "old_text": "value_0_9 = 9", "new_text": "x"}))
     one = walk(read_recording(messages, CHARS4), sliding(4), 10**6, "none")  # type: ignore[arg-type]
@@ -148,7 +148,7 @@ def test_one_read_brings_back_what_two_edits_of_a_reply_need() -> None:
     assert one.prompt_tokens == two.prompt_tokens
 
 
-def test_what_does_not_fit_without_management_is_not_compared() -> None:
+def test_requests_over_the_window_without_management_are_not_compared() -> None:
     recording = read_recording(session(12), CHARS4)
     plain, slid = (walk(recording, policy, 1500, "none") for policy in (None, sliding(4)))  # type: ignore[arg-type]
     assert plain.compared_requests == slid.compared_requests == plain.requests - plain.overflows < plain.requests
@@ -156,18 +156,18 @@ def test_what_does_not_fit_without_management_is_not_compared() -> None:
     assert slid.compared_cost < slid.cost
 
 
-def test_an_open_call_and_a_missing_result_do_not_stop_the_walk() -> None:
+def test_an_open_call_and_a_missing_result_do_not_stop_the_replay() -> None:
     messages = session(3)
     del messages[2]
     figures = walk(read_recording(messages, CHARS4), load_policy("codecompanion"), 1000, "5m")
     assert figures.requests == 4
 
 
-def test_figures_add_up_and_keep_the_larger_peak() -> None:
+def test_figures_add_up_with_the_larger_peak() -> None:
     one, two = Figures(requests=1, peak=5, cost=1.5), Figures(requests=2, peak=3, cost=2.0, faults=1)
     assert one + two == Figures(requests=3, peak=5, cost=3.5, faults=1)
 
 
-def test_the_same_recording_gives_the_same_figures() -> None:
+def test_a_recording_always_yields_the_same_figures() -> None:
     recording = read_recording(session(12), CHARS4)
     assert walk(recording, load_policy("adaptive"), 1500, "5m") == walk(recording, load_policy("adaptive"), 1500, "5m")

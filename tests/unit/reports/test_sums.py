@@ -48,7 +48,7 @@ def played(steps: list[tuple[str, Usage, bool]]) -> LogWriter:
 
 
 @given(STEPS)
-def test_the_sums_are_those_of_the_usage_reports(steps: list[tuple[str, Usage, bool]]) -> None:
+def test_the_totals_equal_the_usage_reports(steps: list[tuple[str, Usage, bool]]) -> None:
     """R-356, R-360: every token and cent of the log is counted exactly once, and belongs to one stretch."""
     log = played(steps)
     reports = [event.payload for event in log.events if isinstance(event.payload, UsageReported)]
@@ -65,7 +65,7 @@ def test_the_sums_are_those_of_the_usage_reports(steps: list[tuple[str, Usage, b
 
 @given(STEPS)
 def test_reading_a_log_in_two_parts_only_adds(steps: list[tuple[str, Usage, bool]]) -> None:
-    """A report never shrinks while the chat goes on."""
+    """A report never shrinks as the chat grows."""
     events = played(steps).events
     half = sum_calls(read_log(events[: len(events) // 2]).calls)
     whole = sum_calls(read_log(events).calls)
@@ -74,7 +74,7 @@ def test_reading_a_log_in_two_parts_only_adds(steps: list[tuple[str, Usage, bool
 
 
 def test_the_cache_saves_the_difference_to_plain_input() -> None:
-    """R-356: what the prompts would have cost without a cache, less what they did cost."""
+    """R-356: the cost of the prompts without a cache, minus their actual cost."""
     log = LogWriter()
     log.begin("q")
     cached = Usage(input_tokens=1_000, cache_read_tokens=9_000, output_tokens=100)
@@ -101,13 +101,13 @@ def long_chat(*, cached: bool) -> LogWriter:
     return log
 
 
-def test_tokens_that_were_not_sent_are_counted_in_every_later_request() -> None:
+def test_unsent_tokens_are_counted_in_every_later_request() -> None:
     savings = estimate_savings(read_log(long_chat(cached=False).events))
     assert savings.tokens == 4 * 80_000
     assert savings.usd == pytest.approx(4 * 80_000 * 3 / 1e6)
 
 
-def test_breaking_a_cache_is_part_of_the_bill() -> None:
+def test_breaking_a_cache_is_part_of_the_cost() -> None:
     """Lesson 22: with a warm cache the first requests after an edit are more expensive, not cheaper."""
     savings = estimate_savings(read_log(long_chat(cached=True).events))
     assert savings.usd is not None
@@ -123,8 +123,8 @@ def test_breaking_a_cache_is_part_of_the_bill() -> None:
     assert only_first.broken_caches == 1
 
 
-def test_what_a_compaction_removed_comes_on_top_of_what_edits_had() -> None:
-    """Without management the second request would have held 90,000 tokens: each was removed once, by one of them."""
+def test_tokens_removed_by_a_compaction_are_added_to_those_of_edits() -> None:
+    """Without management the second request would have 90,000 tokens: each was removed once, by one of the two."""
     log = LogWriter()
     log.begin("q")
     log.change("edited", 90_000, 60_000)
@@ -134,8 +134,8 @@ def test_what_a_compaction_removed_comes_on_top_of_what_edits_had() -> None:
     assert estimate_savings(read_log(log.events)).tokens == 30_000 + 80_000
 
 
-def test_what_could_not_have_been_sent_is_no_saving() -> None:
-    """Lesson 60: a request that without management would not fit the window counts as large as the window."""
+def test_tokens_over_the_window_are_not_savings() -> None:
+    """Lesson 60: a request that would not fit the window without management counts as large as the window."""
     log = LogWriter()
     log.begin("q")
     log.change("compacted", 90_000, 10_000)
@@ -159,8 +159,8 @@ def test_an_undone_change_saves_nothing(redone: bool, saved: int, undone: int) -
     assert (savings.tokens, savings.undone) == (saved, undone)
 
 
-def test_what_shaping_left_out_is_saved_in_that_request_alone() -> None:
-    """R-338, R-354, R-356: fragments, schemas, results and the packet; the packet that was sent saves nothing."""
+def test_shaping_saves_tokens_only_in_its_own_request() -> None:
+    """R-338, R-354, R-356: fragments, schemas, results and the packet; a sent packet saves nothing."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(10_000), shaping={"results": 500, "tools": 100, "packet_omitted": 40, "packet": 30})
@@ -170,8 +170,8 @@ def test_what_shaping_left_out_is_saved_in_that_request_alone() -> None:
     assert savings.usd == pytest.approx(640 * 3 / 1e6)
 
 
-def test_calls_without_usage_save_and_send_by_estimate() -> None:
-    """R-356: a local server that reports nothing is no reason to say that nothing was saved; what failed counts not."""
+def test_calls_without_usage_count_by_estimate() -> None:
+    """R-356: a local server without usage reports still saves tokens; failed calls do not count."""
     log = LogWriter()
     log.begin("q")
     log.change("edited", 90_000, 60_000)
@@ -182,15 +182,15 @@ def test_calls_without_usage_save_and_send_by_estimate() -> None:
     assert (savings.tokens, savings.usd) == (2 * 30_000, None)
 
 
-def test_summaries_are_paid_from_the_savings() -> None:
+def test_summaries_are_deducted_from_the_savings() -> None:
     record = read_log(worked_chat().events)
     savings = estimate_savings(record)
     assert savings.summary_tokens == 31_500
     assert savings.summary_usd == pytest.approx(price(Usage(30_000, 1_500)))
 
 
-def test_a_log_of_an_older_version_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-360: without request ids and ends of requests, calls and sums are the same."""
+def test_a_log_of_an_older_version_yields_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-360: without request ids and request ends, calls and totals are the same."""
     import msgspec
 
     from codecompanion.model.history import RequestEnded, RequestSent

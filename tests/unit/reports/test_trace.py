@@ -37,13 +37,13 @@ def section(text: str, title: str) -> str:
     return text.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
 
 
-def test_the_newest_turn_is_shown_without_a_number() -> None:
+def test_without_a_number_the_newest_turn_is_shown() -> None:
     """R-357: default = latest turn."""
     assert written(worked_chat()).startswith("# Turn 3 of 3: And now the docs")
 
 
-def test_a_turn_without_a_question_of_its_own_says_why_it_ran() -> None:
-    """`/continue` and going on after `/compact` do not repeat the question before."""
+def test_a_turn_without_its_own_question_gives_its_reason() -> None:
+    """`/continue`, and continuing after `/compact`, do not repeat the previous question."""
     log = LogWriter()
     log.begin("what is in a.txt?")
     log.add(TurnEnded(turn_id="t1", reason="done"))
@@ -65,7 +65,7 @@ def test_a_number_out_of_range_is_an_error_that_names_the_range(number: int) -> 
         find_turn(read_log(worked_chat().events), number)
 
 
-def test_the_only_turn_and_no_turn_at_all_are_said_as_such() -> None:
+def test_a_single_turn_and_no_turn_have_their_own_errors() -> None:
     log = LogWriter()
     with pytest.raises(InputError, match="No turn yet"):
         find_turn(read_log(log.events), 1)
@@ -84,14 +84,14 @@ def test_every_call_has_its_attempts_time_tokens_price_and_result() -> None:
     assert rows[2][-3:] == ["100", "$0.0060", "stop"]
 
 
-def test_the_mix_names_what_drives_the_request() -> None:
+def test_the_mix_names_the_largest_part_of_the_request() -> None:
     """R-357: request mix prompt/conversation/tool surface, dominant driver, savings mix."""
     summary = section(written(worked_chat(), 2), "Summary")
     assert "instructions 10 %, conversation 70 %, tool schemas 20 %; driven by the conversation" in summary
     assert "- ~58.0k tokens left out: history 58.0k, prompt 0, tool catalogue 0" in summary
 
 
-def test_what_shaping_left_out_joins_the_savings_mix() -> None:
+def test_parts_omitted_by_shaping_are_in_the_savings_mix() -> None:
     """R-357: savings mix prompt/history/tool catalogue."""
     log = LogWriter()
     log.begin("q")
@@ -100,7 +100,7 @@ def test_what_shaping_left_out_joins_the_savings_mix() -> None:
     assert "- ~700 tokens left out: history 500, prompt 100, tool catalogue 100" in summary
 
 
-def test_retries_and_errors_are_told_apart_from_results() -> None:
+def test_retries_and_errors_are_distinct_from_results() -> None:
     """R-357: retry and errors."""
     assert "- 1.1: rate limited; waited 500 ms" in section(written(worked_chat(), 2), "Retries and errors")
     assert "- 1.1: The endpoint refused the key." in section(written(worked_chat(), 3), "Retries and errors")
@@ -113,7 +113,7 @@ def test_tools_have_status_time_and_size() -> None:
     assert "main ¦ in src" in tools
 
 
-def test_the_history_shows_what_changed_and_the_summary_in_a_fold_of_its_own() -> None:
+def test_the_history_shows_the_changes_and_the_summary_in_its_own_fold() -> None:
     """R-357: history-summary compaction with its text; the text's headings do not become the report's."""
     history = section(written(worked_chat(), 2), "Context and history")
     assert "- 5 tool results cleared, 60.0k → 30.0k tokens" in history
@@ -138,7 +138,7 @@ def test_named_events_and_failures_of_the_policy_are_listed() -> None:
     assert "- `context_window_status` warningLevel critical, usageTokens 1,950" in history
 
 
-def test_the_turns_left_out_after_the_summary_are_named() -> None:
+def test_turns_left_out_after_the_summary_are_named() -> None:
     """R-330: each turn is logged once; a later turn names those of the turns before it, too."""
     log = LogWriter()
     pruned = [
@@ -161,8 +161,8 @@ def test_the_turns_left_out_after_the_summary_are_named() -> None:
         assert f"- `context_pruned` {line}\n" in section(written(log, number), "Context and history") + "\n"
 
 
-def test_the_fields_of_an_event_are_left_out_whole() -> None:
-    """No number is cut in two, and what says least comes last."""
+def test_the_fields_of_an_event_are_dropped_whole() -> None:
+    """No number is cut, and the least important fields come last."""
     log = LogWriter()
     log.begin("q")
     sizes = {f"size_{number}": 1_234_567 for number in range(20)}
@@ -172,8 +172,8 @@ def test_the_fields_of_an_event_are_left_out_whole() -> None:
     assert re.fullmatch(r"- `context_window_status`( size_\d+ 1,234,567,)+ …", line)
 
 
-def test_what_happens_between_turns_is_told_with_the_turn_before() -> None:
-    """R-357: a `/compact` and a message that could not be sent are in no turn."""
+def test_events_between_turns_are_shown_with_the_previous_turn() -> None:
+    """R-357: a `/compact` and a message that could not be sent are not in a turn."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(100))
@@ -192,7 +192,7 @@ def test_what_happens_between_turns_is_told_with_the_turn_before() -> None:
     assert "Nothing was changed." in section(written(log, 1), "Context and history")
 
 
-def test_nothing_of_the_list_is_hidden_in_the_fold_of_a_summary() -> None:
+def test_no_entry_of_the_list_is_hidden_in_the_fold_of_a_summary() -> None:
     """A fold ends at the next heading only."""
     log = LogWriter()
     log.begin("q")
@@ -219,7 +219,7 @@ def test_a_compiled_prompt_is_shown_layer_by_layer() -> None:
     assert "### Fragments" in assembly
 
 
-def test_what_the_provider_left_out_is_said() -> None:
+def test_the_providers_omissions_are_reported() -> None:
     """R-541."""
     log = LogWriter()
     log.begin("q")
@@ -237,8 +237,8 @@ def test_what_the_provider_left_out_is_said() -> None:
     assert "still running" in written(log)
 
 
-def test_a_call_says_how_it_ended_or_that_it_runs() -> None:
-    """R-357: also one that was to write a summary; only the newest of a turn that goes on can be running."""
+def test_a_call_shows_its_end_or_that_it_is_running() -> None:
+    """R-357: also one for a summary; only the newest one of an unfinished turn can be running."""
     log = LogWriter()
     log.begin("q")
     log.call(purpose="summary", result="failed", error="too slow")
@@ -251,8 +251,8 @@ def test_a_call_says_how_it_ended_or_that_it_runs() -> None:
     assert "running" not in written(log)
 
 
-def test_a_turn_without_a_call_is_whole() -> None:
-    """A turn that a budget ended has nothing but its reason."""
+def test_a_turn_without_a_call_is_complete() -> None:
+    """A turn ended by a budget has only its reason."""
     log = LogWriter()
     log.add(TurnStarted(turn_id="t", cycle=1))
     log.end("limit", "The budget of this chat is used up.")

@@ -1,4 +1,4 @@
-"""When a message asks for something (R-201)."""
+"""When a message is a request (R-201)."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ from codecompanion.retrieval.asking import asks_something
         ("why?", False),
     ],
 )
-def test_a_question_and_an_order_ask_and_small_talk_does_not(text, asks):
+def test_questions_and_orders_are_requests_and_small_talk_is_not(text, asks):
     assert asks_something(text) is asks
     assert asks_something(text + " " * 1_000_000) is asks

@@ -1,4 +1,4 @@
-"""R-244: how many tokens of code a model gets."""
+"""R-244: the budget of code tokens for a model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from codecompanion.retrieval.budgets import budget_in_window, token_budget
         ("", 4_000),
     ],
 )
-def test_the_longest_beginning_counts(model: str, budget: int) -> None:
+def test_the_longest_matching_prefix_counts(model: str, budget: int) -> None:
     assert token_budget(model) == budget
 
 
@@ -62,22 +62,22 @@ def test_the_longest_beginning_counts(model: str, budget: int) -> None:
     ("window", "budget"),
     [(0, 4_000), (8_192, 4_000), (32_768, 4_000), (127_999, 4_000), (128_000, 20_000), (200_000, 50_000)],
 )
-def test_a_model_without_a_row_has_what_its_window_is_given(window: int, budget: int) -> None:
-    """That of the largest of the document's rows whose window is no larger; a row goes before it."""
+def test_a_model_without_a_row_gets_the_budget_of_its_window(window: int, budget: int) -> None:
+    """That of the document's largest row whose window is not larger; an exact row takes precedence."""
     assert token_budget("my-model", window=window) == budget
     assert token_budget("gpt-4", window=window) == 6_000
     assert token_budget("my-model", {"default": 9_000}, window) == 9_000
 
 
-def test_the_users_rows_go_first() -> None:
+def test_the_users_rows_take_precedence() -> None:
     own = {"gpt-4": 1_000, "default": 9_000}
     assert token_budget("gpt-4o-mini", own) == 1_000
     assert token_budget("claude-3-opus", own) == 50_000
     assert token_budget("mistral", own) == 9_000
 
 
-def test_never_more_than_a_share_of_the_real_window() -> None:
-    """A 4k window, a 1M window, and one nobody knows."""
+def test_the_budget_is_at_most_a_share_of_the_real_window() -> None:
+    """A 4k window, a 1M window, and an unknown one."""
     assert budget_in_window(50_000, 4_000) == 1_000
     assert budget_in_window(50_000, 1_000_000) == 50_000
     assert budget_in_window(4_000, 0) == 4_000

@@ -1,4 +1,4 @@
-"""R-204 … R-211: the words of a question, the reply of a model."""
+"""R-204 … R-211: classification by the words of a question, or by a model's reply."""
 
 from __future__ import annotations
 
@@ -90,19 +90,19 @@ GENERAL_KNOWLEDGE = (
 
 
 @pytest.mark.parametrize("question", ASKED_OF_A_PROJECT)
-def test_what_people_ask_of_a_project(question: str) -> None:
-    """R-207; R-208 with one exception: after `why`, `not` leaves nothing out."""
+def test_real_questions_about_a_project_are_recognised(question: str) -> None:
+    """R-207; R-208 with one exception: after `why`, `not` excludes nothing."""
     assert classify_by_words(question).is_codebase_related
 
 
 @pytest.mark.parametrize("question", GENERAL_KNOWLEDGE)
-def test_the_same_words_about_something_else(question: str) -> None:
-    """R-207: a project's code has no place before such a question."""
+def test_the_same_words_on_another_subject_are_rejected(question: str) -> None:
+    """R-207: a project's code must not precede such a question."""
     assert not classify_by_words(question).is_codebase_related
 
 
 @pytest.mark.parametrize(("question", "category"), ABOUT_THE_PROJECT.items())
-def test_a_question_about_the_project(question: str, category: str) -> None:
+def test_a_question_about_the_project_is_recognised(question: str, category: str) -> None:
     """R-207, R-209, R-210."""
     found = classify_by_words(question)
     assert found.is_codebase_related
@@ -112,7 +112,7 @@ def test_a_question_about_the_project(question: str, category: str) -> None:
 
 
 @pytest.mark.parametrize("question", [*ABOUT_SOMETHING_ELSE, "", "  \n", None, 7, ["how does the database work"]])
-def test_a_question_about_something_else_or_none_at_all(question: object) -> None:
+def test_a_question_about_something_else_or_nothing_is_rejected(question: object) -> None:
     """R-207, R-209: `{false, [], "low"}`."""
     assert classify_by_words(question) == Classification(is_codebase_related=False, categories=(), confidence="low")
 
@@ -130,7 +130,7 @@ def test_a_question_about_something_else_or_none_at_all(question: object) -> Non
         ("does the login note the database", True),
     ],
 )
-def test_a_keyword_in_the_three_words_after_a_negation(question: str, is_related: bool) -> None:
+def test_a_keyword_within_three_words_after_a_negation_does_not_count(question: str, is_related: bool) -> None:
     """R-208: exactly three words, also when the first of them is another negation."""
     assert classify_by_words(question).is_codebase_related is is_related
 
@@ -146,19 +146,19 @@ def test_a_keyword_in_the_three_words_after_a_negation(question: str, is_related
         ("where is the cookie and the widget stored", "high"),  # 1 pattern + 2 keywords
     ],
 )
-def test_points_become_a_confidence(question: str, confidence: str) -> None:
-    """R-209: 3 a pattern, 1 a keyword, 2 a strong indicator; from 5 on high, from 3 on medium."""
+def test_points_determine_the_confidence(question: str, confidence: str) -> None:
+    """R-209: 3 per pattern, 1 per keyword, 2 per strong indicator; from 5 on high, from 3 on medium."""
     assert classify_by_words(question).confidence == confidence
 
 
-def test_categories_stand_by_the_number_of_their_keywords() -> None:
+def test_categories_are_sorted_by_the_number_of_their_keywords() -> None:
     """R-209."""
     found = classify_by_words("jest mocks and fixtures for the sqlite socket of the test")
     assert found.categories[0] == "testing"
     assert set(found.categories) >= {"database", "backend"}
 
 
-def test_the_word_lists_are_those_of_the_document() -> None:
+def test_the_word_lists_equal_the_documents() -> None:
     """R-207: 16 patterns; R-208: five negations; R-210: ten categories, debugging and feature."""
     table = package_table("retrieval/question_words.toml")
     assert len(package_table("retrieval/question_patterns.toml")["patterns"]) == 16
@@ -188,13 +188,13 @@ def test_the_word_lists_are_those_of_the_document() -> None:
         ("queries", "query", True),
     ],
 )
-def test_two_words_are_one(word: str, keyword: str, is_same: bool) -> None:
+def test_two_words_are_matched_as_one(word: str, keyword: str, is_same: bool) -> None:
     """R-207, R-211: stems, one in the other, two edits from five letters on."""
     assert is_same_word(word, keyword) is is_same
 
 
 @given(st.text("abcdé", max_size=8), st.text("abcdé", max_size=8))
-def test_edits_are_counted_as_levenshtein_does(one: str, other: str) -> None:
+def test_edit_distances_equal_levenshteins(one: str, other: str) -> None:
     """Against the plain recursion."""
 
     def distance(a: int, b: int, known: dict[tuple[int, int], int]) -> int:
@@ -214,7 +214,7 @@ def test_edits_are_counted_as_levenshtein_does(one: str, other: str) -> None:
 
 
 @given(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=20))
-def test_a_stem_is_a_beginning_that_says_something(word: str) -> None:
+def test_a_stem_is_a_meaningful_prefix(word: str) -> None:
     assert word.startswith(stem(word))
     assert len(stem(word)) >= min(len(word), 3)
 
@@ -231,8 +231,8 @@ def test_any_question_has_a_classification(question: str) -> None:
 @pytest.mark.parametrize(
     "question", ["x" * 1_000_000, "a b " * 250_000, "(" * 1_000_000, "_a" * 500_000, "\0" * 9, "كيف تعمل", "认证"]
 )
-def test_what_nobody_types_is_answered_too(question: str) -> None:
-    """Two ends of a long text are looked at."""
+def test_unusual_input_is_classified_too(question: str) -> None:
+    """Of a long text head and tail are read."""
     assert classify_by_words(question).confidence in ("high", "medium", "low")
 
 
@@ -255,8 +255,8 @@ RELATED = '{"isCodebaseRelated": true, "categories": ["api"], "confidence": "hig
          (True, ("a", "b", "c", "d", "e"), "high")),
     ],
 )  # fmt: skip
-def test_a_model_replies(reply: str, expected: tuple[bool, tuple[str, ...], str]) -> None:
-    """R-204, R-205: fences and the word json are left out; what it does not know is medium."""
+def test_a_models_reply_is_parsed(reply: str, expected: tuple[bool, tuple[str, ...], str]) -> None:
+    """R-204, R-205: fences and the word json are removed; an unknown confidence is medium."""
     found = classification_of_reply(reply)
     assert found is not None
     assert (found.is_codebase_related, found.categories, found.confidence) == expected
@@ -270,12 +270,12 @@ def test_a_model_replies(reply: str, expected: tuple[bool, tuple[str, ...], str]
         *('{"isCodebaseRelated": 1}', '{"isCodebaseRelated": true, "categories": "api"}', "```json```", RELATED[:-3]),
     ],
 )
-def test_a_reply_that_is_no_classification_is_none(reply: str) -> None:
-    """R-205: then the words decide."""
+def test_an_invalid_classification_is_ignored(reply: str) -> None:
+    """R-205: the words decide."""
     assert classification_of_reply(reply) is None
 
 
-def test_confidence_as_a_number() -> None:
+def test_a_confidence_has_a_number() -> None:
     """R-206."""
     values = [Classification(confidence=name).confidence_value for name in ("high", "medium", "low")]
     assert values == [0.9, 0.7, 0.4]

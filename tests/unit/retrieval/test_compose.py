@@ -1,4 +1,4 @@
-"""R-252, and issue 11: no line twice, a map in what is left over, bounds of the whole text."""
+"""R-252, and issue 11: no repeated line, a map in the remaining room, limits of the whole text."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def places(snippets: tuple[Snippet, ...]) -> list[tuple[str, int, int]]:
     return [(one.path, one.start, one.end) for one in snippets]
 
 
-def test_the_order_of_the_block() -> None:
-    """R-252: code, map, architecture, team, memories, then the format; the question follows as it was typed."""
+def test_the_block_has_a_fixed_order() -> None:
+    """R-252: code, map, architecture, team, memories, then the format; the question follows as typed."""
     beside = [
         Snippet(path="", start=0, end=0, text=source.upper(), source=source)  # type: ignore[arg-type]
         for source in ("memory", "team", "architecture")
@@ -64,7 +64,7 @@ def test_a_kind_of_question_has_a_line_and_never_more_than_two() -> None:
 
 
 def test_no_line_is_shown_twice() -> None:
-    """The better one of two that overlap stays whole, of the other what is new; what is shown is not dropped."""
+    """The better of two overlapping ones stays whole, the other keeps its new lines; those do not count as dropped."""
     found = [lines("a", 1, 40, 0.5), lines("a", 10, 20, 0.8), lines("b", 1, 5, 0.3), lines("a", 12, 18, 0.4)]
     chosen = compose(NONE, found, (), no_definitions, 10_000).selection
     assert places(chosen.snippets) == [("a", 10, 20), ("a", 1, 9), ("a", 21, 40), ("b", 1, 5)]
@@ -72,8 +72,8 @@ def test_no_line_is_shown_twice() -> None:
     assert chosen.dropped == ()
 
 
-def test_a_large_class_that_words_found_gives_way_to_what_the_index_found() -> None:
-    """Issue 11: it takes the room of better places; without an index it is all there is."""
+def test_a_large_class_found_by_words_yields_to_the_indexs_results() -> None:
+    """Issue 11: it would take the room of better places; without an index it is the only result."""
     methods = [lines("a", n, n + 3, 0.8, kind="method") for n in (10, 20)]
     whole = lines("a", 1, 90, 0.14, kind="class", source="ast")
     chosen = compose(NONE, [*methods, whole], (), no_definitions, 400).selection
@@ -82,7 +82,7 @@ def test_a_large_class_that_words_found_gives_way_to_what_the_index_found() -> N
     assert places(compose(NONE, [whole], (), no_definitions, 400).selection.snippets) == [("a", 1, 90)]
 
 
-def test_a_piece_of_a_larger_snippet_can_be_taken_out() -> None:
+def test_a_part_of_a_larger_snippet_can_be_excluded() -> None:
     found = [lines("a", 10, 20, 0.8), lines("a", 1, 40, 0.5)]
     chosen = compose(NONE, found, (), no_definitions, 1000, left_out={("a", 21)}).selection
     assert places(chosen.snippets) == [("a", 10, 20), ("a", 1, 9)]
@@ -106,8 +106,8 @@ FOUND = st.lists(
 
 
 @given(FOUND, st.booleans(), st.integers(0, 600))
-def test_a_line_stands_once_and_the_text_fits_into_its_budget(found: list[Snippet], names: bool, budget: int) -> None:
-    """R-247, R-251, issue 11: headings, fences and notes are counted; only the introduction comes on top."""
+def test_every_line_is_unique_and_the_text_fits_its_budget(found: list[Snippet], names: bool, budget: int) -> None:
+    """R-247, R-251, issue 11: headings, fences and notes are counted; only the introduction is extra."""
     mentioned = [whole_file("a", "".join(f"a {n}\n" for n in range(1, 61)))] if names else []
     composed = compose(NONE, [*found, *mentioned], (), lambda path: definitions(5), budget)
     shown = [(one.path, n) for one in composed.selection.snippets for n in range(one.start, one.end + 1)]
@@ -122,16 +122,16 @@ def test_a_line_stands_once_and_the_text_fits_into_its_budget(found: list[Snippe
     assert composed.selection.total_tokens <= budget
 
 
-def test_a_file_of_the_users_leaves_its_snippets_out() -> None:
-    """R-251: none twice, and nothing is said to be missing."""
+def test_a_users_file_omits_its_snippets() -> None:
+    """R-251: no duplicates, and nothing is reported as missing."""
     found = [whole_file("a", "one\ntwo\n"), lines("a", 1, 2, 0.9), lines("a", 2, 2, 0.9)]
     chosen = compose(NONE, found, (), no_definitions, 10_000).selection
     assert places(chosen.snippets) == [("a", 1, 2)]
     assert not chosen.was_truncated
 
 
-def test_a_snippet_too_short_to_say_anything_gives_way_to_the_map() -> None:
-    """Issue 11: fewer than three lines and 15 tokens, and no definition."""
+def test_a_snippet_too_short_to_be_useful_yields_to_the_map() -> None:
+    """Issue 11: fewer than three lines and 15 tokens, and not a definition."""
     found = [
         Snippet(path="a.py", start=1, end=1, text="class Request:", kind="class", name="Request", score=0.5),
         Snippet(path="a.py", start=12, end=12, text="# one comment", score=0.4),
@@ -149,7 +149,7 @@ def test_a_snippet_too_short_to_say_anything_gives_way_to_the_map() -> None:
     assert "omitted" not in composed.text
 
 
-def test_a_rest_of_a_snippet_that_is_too_short_is_left_out() -> None:
+def test_a_remainder_that_is_too_short_is_left_out() -> None:
     found = [lines("a", 2, 40, 0.8), lines("a", 1, 60, 0.5, name="f")]
     chosen = compose(NONE, found, (), no_definitions, 1000, terms=("f",)).selection
     assert places(chosen.snippets) == [("a", 2, 40), ("a", 41, 60)]
@@ -163,8 +163,8 @@ def method(start: int, words: str, score: float, path: str = "a.py") -> Snippet:
 SHARED = "def request(self, url, params, headers, cookies, auth, timeout, extensions, follow_redirects): return self"
 
 
-def test_what_repeats_a_better_piece_of_its_file_comes_after_what_says_something_else() -> None:
-    """Issue 11: `get`, `options`, `head`, `delete` say the same; another file may, too."""
+def test_similar_pieces_of_a_file_come_after_different_ones() -> None:
+    """Issue 11: `get`, `options`, `head`, `delete` are similar; pieces of another file may be, too."""
     repeats = [method(10 * n, f"v{n}", 0.8 - n / 100) for n in range(1, 6)]
     other = lines("a.py", 100, 120, 0.7)
     elsewhere = method(1, "v1", 0.75, "b.py")
@@ -179,7 +179,7 @@ def test_what_repeats_a_better_piece_of_its_file_comes_after_what_says_something
 
 
 def test_the_active_file_leaves_three_quarters_of_the_budget() -> None:
-    """R-214: nobody named it; named, it may take all."""
+    """R-214: it was not named; if named, it may use all of it."""
     text = "".join(f"line {n}\n" for n in range(2000))
     active = Snippet(path="a", start=1, end=2000, text=text, score=1.0, is_selected=True, source="active")
     chosen = compose(NONE, [active, lines("b", 1, 20, 0.5)], (), no_definitions, 200).selection
@@ -190,16 +190,16 @@ def test_the_active_file_leaves_three_quarters_of_the_budget() -> None:
     assert [one.path for one in named.snippets] == ["a"]
 
 
-def test_what_the_user_takes_out_is_dropped_and_says_so() -> None:
-    """Issue 11: `/context` lets single pieces be taken out."""
+def test_pieces_excluded_by_the_user_are_dropped_and_reported() -> None:
+    """Issue 11: `/context` can exclude single pieces."""
     found = [lines("a", 1, 4, 0.5), lines("b", 1, 4, 0.8)]
     chosen = compose(NONE, found, (), no_definitions, 1000, left_out={("b", 1)}).selection
     assert places(chosen.snippets) == [("a", 1, 4)]
     assert [(one.snippet.path, one.why) for one in chosen.dropped] == [("b", TAKEN_OUT)]
 
 
-def test_one_snippet_of_two_gatherers_is_one() -> None:
-    """R-268: it knows the scores of both."""
+def test_a_snippet_found_by_two_gatherers_is_merged() -> None:
+    """R-268: it keeps both scores."""
     one = lines("a", 1, 4, 0.5, scores=(("search", 0.5),))
     other = lines("a", 1, 4, 0.7, name="f", scores=(("points", 40.0),))
     [both] = joined([one], [other])
@@ -211,7 +211,7 @@ def definitions(count: int) -> list[Definition]:
 
 
 @pytest.mark.parametrize("budget", [600, 4000, 50_000])
-def test_memories_always_go_along(budget: int) -> None:
+def test_memories_are_always_included(budget: int) -> None:
     """R-240, R-241: more than a quarter of a small budget is shortened to the newest, not left out."""
     text = render_memories([Memory("", f"fact {n}", "x" * 60, "project") for n in range(200)])
     memory = Snippet(path="", start=0, end=0, text=text, kind="memory", source="memory")
@@ -220,8 +220,8 @@ def test_memories_always_go_along(budget: int) -> None:
     assert chars_to_tokens(len(composed.text)) <= budget
 
 
-def test_the_map_shows_what_is_not_shown() -> None:
-    """Issue 11: signatures of the best files, with right lines, in what is left of the budget."""
+def test_the_map_shows_the_omitted_files() -> None:
+    """Issue 11: signatures of the best files, with real lines, in the rest of the budget."""
     composed = compose(NONE, [lines("a.py", 10, 15, 0.5)], (), lambda path: definitions(4), 1000)
     [code_map] = composed.beside
     assert code_map.source == "map"
@@ -230,8 +230,8 @@ def test_the_map_shows_what_is_not_shown() -> None:
     assert composed.selection.total_tokens + code_map.tokens <= 1000
 
 
-def test_a_file_that_is_shown_whole_is_not_parsed_for_the_map() -> None:
-    """A million characters take most of a second, and the map would have nothing of it."""
+def test_a_completely_shown_file_is_not_parsed_for_the_map() -> None:
+    """A million characters take most of a second, and the map would use none of it."""
     asked = list[str]()
 
     def of(path: str) -> list[Definition]:
@@ -246,20 +246,20 @@ def test_a_file_that_is_shown_whole_is_not_parsed_for_the_map() -> None:
     ("budget", "room"),
     [(0, 0), (1000, 250), (4000, 1000), (8000, 2000), (14_000, 5000), (20_000, 8000), (50_000, 20_000)],
 )
-def test_the_open_file_has_a_part_of_the_budget_that_grows_with_it(budget: int, room: int) -> None:
-    """Measured: bench_active_file. What the user named goes first."""
+def test_the_open_files_share_of_the_budget_grows_with_its_size(budget: int, room: int) -> None:
+    """Measured: bench_active_file. Files named by the user take precedence."""
     assert active_room(budget, []) == room
     named = whole_file("a", "x" * 4 * budget)
     assert active_room(budget, [named]) == 0
 
 
 @given(st.integers(0, 400), st.integers(0, 60))
-def test_a_map_never_takes_more_than_its_room(room: int, count: int) -> None:
+def test_a_map_never_exceeds_its_room(room: int, count: int) -> None:
     text = render_map([("a.py", definitions(count)), ("b.py", definitions(3))], (), room)
     assert len(text) <= 4 * room
 
 
-def test_methods_stand_below_their_class() -> None:
+def test_methods_are_below_their_class() -> None:
     found = [
         Definition("Box", "class", 1, 9, 1, "class Box"),
         Definition("open", "method", 2, 4, 2, "def open(self)", parent="Box"),
@@ -283,13 +283,13 @@ def test_the_whole_text_fits(found: list[Snippet], max_tokens: int) -> None:
     assert composed.selection.total_tokens <= composed.selection.budget_tokens
 
 
-def test_nothing_found_is_no_text() -> None:
+def test_an_empty_result_has_no_text() -> None:
     """R-202: the plain message is sent."""
     assert compose(NONE, (), (), no_definitions, 4000).text == ""
     assert compose(NONE, [whole_file("a", "x" * 9000)], (), no_definitions, 10).text == ""
 
 
-def test_what_a_project_is_made_of() -> None:
+def test_an_overview_of_the_project_is_listed() -> None:
     """R-240."""
     paths = ["package.json", "src/index.ts", "src/controllers/a.ts", "src/models/b.ts", "src/views/c.tsx", "x\ny/a.md"]
     manifests = dict.fromkeys(paths[:1], '{"dependencies": {"react": "1", "@nestjs/core": "2", "expressive": "3"}}')

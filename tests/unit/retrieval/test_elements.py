@@ -36,8 +36,8 @@ PARSED = ParsedFile(
 )
 
 
-def test_elements_with_a_term_in_name_or_code() -> None:
-    """R-222: a module is no element, and `other` has no term."""
+def test_elements_with_a_term_in_name_or_code_are_found() -> None:
+    """R-222: a module is not an element, and `other` has no term."""
     found = find_elements_with("a.py", SOURCE, PARSED, ["PARSE", "token"])
     assert [(one.type, one.name, one.start, one.end, one.children) for one in found] == [
         ("class", "Parser", 1, 6, 2),
@@ -48,14 +48,14 @@ def test_elements_with_a_term_in_name_or_code() -> None:
     assert found[1].text == "    def parse(self):\n        return Token()"
 
 
-def test_a_file_without_a_parse_gives_its_matching_lines() -> None:
+def test_an_unparsed_file_yields_its_matching_lines() -> None:
     """R-222."""
     found = find_elements_with("a.txt", "one\nparse me\nparse you", ParsedFile(), ["parse"])
     assert [(one.type, one.start, one.text) for one in found] == [("other", 2, "parse me"), ("other", 3, "parse you")]
 
 
-def test_terms_are_worth_ten_to_one() -> None:
-    """R-223: falling evenly."""
+def test_terms_are_weighted_from_ten_to_one() -> None:
+    """R-223: decreasing linearly."""
     assert term_points(["a"]) == {"a": 10}
     assert term_points(["a", "b"]) == {"a": 10, "b": 1}
     assert term_points(["a", "b", "c", "d"]) == {"a": 10, "b": 7, "c": 4, "d": 1}
@@ -83,8 +83,8 @@ def element(kind: str = "function", text: str = "x", **fields: object) -> Elemen
         (element("function", name_hits=frozenset({"a"}), code_hits=frozenset({"a", "b"})), 8 + 20 + 11 + 1.5),
     ],
 )
-def test_the_points_of_an_element(one: Element, points: float) -> None:
-    """R-223, with the hits in code where the source sums those in the name."""
+def test_an_element_has_points(one: Element, points: float) -> None:
+    """R-223, with the hits in code where the source adds those in the name."""
     assert with_points(one, ["a", "b"]).points == points
 
 
@@ -96,7 +96,7 @@ def many(count: int, **fields: object) -> list[Element]:
     ("count", "least", "most"),
     [(49, 5, 49), (50, 10, 100), (199, 10, 100), (200, 15, 75), (499, 15, 75), (500, 20, 50)],
 )
-def test_the_more_elements_the_stricter(count: int, least: int, most: int) -> None:
+def test_more_elements_mean_stricter_rules(count: int, least: int, most: int) -> None:
     """R-224."""
     found = best_elements(many(count, name_hits=frozenset({"a"})))
     assert 0 < len(found) <= most
@@ -109,7 +109,7 @@ def test_many_elements_need_the_term_in_their_name() -> None:
     assert best_elements(many(200)) == []
 
 
-def test_many_elements_stand_without_those_inside_of_them() -> None:
+def test_many_elements_exclude_those_inside_others() -> None:
     """R-224: from 200 on, no children."""
     inside = [
         element("method", start=900 + n, end=900 + n, points=30.0, name_hits=frozenset({"a"})) for n in range(200)
@@ -118,7 +118,7 @@ def test_many_elements_stand_without_those_inside_of_them() -> None:
     assert best_elements([around, *inside]) == [around]
 
 
-def test_elements_stand_by_type_then_by_points_and_none_twice() -> None:
+def test_elements_are_sorted_by_type_then_points_without_duplicates() -> None:
     """R-224: class, function, method, variable."""
     kinds = ["variable", "method", "function", "class"]
     low = [element(kind, name=kind, start=n, points=10.0) for n, kind in enumerate(kinds)]
@@ -127,7 +127,7 @@ def test_elements_stand_by_type_then_by_points_and_none_twice() -> None:
     assert [one.name for one in found] == ["class", "function", "high", "method", "variable"]
 
 
-def test_points_become_a_score() -> None:
+def test_points_are_converted_to_a_score() -> None:
     """R-246: 0.1 to 0.9."""
     scores = [as_snippet(element(points=points)).score for points in (-5.0, 0.0, 30.0, 60.0, 900.0)]
     assert scores == pytest.approx([0.1, 0.1, 0.5, 0.9, 0.9])

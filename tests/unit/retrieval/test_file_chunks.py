@@ -1,4 +1,4 @@
-"""Chunks follow definitions; nothing that says something is lost, nothing is in two chunks (R-239, issue 11)."""
+"""Chunks follow definitions; no meaningful line is lost, none is in two chunks (R-239, issue 11)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_definition_that_fits_is_one_chunk() -> None:
     assert {one.path for one in chunks} == {"a.py"}
 
 
-def test_a_large_class_is_split_at_its_methods_which_carry_its_line() -> None:
+def test_a_large_class_is_split_at_its_methods_which_repeat_its_line() -> None:
     method = ["    def m{}(self):", *numbered(50, "        ")]
     lines = ["class A(Base):", '    """About A."""', *(row.format(n) for n in (1, 2) for row in method)]
     definitions = (
@@ -54,26 +54,26 @@ def test_a_large_function_is_split_at_empty_lines_and_each_part_has_its_signatur
     assert chunks[1].text.startswith("def f(x)\n    value_0")
 
 
-def test_an_empty_line_with_less_indent_is_a_better_place() -> None:
+def test_an_empty_line_with_less_indent_is_preferred() -> None:
     lines = [*numbered(50), "", *numbered(10), "", *numbered(10, "    "), "", *numbered(40, "        ")]
     assert spans(chunk_file("a.txt", "\n".join(lines), ParsedFile()))[0][:2] == (1, 50)
 
 
-def test_tables_of_some_length_stand_alone_and_short_variables_do_not() -> None:
+def test_long_tables_are_separate_and_short_variables_are_not() -> None:
     lines = ["limit = 3", "table = {", *numbered(6, "    "), "}", "other = 4"]
     definitions = (Definition("limit", "variable", 1, 1, 1), Definition("table", "variable", 2, 9, 2, "table = {"))
     chunks = chunk_file("a.py", "\n".join(lines), parsed(*definitions))
     assert spans(chunks) == [(1, 1, "block", ""), (2, 9, "variable", "table"), (10, 10, "block", "")]
 
 
-def test_lines_that_say_nothing_are_no_chunk() -> None:
+def test_meaningless_lines_are_not_a_chunk() -> None:
     lines = ["M = {", "f = function()", "end", "}", "", "end"]
     chunks = chunk_file("a.lua", "\n".join(lines), parsed(Definition("f", "function", 2, 3, 2, "f = function()")))
     assert spans(chunks) == [(2, 3, "function", "f")]
     assert chunk_file("a.txt", "\n\n--\n", ParsedFile()) == []
 
 
-def test_without_a_parse_a_small_file_is_one_chunk_and_a_large_one_blocks() -> None:
+def test_an_unparsed_small_file_is_one_chunk_and_a_large_one_blocks() -> None:
     assert spans(chunk_file("a.txt", "one word\n\ntwo", ParsedFile())) == [(1, 3, "file", "")]
     chunks = chunk_file("a.txt", "\n".join(numbered(200)), ParsedFile())
     assert [one.kind for one in chunks] == ["block"] * 3
@@ -91,9 +91,7 @@ def test_one_endless_line_is_one_chunk() -> None:
     st.lists(st.sampled_from(["", "    word here", "other word", "}", "x" * 500]), min_size=1, max_size=300),
     st.lists(st.tuples(st.integers(1, 300), st.integers(0, 150)), max_size=12),
 )
-def test_every_line_that_says_something_is_in_exactly_one_chunk(
-    lines: list[str], ranges: list[tuple[int, int]]
-) -> None:
+def test_every_meaningful_line_is_in_exactly_one_chunk(lines: list[str], ranges: list[tuple[int, int]]) -> None:
     """For definitions that nest, touch, overlap and end beyond the file."""
     definitions = [
         Definition(f"d{row}", "function", start, min(start + length, len(lines)), start, f"def d{row}")

@@ -1,4 +1,4 @@
-"""The tables of gathering: read, checked, and marked where they differ from the document's."""
+"""The tables of gathering: parsed, validated, and marked where they differ from the document's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def table(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_stage_has_its_requirement_or_says_why_it_is_ours(name: PipelineName) -> None:
+def test_each_stage_has_its_requirement_or_a_reason(name: PipelineName) -> None:
     blocks = FOLDER.joinpath(f"{name}.toml").read_text("utf-8").split("[[stage]]")[1:]
     assert len(blocks) == len(load_pipeline(name).stages)
     for block in blocks:
@@ -47,8 +47,8 @@ def test_each_stage_has_its_requirement_or_says_why_it_is_ours(name: PipelineNam
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_differs_from_the_document_is_marked(name: PipelineName) -> None:
-    """Unmarked stages and parameters are the document's, and what a stage of ours replaces is named there."""
+def test_differences_from_the_document_are_marked(name: PipelineName) -> None:
+    """Unmarked stages and parameters are the document's; those replaced by our stage are named there."""
     document = {word_of(stage): stage for stage in load_pipeline(STRICT).stages}
     stages = load_pipeline(name).stages
     for stage in stages:
@@ -62,8 +62,8 @@ def test_what_differs_from_the_document_is_marked(name: PipelineName) -> None:
     assert document.keys() - {word_of(stage) for stage in stages} == replaced
 
 
-def test_the_strict_pipeline_has_nothing_of_ours() -> None:
-    """R-236, R-243, R-248: and the document's pipeline says what it has beside its document."""
+def test_the_strict_pipeline_excludes_our_additions() -> None:
+    """R-236, R-243, R-248: and the document's pipeline lists its additions to its document."""
     assert load_pipeline(STRICT).deviations() == ()
     said = {one.place: (one.ours, one.document) for one in load_pipeline("document").deviations()}
     assert said == {
@@ -95,7 +95,7 @@ def test_a_mistake_in_a_table_names_its_key(changed: dict[str, Any], key: str, s
     assert said in str(caught.value)
 
 
-def test_stages_that_are_twice_or_too_late_are_refused() -> None:
+def test_duplicate_or_late_stages_are_refused() -> None:
     whole = table({})
     stages = whole["stage"]
     for order, said in (([*stages, stages[-1]], "twice"), ([stages[1], stages[0], *stages[2:]], "too late")):
@@ -113,12 +113,12 @@ def test_stages_that_are_twice_or_too_late_are_refused() -> None:
         ("How does authentication work in this project?", ("authentication",)),
     ],
 )
-def test_a_question_has_words_of_its_own(question: str, words: tuple[str, ...]) -> None:
+def test_a_question_has_its_own_words(question: str, words: tuple[str, ...]) -> None:
     """R-236."""
     assert own_words(question) == words
 
 
-def test_a_hit_has_the_weight_of_the_own_words() -> None:
+def test_a_hit_has_the_weight_of_the_questions_words() -> None:
     words = ("validates", "trigger")
     assert has_hit(words, ["def validate_trigger(): ..."])
     assert not has_hit(words, ["nothing at all"])
@@ -127,7 +127,7 @@ def test_a_hit_has_the_weight_of_the_own_words() -> None:
     assert [has_hit(words, [text], rare) for text in ("the trigger", "it validates")] == [False, True]
 
 
-def test_common_files_take_no_more_than_their_share_together() -> None:
+def test_common_files_together_take_at_most_their_share() -> None:
     """R-236, ours."""
     text = "a line of text\n" * 90
     common = [Snippet(path=f"{n}.md", start=1, end=90, text=text, source="common") for n in range(3)]
@@ -142,8 +142,8 @@ def test_common_files_take_no_more_than_their_share_together() -> None:
 CODE = "LIMIT = 1\n\n\ndef parse(text):\n    return text\n\n\ndef unrelated():\n    return 0\n"
 
 
-def test_places_of_a_search_become_the_structures_in_them() -> None:
-    """R-243, R-246: at their lines in the file; what has none stays, and so does what others found."""
+def test_search_results_become_the_structures_around_them() -> None:
+    """R-243, R-246: at their lines in the file; results without one stay, and so do other gatherers' results."""
     place = Snippet(path="a.py", start=11, end=19, text=CODE, score=0.8)
     element = msgspec.structs.replace(place, source="ast")
     plain = msgspec.structs.replace(place, text="nothing here", start=40, end=40)

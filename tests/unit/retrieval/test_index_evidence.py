@@ -1,4 +1,4 @@
-"""R-207: whether a question is about the project, by what its index has of it."""
+"""R-207: whether a question is about the project, judged by the index's contents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_specific_hits_make_a_question_about_the_project() -> None:
     assert found.likelihood > 0.9
 
 
-def test_without_hits_it_is_not() -> None:
+def test_without_hits_a_question_is_not_about_the_project() -> None:
     found = classify_by_index("where are redirects followed", NOTHING)
     assert not found.is_codebase_related
     assert found.likelihood is not None
@@ -45,7 +45,7 @@ def test_without_hits_it_is_not() -> None:
 
 
 @pytest.mark.parametrize("pieces", [0, 1, 5, 50, 100_000])
-def test_what_a_project_of_any_size_does_not_have_is_not_about_it(pieces: int) -> None:
+def test_words_missing_from_a_project_of_any_size_are_not_about_it(pieces: int) -> None:
     nothing = msgspec.structs.replace(NOTHING, pieces=pieces)
     assert not classify_by_index("What is the capital of France?", nothing).is_codebase_related
 
@@ -53,7 +53,7 @@ def test_what_a_project_of_any_size_does_not_have_is_not_about_it(pieces: int) -
 @pytest.mark.parametrize(
     "question", ["what does this project do", "give me an overview of our codebase", "why is this plugin here"]
 )
-def test_a_question_that_names_the_project_without_more_is_broad(question: str) -> None:
+def test_a_question_with_only_the_projects_name_is_broad(question: str) -> None:
     found = classify_by_index(question, NOTHING)
     assert (found.is_codebase_related, found.is_broad) == (True, True)
 
@@ -65,13 +65,13 @@ def test_the_folder_names_the_project_if_it_is_a_rare_word() -> None:
     assert not classify_by_index("what is the main thing?", common).is_codebase_related
 
 
-def test_a_file_of_the_project_is_enough() -> None:
+def test_a_file_of_the_project_is_sufficient() -> None:
     has_file = msgspec.structs.replace(NOTHING, has_file=True)
     assert classify_by_index("fix _client.py", has_file).is_codebase_related
 
 
-def test_a_definition_of_the_project_is_enough() -> None:
-    """In a project of three files most words of a question are nowhere."""
+def test_a_definition_of_the_project_is_sufficient() -> None:
+    """In a project of three files most words of a question are missing."""
     has_definition = msgspec.structs.replace(NOTHING, has_definition=True)
     assert classify_by_index("What does bake_bread do?", has_definition).likelihood >= 0.9
 
@@ -96,7 +96,7 @@ def test_each_signal_counts(less: dict[str, object]) -> None:
     assert without < whole
 
 
-def test_words_of_every_project_say_less() -> None:
+def test_words_common_to_all_projects_count_less() -> None:
     assert share_at_large("file") > 5 * share_at_large("redirects") > 25 * share_at_large("zustand")
 
 
@@ -107,8 +107,8 @@ def test_wording_of_general_questions_counts_against_them() -> None:
 
 @pytest.mark.parametrize("question", ["hello", "thanks", "write me a haiku", "how do I reverse a list in Python"])
 @pytest.mark.parametrize("pieces", [50, 5_000])
-def test_talk_and_general_questions_are_not_about_the_project(question: str, pieces: int) -> None:
-    """Each word is as common here as at large."""
+def test_small_talk_and_general_questions_are_not_about_the_project(question: str, pieces: int) -> None:
+    """Each word is as common here as in general."""
     words = telling_words(read_for_evidence(question))
     usual = {word: round(pieces * share_at_large(word)) for word in words}
     evidence = Evidence(pieces=pieces, with_word=usual, with_pair={})
@@ -133,7 +133,7 @@ def test_small_talk_is_not_about_code_that_has_its_words(question: str) -> None:
         ("写一首俳句", False),
     ],
 )
-def test_other_languages_are_judged_by_the_words_that_the_project_has(question: str, is_about: bool) -> None:
+def test_other_languages_are_judged_by_the_words_in_the_project(question: str, is_about: bool) -> None:
     """A German question is not less about a project because its code is in English."""
     words = telling_words(read_for_evidence(question))
     has = {"cookies": 40, "redirects": 60}

@@ -1,4 +1,4 @@
-"""Where the limits of retrieval lie: each case stands on the edge of one, so that none can move unseen."""
+"""The limits of retrieval: each case is exactly at one, so that none can change unnoticed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def defined(path: str) -> tuple[Definition, ...]:
     return (Definition(f"of_{path[0]}", "function", 1, 9, 1, f"def of_{path[0]}()"),)
 
 
-def test_what_the_user_chose_goes_first_whatever_it_scores() -> None:
+def test_the_users_choices_come_first_whatever_their_score() -> None:
     """R-251."""
     chosen = snippet("mine", 50, 0.1, is_selected=True)
     found = select_snippets([snippet("best", 60, 0.9), chosen], 100)
@@ -50,7 +50,7 @@ def test_a_snippet_must_score_more_than_a_fifth(words: int, kept: bool) -> None:
 
 
 def test_files_that_fill_the_budget_leave_half_of_it_for_the_rest() -> None:
-    """R-213, R-248: the budget grows by what they take, and no further than there is room."""
+    """R-213, R-248: the budget grows by their size, up to the available room."""
     named = snippet("named.py", 2000, 1.0, is_selected=True, source="mention")
     takes = named.tokens + chars_to_tokens(frame_chars(named))
 
@@ -62,14 +62,14 @@ def test_files_that_fill_the_budget_leave_half_of_it_for_the_rest() -> None:
 
 
 @pytest.mark.parametrize(("tokens", "goes"), [(240, True), (300, False)])
-def test_what_stands_beside_the_code_takes_a_quarter_at_most(tokens: int, goes: bool) -> None:
+def test_additions_to_the_code_take_at_most_a_quarter(tokens: int, goes: bool) -> None:
     beside = Snippet(path="", start=0, end=0, text="m" * 4 * tokens, kind="memory", source="memory")
     composed = compose(NONE, [snippet("a", 50, 0.5)], [beside], lambda path: (), 1000, max_tokens=1000)
     assert (composed.beside != ()) is goes
     assert composed.selection.snippets != ()
 
 
-def test_what_was_taken_out_is_not_on_the_map_either() -> None:
+def test_excluded_code_is_not_on_the_map_either() -> None:
     found = [snippet("a.py", 30, 0.8, start=20), snippet("b.py", 30, 0.7, start=20)]
     assert "def of_b()" in compose(NONE, found, (), defined, 2000).text
     without = compose(NONE, found, (), defined, 2000, left_out={("b.py", 20)}).text
@@ -78,14 +78,14 @@ def test_what_was_taken_out_is_not_on_the_map_either() -> None:
 
 
 @pytest.mark.parametrize(("words", "demoted"), [(11, False), (12, True)])
-def test_short_pieces_are_alike_by_chance(words: int, demoted: bool) -> None:
+def test_short_pieces_are_similar_by_chance(words: int, demoted: bool) -> None:
     text = " ".join(f"w{number}" for number in range(words))
     pair = [Snippet(path="a", start=n, end=n, text=text, score=0.5, source="search") for n in (1, 9)]
     assert [one.score < 0.5 for one in demote_repeats(pair)] == [False, demoted]
 
 
-def test_of_a_large_open_file_the_lines_around_the_cursor_go_along() -> None:
-    """R-214: where no definition holds the cursor."""
+def test_of_a_large_open_file_the_lines_around_the_cursor_are_sent() -> None:
+    """R-214: if no definition contains the cursor."""
     whole = whole_file("a.txt", "".join(f"line {number:3}\n" for number in range(1, 201)))
     [around] = active_pieces(whole, (), (), 100, 50)
     assert around.start < 100 < around.end
@@ -95,12 +95,12 @@ def test_of_a_large_open_file_the_lines_around_the_cursor_go_along() -> None:
     assert head.start == 1
 
 
-def test_of_a_file_that_no_grammar_reads_twenty_lines_are_elements() -> None:
+def test_in_a_file_without_a_grammar_twenty_lines_are_elements() -> None:
     found = find_elements_with("a.txt", "hit\n" * 50, ParsedFile(), ["hit"])
     assert [one.start for one in found] == list(range(1, 21))
 
 
-def test_a_map_is_neither_tiny_nor_huge() -> None:
+def test_a_map_has_a_minimum_and_a_maximum_size() -> None:
     many = [
         (f"{letter}.py", [Definition("f", "function", n, n, n, "d" * 100) for n in range(24)]) for letter in "abcdef"
     ]
@@ -110,22 +110,22 @@ def test_a_map_is_neither_tiny_nor_huge() -> None:
 
 
 @pytest.mark.parametrize(("lines", "symbols"), [(4, {""}), (5, {"", "TABLE"})])
-def test_a_table_of_five_lines_is_a_piece_of_its_own(lines: int, symbols: set[str]) -> None:
-    """Issue 11: smaller ones stay with what stands around them."""
+def test_a_table_of_five_lines_is_a_separate_piece(lines: int, symbols: set[str]) -> None:
+    """Issue 11: smaller ones stay with the lines around them."""
     text = ["import os", "TABLE = {", *(f"  {n}: one," for n in range(lines - 2)), "}", "use(TABLE)"]
     table = Definition("TABLE", "constant", 2, 1 + lines, 2, "TABLE = {")
     chunks = chunk_file("a.py", "\n".join(text), ParsedFile("python", (table,), (), (), is_parsed=True))
     assert {one.symbol for one in chunks} == symbols
 
 
-def test_the_page_rank_begins_at_fifteen_files() -> None:
+def test_page_rank_needs_fifteen_files() -> None:
     chunks = tuple(ChunkHit(n, f"{n:02}.py", 1, 9, bm25=100.0 - n) for n in range(40))
     seeds = find_seeds(read_question("parse things"), Evidence(chunks=chunks), ranking())
     assert list(seeds) == [f"{n:02}.py" for n in range(15)]
 
 
 @pytest.mark.parametrize(("lines", "is_place"), [(200, True), (201, False)])
-def test_a_named_definition_without_a_chunk_is_a_place_unless_it_is_huge(lines: int, is_place: bool) -> None:
+def test_a_named_definition_without_a_chunk_is_a_place_unless_huge(lines: int, is_place: bool) -> None:
     definition = DefinitionHit("a.py", "to_str", 1, lines, "to_str")
     question = read_question("where is to_str")
     places = best_places(question, [RankedFile("a.py", 0.9)], [], [definition], 3)

@@ -1,4 +1,4 @@
-"""What a message mentions of the project (R-213)."""
+"""Mentions of the project in a message (R-213)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_names_after_an_at_sign_may_be_files(text, files):
         ("@a.py:12345678901", []),
     ],
 )
-def test_lines_after_a_name_are_those_that_are_meant(text, lines):
+def test_lines_after_a_name_are_parsed(text, lines):
     found = mentions_in(text)
     assert [(one.name, one.start, one.end) for one in found.lines] == lines
     assert {one.name for one in found.lines} <= set(found.files)
@@ -71,7 +71,7 @@ def test_lines_after_a_name_are_those_that_are_meant(text, lines):
         ("# {codebase}", False),
     ],
 )
-def test_the_whole_project_is_one_word(text, is_meant):
+def test_one_word_means_the_whole_project(text, is_meant):
     assert mentions_in(text).codebase is is_meant
 
 
@@ -92,17 +92,17 @@ def test_the_whole_project_is_one_word(text, is_meant):
         ("mail me@{x}.org", "mail me@{x}.org"),
     ],
 )
-def test_what_is_mentioned_is_not_what_the_code_is_about(text, words):
+def test_mentions_are_not_the_subject_of_the_question(text, words):
     """Else every question with `#{codebase}` would be one about the project as a whole (R-236)."""
     assert asked_words(text, ("shop/cli.py", "my file.py")) == words
 
 
-def test_more_files_than_can_be_named_are_counted():
+def test_files_over_the_limit_are_counted():
     found = mentions_in(" ".join(f"@f{i}.py:1 @f{i}.py:9" for i in range(MAX_FILES + 3)))
     assert (len(found.files), len(found.lines), found.beyond) == (MAX_FILES, 2 * MAX_FILES, 3)
 
 
-def test_a_long_message_of_at_signs_is_read_in_no_time_and_names_few_files():
+def test_a_long_message_of_at_signs_is_parsed_quickly_and_names_few_files():
     text = "@a.py " * 50_000 + "@" * 100_000 + " ".join(f"@f{i}.py" for i in range(1000))
     assert len(mentions_in(text).files) == MAX_FILES
     assert asked_words(text, ("a.py",)).startswith("@@")
@@ -120,5 +120,5 @@ def test_a_long_message_of_at_signs_is_read_in_no_time_and_names_few_files():
         ("auto", False, Mentions(files=("a",)), ("a",), True),
     ],
 )
-def test_when_code_is_wanted(enabled, always, mentions, files, wanted):
+def test_requests_for_code_are_recognised(enabled, always, mentions, files, wanted):
     assert wants_code(enabled, always, mentions, files) is wanted

@@ -1,4 +1,4 @@
-"""What looks like a mention and is none is told, ordinary text is not (R-213)."""
+"""Lookalikes of mentions are reported, ordinary text is not (R-213)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[3]
         ("why does #{codebase} use #{symbols}?", "Sent as plain text: #{symbols} · paste what it stands for"),
     ],
 )
-def test_a_near_miss_is_told_with_what_would_work(text, told):
+def test_a_near_miss_is_reported_with_the_correct_form(text, told):
     assert told_of(near_mentions(text)) == (told,)
 
 
@@ -74,15 +74,15 @@ def test_a_near_miss_is_told_with_what_would_work(text, told):
         "ask @person about @types/node",
     ],
 )
-def test_ordinary_text_is_not_warned_of(text):
+def test_ordinary_text_causes_no_warning(text):
     assert near_mentions(text) == ()
 
 
-def test_a_file_of_that_name_is_meant():
+def test_an_existing_file_of_that_name_is_meant():
     assert near_mentions("see @codebase", files=("codebase",)) == ()
 
 
-def test_few_are_told_of_many_and_a_long_text_costs_nothing():
+def test_reports_are_limited_and_a_long_text_costs_nothing():
     many = " ".join(f"#{{unknown{chr(97 + i % 26)}}}" for i in range(100_000)) + "#{codebse}" * 1000
     (told,) = told_of(near_mentions(many))
     assert told.count("#{unknown") == MAX_TOLD
@@ -91,8 +91,8 @@ def test_few_are_told_of_many_and_a_long_text_costs_nothing():
     assert len(told_of(near_mentions("#{file:" + "x" * 150 + "}"))[0]) < 260
 
 
-def test_the_names_are_listed_once():
-    """Completion in the input offers what a message may mention, and nothing else."""
+def test_the_names_are_defined_once():
+    """Completion in the input offers exactly the possible mentions."""
     assert CODEBASE in known_mentions()
     assert mentions_in(f"see {CODEBASE}?")
     items = (ROOT / "lua/codecompanion/editor_context/items").glob("*.lua")

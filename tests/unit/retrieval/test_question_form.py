@@ -1,4 +1,4 @@
-"""How a question is worded, apart from its subject (R-207)."""
+"""The wording of a question, apart from its subject (R-207)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def test_a_form_has_no_subject() -> None:
         ("quickly", "LY"),
     ],
 )
-def test_kinds_of_words(word: str, kind: str) -> None:
+def test_words_have_kinds(word: str, kind: str) -> None:
     assert kind in forms_of(word)
 
 
-def test_names_that_are_common_words_are_no_technologies() -> None:
+def test_common_words_are_not_technologies() -> None:
     assert {"react", "java", "python"} <= technologies()
     assert technologies().isdisjoint({"go", "express", "spring", "node"})
 

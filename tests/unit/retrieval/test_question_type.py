@@ -24,27 +24,27 @@ from codecompanion.retrieval.question_type import types_as_json, types_by_words,
         ("", "General Inquiry"),
     ],
 )
-def test_words_tell_the_kind(question: str, name: str) -> None:
+def test_words_determine_the_kind(question: str, name: str) -> None:
     assert types_by_words(question).name == name
 
 
-def test_no_text_is_of_no_kind() -> None:
+def test_an_empty_text_has_no_kind() -> None:
     assert types_by_words(None) == QuestionTypes()
 
 
-def test_a_model_tells_the_kind() -> None:
-    """Fences are left out; a kind it does not name is false."""
+def test_a_model_determines_the_kind() -> None:
+    """Fences are removed; a kind it does not name is false."""
     found = types_of_reply('```json\n{"isDebugging": true, "isFeatureRequest": true, "isImplementation": false}\n```')
     assert found == QuestionTypes(is_debugging=True, is_feature_request=True)
     assert found.name == "Debugging + Feature Request"
 
 
 @pytest.mark.parametrize("reply", ["", "{}", "[true]", '{"isDebugging": "yes"}', '{"debugging": true}', "no"])
-def test_a_reply_that_tells_nothing_is_none(reply: str) -> None:
+def test_an_invalid_reply_is_ignored(reply: str) -> None:
     assert types_of_reply(reply) is None
 
 
-def test_the_names_of_the_document() -> None:
+def test_the_names_equal_the_documents() -> None:
     assert types_as_json(QuestionTypes(is_architectural=True)) == {
         "isImplementation": False,
         "isArchitectural": True,

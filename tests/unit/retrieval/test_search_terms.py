@@ -1,4 +1,4 @@
-"""R-219, R-220: which words are searched."""
+"""R-219, R-220: the words that are searched."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from codecompanion.retrieval.search_terms import model_terms, simple_terms
         ("a\0b\0cde", ("cde",)),
     ],
 )
-def test_simple_terms(question: str, terms: tuple[str, ...]) -> None:
-    """R-219: lower case, three letters and more, no stop words, none twice, ten at most."""
+def test_simple_terms_are_extracted(question: str, terms: tuple[str, ...]) -> None:
+    """R-219: lower case, three letters and more, no stop words, no duplicates, at most ten."""
     assert simple_terms(question) == terms
 
 
@@ -47,6 +47,6 @@ def test_simple_terms_are_words(question: str) -> None:
         (",".join(f"term{n}" for n in range(30)), tuple(f"term{n}" for n in range(10))),
     ],
 )
-def test_terms_of_a_model(reply: str, terms: tuple[str, ...]) -> None:
+def test_a_models_terms_are_parsed(reply: str, terms: tuple[str, ...]) -> None:
     """R-220: separated by commas, one to three words each."""
     assert model_terms(reply) == terms

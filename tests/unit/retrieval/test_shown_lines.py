@@ -1,4 +1,4 @@
-"""What messages show of files: read back as it is, line by line, whatever was attached, told and mentioned."""
+"""File lines shown by messages: read back exactly, line by line, after any attachments, updates and mentions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def attached(lines: list[str], name: str = "m") -> Message:
 
 
 @given(LINES, st.lists(st.tuples(LINES, st.booleans()), max_size=4))
-def test_a_file_is_known_after_whatever_was_told_of_it(first: list[str], later: list[tuple[list[str], bool]]) -> None:
-    """What is read is never anything but the lines the file has; a whole text is always known."""
+def test_a_file_is_known_after_any_updates(first: list[str], later: list[tuple[list[str], bool]]) -> None:
+    """Only lines of the file are ever read back; a complete text is always known."""
     messages, known = [attached(first)], first
     for number, (lines, is_diff) in enumerate(later):
         before, after = ("\n".join(one) + "\n" for one in (known, lines))
@@ -38,7 +38,7 @@ def test_a_file_is_known_after_whatever_was_told_of_it(first: list[str], later: 
         assert not above.has_all("a.py", [*known, "one more"])
 
 
-def test_a_diff_goes_on_from_the_attachment_and_both_are_needed() -> None:
+def test_a_diff_continues_from_the_attachment_and_both_are_needed() -> None:
     first = [f"line {n}" for n in range(1, 31)]
     now = [*first[:9], "new", *first[9:]]
     text, after = ("\n".join(lines) + "\n" for lines in (first, now))
@@ -50,13 +50,13 @@ def test_a_diff_goes_on_from_the_attachment_and_both_are_needed() -> None:
     assert not above.has("a.py", 25, first[24:28]), "their numbers are not those of the file any more"
 
 
-def test_a_file_that_is_gone_or_too_large_to_tell_is_not_known() -> None:
+def test_a_deleted_or_oversized_file_is_not_known() -> None:
     for message in (absence("a.py", Now(GONE), "u"), too_large("a.py", "u")):
         above = seen_in([attached(["x"]), message])
         assert not above.has_all("a.py", ["x"]) or not shows_lines(message)
 
 
-def test_what_is_mentioned_is_read_by_its_fences() -> None:
+def test_a_mentioned_text_is_read_by_its_fences() -> None:
     """Of a text without lines, such as diagnostics, nothing is read; the next one is."""
     content = "`#{x}`: diagnostics of `a.py`:\n```\n1: oh\n```\n`a.py`, lines 3-4:\n````py\nc\n```\n````"
     shows = (ShownLines(), ShownLines("a.py", 3))

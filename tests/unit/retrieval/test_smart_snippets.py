@@ -1,4 +1,4 @@
-"""R-243, R-246: what `extractSmartSnippets` finds and how it scores."""
+"""R-243, R-246: the results and scores of `extractSmartSnippets`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_an_element_is_found(line: str, kind: str, name: str) -> None:
     "line",
     ["    const local = 3", "x = def_go()", "// function go", "functions go", "classy Box", "import x", "", "const"],
 )
-def test_no_element(line: str) -> None:
+def test_other_lines_are_not_an_element(line: str) -> None:
     assert find_elements([line]) == []
 
 
@@ -49,7 +49,7 @@ def numbered(count: int, text: str = "word") -> list[str]:
     return [f"    {text} {n}" for n in range(count)]
 
 
-def test_a_snippet_goes_30_lines_on() -> None:
+def test_a_snippet_extends_over_30_lines() -> None:
     """R-243: from its first line to 30 lines after it."""
     text = "\n".join(["# head", "def parse():", *numbered(100)])
     [found] = extract_smart_snippets("a.py", text, ["parse"])
@@ -57,15 +57,15 @@ def test_a_snippet_goes_30_lines_on() -> None:
     assert found.text == "\n".join(["def parse():", *numbered(30)])
 
 
-def test_a_snippet_ends_before_the_next_element_and_with_the_file() -> None:
-    """R-243: the next element's start counts also when that one is not taken."""
+def test_a_snippet_ends_before_the_next_element_and_at_the_end_of_the_file() -> None:
+    """R-243: the next element's start counts even if that one is not used."""
     text = "def parse():\n    pass\n\ndef other():\n    return 1 + 2\n\n"
     text += "class Parse:\n    def run(self):\n        parse()\n"
     found = extract_smart_snippets("a.py", text, ["parse"])
     assert [(one.start, one.end, one.name) for one in found] == [(1, 3, "parse"), (7, 7, "Parse"), (8, 9, "run")]
 
 
-def test_the_block_when_only_a_word_occurs() -> None:
+def test_the_first_block_is_used_if_only_a_word_occurs() -> None:
     """R-243: the first 50 lines, 0.3."""
     text = "\n".join([*numbered(80, "a b c d"), "parse"])
     [found] = extract_smart_snippets("a.txt", text, ["parse"])
@@ -73,7 +73,7 @@ def test_the_block_when_only_a_word_occurs() -> None:
     assert found.text.count("\n") == 49
 
 
-def test_the_block_when_no_element_scores_enough() -> None:
+def test_the_first_block_is_used_if_no_element_scores_enough() -> None:
     """R-243: an element of 0.2 and less is not taken."""
     words = " ".join(["word"] * 49)
     text = f"def go({words} parse"
@@ -82,12 +82,12 @@ def test_the_block_when_no_element_scores_enough() -> None:
     assert (found.kind, found.score) == ("block", 0.3)
 
 
-def test_nothing_when_no_word_occurs() -> None:
+def test_without_a_word_there_is_no_snippet() -> None:
     assert extract_smart_snippets("a.py", "def go():\n    pass\n", ["parse"]) == []
     assert extract_smart_snippets("a.py", "x = 1\n", []) == []
 
 
-def test_every_element_when_there_is_no_keyword() -> None:
+def test_without_a_keyword_every_element_is_used() -> None:
     """R-246: 0.5."""
     found = extract_smart_snippets("a.py", "def go():\n    pass\nclass Box:\n    pass\n", [])
     assert [(one.name, one.score) for one in found] == [("go", 0.5), ("Box", 0.5)]
@@ -112,18 +112,18 @@ def test_every_element_when_there_is_no_keyword() -> None:
         ("", ["parse"], 0.1),
     ],
 )
-def test_the_score(text: str, keywords: list[str], score: float) -> None:
-    """R-246: `min(0.9, 0.1 + 5 × hits / words + 0.2 per defined keyword)`; a keyword is no pattern."""
+def test_the_score_follows_the_formula(text: str, keywords: list[str], score: float) -> None:
+    """R-246: `min(0.9, 0.1 + 5 × hits / words + 0.2 per defined keyword)`; a keyword is not a pattern."""
     assert score_text(text, keywords) == pytest.approx(score)
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=5), max_size=4))
-def test_a_score_lies_between_its_bounds(text: str, keywords: list[str]) -> None:
+def test_a_score_stays_within_its_bounds(text: str, keywords: list[str]) -> None:
     assert 0.1 <= score_text(text, keywords) <= 0.9
 
 
-def test_a_file_the_user_chose_is_one_snippet() -> None:
-    """R-248, and the number of its lines is what editors show."""
+def test_a_file_chosen_by_the_user_is_one_snippet() -> None:
+    """R-248, with the number of lines shown by editors."""
     found = whole_file("a.py", "one\ntwo\n")
     assert (found.start, found.end, found.score, found.is_selected, found.text) == (1, 2, 1.0, True, "one\ntwo\n")
     assert whole_file("a.py", "").end == 1
@@ -136,7 +136,7 @@ SOURCE = st.lists(
 
 
 @given(SOURCE, st.sampled_from([["parse"], ["box", "run"], []]))
-def test_snippets_say_the_lines_they_have(text: str, keywords: list[str]) -> None:
+def test_snippets_name_their_own_lines(text: str, keywords: list[str]) -> None:
     """Lines and text agree, none is longer than 50 lines, elements do not overlap."""
     lines = split_lines(text)
     found = extract_smart_snippets("a.py", text, keywords)
@@ -158,7 +158,7 @@ def test_blank_lines_before_the_next_element_belong_to_the_snippet() -> None:
     ]
 
 
-def test_a_class_whose_first_method_follows_is_one_line() -> None:
+def test_a_class_followed_by_its_first_method_is_one_line() -> None:
     """R-243: the next element ends it, and a method is one; `select` keeps it, only a chat drops such fillers."""
     found = extract_smart_snippets("a.py", "class Box:\n    def box(self):\n        return 1\n", ["box"])
     assert [(one.kind, one.name, one.start, one.end) for one in found] == [

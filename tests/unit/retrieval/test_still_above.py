@@ -1,4 +1,4 @@
-"""What the model still sees from earlier questions is named and not sent again (issue 11, part 2)."""
+"""Code from earlier questions that the model still sees is referred to and not sent again (issue 11, part 2)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def shown(*found: Snippet) -> Above:
     return seen_in([sent(compose(NONE, found, (), no_definitions, 10_000))])
 
 
-def test_a_piece_that_is_still_above_is_named_and_not_sent_again() -> None:
+def test_a_piece_still_in_view_is_referred_to_and_not_sent_again() -> None:
     one, other = lines("src/a.py", 10, 40, 0.8, name="f"), lines("src/b.py", 1, 20, 0.5)
     composed = compose(NONE, [one, other], (), no_definitions, 10_000, above=shown(one))
     assert places(composed.selection.snippets) == [("src/b.py", 1, 20)]
@@ -41,7 +41,7 @@ def test_a_piece_that_is_still_above_is_named_and_not_sent_again() -> None:
     assert [(piece.path, piece.is_above) for piece in pieces] == [("src/b.py", False), ("src/a.py", True)]
 
 
-def test_the_freed_budget_goes_to_what_comes_next() -> None:
+def test_the_freed_budget_is_used_by_later_pieces() -> None:
     found = [lines(name, 1, 30, 0.9 - n / 10) for n, name in enumerate("abcde")]
     first = compose(NONE, found, (), no_definitions, 130)
     assert places(first.selection.snippets) == [("a", 1, 30), ("b", 1, 30)]
@@ -52,7 +52,7 @@ def test_the_freed_budget_goes_to_what_comes_next() -> None:
 
 
 @pytest.mark.parametrize("text", ["changed", "moved"])
-def test_what_changed_or_moved_since_goes_again_whole(text: str) -> None:
+def test_changed_or_moved_pieces_are_sent_again_whole(text: str) -> None:
     before = lines("a", 10, 40, 0.8)
     now = lines("a", 11, 41, 0.8) if text == "moved" else before
     body = before.text if text == "moved" else before.text.replace("a 20\n", "a twenty\n")
@@ -62,8 +62,8 @@ def test_what_changed_or_moved_since_goes_again_whole(text: str) -> None:
     assert composed.selection.above == ()
 
 
-def test_the_newest_of_two_versions_is_what_counts() -> None:
-    """Changed and changed back: what the model saw last is the other one."""
+def test_the_newest_of_two_versions_counts() -> None:
+    """Changed and changed back: the model saw the other one last."""
     one = lines("a", 1, 20, 0.8)
     other = msgspec.structs.replace(one, text=one.text.upper())
     messages = [sent(compose(NONE, [version], (), no_definitions, 10_000)) for version in (one, other)]
@@ -72,19 +72,19 @@ def test_the_newest_of_two_versions_is_what_counts() -> None:
     assert split_seen(one, seen_in(messages[:1])) == ([], [one])
 
 
-def test_of_a_larger_piece_the_lines_that_are_new_are_sent() -> None:
+def test_of_a_larger_piece_only_new_lines_are_sent() -> None:
     method, whole = lines("a", 20, 60, 0.8), lines("a", 1, 90, 0.5)
     composed = compose(NONE, [whole], (), no_definitions, 10_000, above=shown(method))
     assert places(composed.selection.snippets) == [("a", 1, 19), ("a", 61, 90)]
     assert places(composed.selection.above) == [("a", 20, 60)]
 
 
-def test_what_would_hardly_save_anything_is_sent_whole() -> None:
+def test_a_piece_with_little_to_save_is_sent_whole() -> None:
     few, whole = lines("a", 20, 22, 0.8), lines("a", 1, 90, 0.5)
     assert split_seen(whole, shown(few)) == ([whole], [])
 
 
-def test_a_named_file_that_is_above_frees_its_budget_and_a_cut_one_goes_on() -> None:
+def test_a_named_file_in_view_frees_its_budget_and_a_truncated_one_continues() -> None:
     """R-213, R-248."""
     text = "".join(f"line {n} of a file\n" for n in range(1, 201))
     whole = whole_file("a", text)
@@ -102,7 +102,7 @@ def test_a_named_file_that_is_above_frees_its_budget_and_a_cut_one_goes_on() -> 
     assert f"{STILL_ABOVE}a:1-200." in again.text, "larger than the budget, and named all the same"
 
 
-def test_of_a_named_file_that_changed_the_change_goes_with_the_lines_around_it() -> None:
+def test_of_a_changed_named_file_the_change_is_sent_with_its_context() -> None:
     text = "".join(f"line {n} of a file\n" for n in range(1, 201))
     above = seen_in([sent(compose(NONE, [whole_file("a", text)], (), no_definitions, 4000))])
     changed = whole_file("a", text.replace("line 100 ", "line one hundred "))
@@ -113,8 +113,8 @@ def test_of_a_named_file_that_changed_the_change_goes_with_the_lines_around_it()
     assert split_seen(moved, above) == ([moved], []), "its numbers are others now"
 
 
-def test_of_a_named_file_what_is_above_in_several_places_is_not_sent_again() -> None:
-    """But a few characters are: a heading takes more."""
+def test_parts_of_a_named_file_already_in_view_are_not_sent_again() -> None:
+    """Except a few characters: a heading takes more."""
     whole = whole_file("a", "".join(f"a {n}\n" for n in range(1, 201)))
     above = shown(lines("a", 20, 60, 0.8), lines("a", 80, 82, 0.8), lines("a", 100, 160, 0.8))
     new, seen = split_seen(whole, above)
@@ -122,8 +122,8 @@ def test_of_a_named_file_what_is_above_in_several_places_is_not_sent_again() -> 
     assert places(tuple(seen)) == [("a", 20, 60), ("a", 100, 160)]
 
 
-def test_a_cut_file_goes_on_after_what_is_above_and_a_pin_in_it_is_not_sent_twice() -> None:
-    """R-213: `@core.py` again, with a pin that stands above as well, and one in what is sent now."""
+def test_a_truncated_file_continues_after_the_lines_in_view_and_a_pin_in_it_is_not_sent_twice() -> None:
+    """R-213: `@core.py` again, with one pin in view and one in the lines sent now."""
     whole = whole_file("a", "".join(f"line {n} of a file\n" for n in range(1, 401)))
     numbered = whole.text.split("\n")
     pins = [pin_of(numbered, 150, 160), pin_of(numbered, 210, 215)]
@@ -152,8 +152,8 @@ TURN = st.tuples(
 
 
 @given(st.lists(TURN, min_size=2, max_size=5))
-def test_in_a_chat_no_line_is_sent_twice_unless_it_changed_and_all_that_was_promised_is_there(turns: list) -> None:  # type: ignore[type-arg]
-    """Issue 11, part 2: a named file, pins and pieces of it in one chat, at any budget, while it is edited."""
+def test_in_a_chat_no_unchanged_line_is_sent_twice_and_nothing_promised_is_missing(turns: list) -> None:  # type: ignore[type-arg]
+    """Issue 11, part 2: a named file, its pins and pieces in one chat, at any budget, with edits in between."""
     now, messages = [f"{n} a line of this file" for n in range(1, 121)], list[Message]()
     for number, (is_named, pieces, changed, budget) in enumerate(turns):
         for line in changed:
@@ -186,8 +186,8 @@ def test_in_a_chat_no_line_is_sent_twice_unless_it_changed_and_all_that_was_prom
             assert all(after.get(n) == now[n - 1] for n in range(one.start, one.end + 1))
 
 
-def test_a_question_that_is_asked_again_does_not_get_worse_code_each_time() -> None:
-    """What is above leaves room, and what answers hardly at all is no use for it."""
+def test_a_repeated_question_does_not_get_worse_code_each_time() -> None:
+    """Code in view leaves room, and barely relevant code is no use for it."""
     found = [lines(name, 1, 30, 0.9 - n / 10) for n, name in enumerate("abcd")]
     found += [lines(f"poor{n}", 1, 30, 0.14) for n in range(9)]
     messages, sizes = list[Message](), list[list[str]]()
@@ -201,7 +201,7 @@ def test_a_question_that_is_asked_again_does_not_get_worse_code_each_time() -> N
     assert fresh.selection.snippets, "where nothing better is known they go"
 
 
-def test_a_new_question_beside_a_file_above_gets_what_it_would_have_got_with_the_file() -> None:
+def test_a_new_question_beside_a_file_in_view_gets_the_same_as_with_the_file() -> None:
     """R-217: half of the budget at least."""
     whole = whole_file("a", "".join(f"line {n} of a file\n" for n in range(1, 201)))
     above = seen_in([sent(compose(NONE, [whole], (), no_definitions, 4000))])
@@ -230,8 +230,8 @@ def test_memories_and_map_are_not_repeated() -> None:
     assert "prefer types" in again.text
 
 
-def test_the_sentence_is_short_whatever_is_above() -> None:
-    """It must not take the room it saves; lines that touch are one run."""
+def test_the_reference_is_short_for_any_amount_in_view() -> None:
+    """It must not take the room it saves; adjacent lines are one range."""
     runs = [lines("a", 30, 40, 0.5), lines("b", 1, 2, 0.5), lines("a", 1, 9, 0.5), lines("a", 10, 12, 0.5)]
     assert name_seen(runs) == f"{STILL_ABOVE}a:1-12, 30-40; b:1-2."
     many = [lines(f"src/some/folder/file{n}.py", 1, 2, 0.5) for n in range(300)]
@@ -244,7 +244,7 @@ STARTS = ("x ", "```", "", "### File: a.py ", "#### lines 1-2 ")
 
 
 def file_lines(path: str, start: int, end: int, score: float, kind: str, name: str) -> Snippet:
-    """Return lines of a file that are the same whatever piece they stand in."""
+    """Return the lines of a file in a form that does not depend on their piece."""
     text = "\n".join("" if n % 4 == 0 else f"{STARTS[n * len(path) % 5]}{n}" for n in range(start, end + 1))
     return Snippet(path=path, start=start, end=end, text=text, score=score, kind=kind, name=name)
 
@@ -264,8 +264,8 @@ FOUND = st.lists(
 
 
 @given(FOUND, st.booleans(), st.integers(0, 900))
-def test_what_is_read_of_a_message_is_what_was_sent(found: list[Snippet], names: bool, budget: int) -> None:
-    """Whatever fences, headings and paths stand in the code, also where a file is cut; and it still fits."""
+def test_the_text_read_from_a_message_equals_the_sent_one(found: list[Snippet], names: bool, budget: int) -> None:
+    """For any fences, headings and paths in the code, also in a truncated file; and it still fits."""
     named = [whole_file("n.py", "".join(f"n {n} ```\n" for n in range(1, 61)))] if names else []
     composed = compose(NONE, [*found, *named], (), lambda path: definitions(3), budget)
     if not composed.text:
@@ -282,7 +282,7 @@ def test_what_is_read_of_a_message_is_what_was_sent(found: list[Snippet], names:
     assert len(again.text) <= 4 * budget + len(assemble(NONE, ALL_PARTS, "x")) + 104
 
 
-def test_a_message_that_was_cut_or_comes_from_elsewhere_says_nothing_it_does_not_show() -> None:
+def test_a_truncated_or_foreign_message_reveals_only_its_visible_text() -> None:
     message = sent(compose(NONE, [lines("a", 1, 20, 0.5), lines("b", 1, 20, 0.4)], (), no_definitions, 10_000))
     short = msgspec.structs.replace(message, content=message.text[: message.text.index("b 12")])
     assert set(seen_in([short]).lines) == {"a"}

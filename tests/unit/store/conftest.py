@@ -1,4 +1,4 @@
-"""What the store tests share: a folder, a store that is closed, a counting clock, what was reported."""
+"""Shared by the store tests: a folder, a store that is closed, a counting clock, the reports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sound(path: Path) -> bool:
 
 
 class Desk:
-    """Opens stores of one folder, closes them at the end, keeps what they reported."""
+    """Opens stores in one folder, closes them at the end, and keeps their reports."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

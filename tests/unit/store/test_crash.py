@@ -1,4 +1,4 @@
-"""kill -9 of a writing host at any moment: what was reported durable is there (lesson 36)."""
+"""kill -9 of a writing host at any moment: confirmed writes are there (lesson 36)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ while True:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_everything_reported_durable_survives_kill_9(desk: Desk, start: Start, seed: int) -> None:
+def test_every_confirmed_write_survives_kill_9(desk: Desk, start: Start, seed: int) -> None:
     """Killed after a random number of confirmed writes; nothing before it is lost, and the next host may write."""
     rounds = random.Random(seed)
     confirmed = -1
@@ -36,7 +36,7 @@ def test_everything_reported_durable_survives_kill_9(desk: Desk, start: Start, s
         assert process.stdout is not None
         kill_after = rounds.randrange(1, 400)
         seen = [process.stdout.readline() for _ in range(kill_after)]
-        process.kill()  # it runs ahead of what was read: anywhere between two writes
+        process.kill()  # it runs ahead of the output read here: anywhere between two writes
         seen += process.stdout.read().splitlines(keepends=True)
         whole = [line.split() for line in seen if line.endswith("\n")]  # the last one may be cut by the kill
         durable = [int(words[1]) for words in whole if words[0] == "durable"]

@@ -83,7 +83,7 @@ def test_a_host_that_lost_its_lease_cannot_write(desk: Desk) -> None:
     assert len(second.load_events("c")) == 1
 
 
-def test_acquiring_twice_is_fine_and_releasing_others_does_nothing(desk: Desk) -> None:
+def test_acquiring_twice_works_and_releasing_others_does_nothing(desk: Desk) -> None:
     """A host cannot lock itself out, nor give away what is not its own."""
     first, second = desk.open(), desk.open()
     assert first.acquire("c").result().owner == first.acquire("c").result().owner
@@ -142,7 +142,7 @@ def test_of_processes_that_start_together_exactly_one_gets_the_chat(desk: Desk, 
 
 
 def test_old_lock_files_of_killed_hosts_are_removed_and_live_ones_kept(desk: Desk, start: Start) -> None:
-    """Crashes leave no litter; a file that is locked or fresh is nobody's litter."""
+    """Crashes leave no garbage; a locked or recent file is not garbage."""
     process = start(OWN_AND_WAIT)
     assert process.stdout is not None
     process.stdout.readline()
@@ -184,7 +184,7 @@ def test_a_chat_is_listed_as_owned_only_for_the_others(desk: Desk) -> None:
     assert second.list_sessions()[0].owned is True
 
 
-def test_a_chat_stays_its_owners_when_the_database_is_new(desk: Desk, start: Start) -> None:
+def test_a_chat_stays_its_owners_in_a_new_database(desk: Desk, start: Start) -> None:
     """The rows of the leases went with the lost file; its owner is stopped and cannot write them again."""
     process = start(OWN_AND_WAIT)
     assert process.stdout is not None
@@ -211,7 +211,7 @@ def test_a_chat_stays_its_owners_when_the_database_is_new(desk: Desk, start: Sta
     assert not [file for file in (desk.folder / lease.FOLDER).iterdir() if file.stem == store._owner.id]
 
 
-def test_what_was_not_acquired_or_was_given_back_is_not_listed(desk: Desk, tmp_path: Path) -> None:
+def test_a_chat_not_acquired_or_released_is_not_listed(desk: Desk, tmp_path: Path) -> None:
     first, second = desk.open(), desk.open()
     first.acquire("c").result()
     with pytest.raises(LeaseHeld):

@@ -46,8 +46,8 @@ NASTY_TEXTS = [
 ]
 
 
-def test_events_come_back_equal_with_rising_numbers_after_reopening(desk: Desk) -> None:
-    """R-003: what was logged is there, unchanged."""
+def test_events_are_read_back_equal_with_rising_numbers(desk: Desk) -> None:
+    """R-003: the logged events are there, unchanged."""
     store = desk.open()
     written = store.append("c", [CREATED, said("hello")]).result()
     written += store.append("c", [said("hi", "assistant")]).result()
@@ -58,7 +58,7 @@ def test_events_come_back_equal_with_rising_numbers_after_reopening(desk: Desk) 
 
 @pytest.mark.parametrize("text", NASTY_TEXTS)
 def test_any_text_survives_in_log_draft_and_partial(desk: Desk, text: str) -> None:
-    """User text is never lost, also bytes that are no UTF-8 (they arrive as lone surrogates)."""
+    """User text is never lost, including invalid UTF-8 (as lone surrogates)."""
     store = desk.open()
     store.append("c", [TitleSet(title=text), said(text, "tool")]).result()
     store.save_draft("c", text).result()
@@ -71,7 +71,7 @@ def test_any_text_survives_in_log_draft_and_partial(desk: Desk, text: str) -> No
     assert desk.reports == []
 
 
-def test_a_part_of_a_log_is_cut_by_its_numbers(store: Store) -> None:
+def test_a_part_of_a_log_is_selected_by_its_numbers(store: Store) -> None:
     """`since` is exclusive, `until` is not."""
     store.append("c", [said(str(number)) for number in range(10)]).result()
     store.append("other", [said("not mine")]).result()
@@ -120,7 +120,7 @@ def test_a_failing_append_fails_alone_and_leaves_no_trace(store: Store) -> None:
     assert [event.payload for event in store.load_events("c")] == [said("before"), said("after")]
 
 
-async def test_a_cancelled_wait_does_not_take_the_append_back(store: Store) -> None:
+async def test_a_cancelled_wait_does_not_revert_the_append(store: Store) -> None:
     """A turn cancelled while it logs must not lose what it logged."""
     gate = threading.Event()
     store._writer.submit(lambda _: gate.wait(PATIENCE_S))
@@ -134,7 +134,7 @@ async def test_a_cancelled_wait_does_not_take_the_append_back(store: Store) -> N
     assert [event.payload for event in store.load_events("c")] == [said("kept"), said("next")]
 
 
-async def test_closing_writes_what_is_queued_and_then_refuses(desk: Desk) -> None:
+async def test_closing_writes_the_queue_and_then_refuses(desk: Desk) -> None:
     """`aclose` flushes; a late append gets an error instead of silence."""
     store = desk.open()
     futures = [store.append("c", [said(str(number))]) for number in range(20)]
@@ -162,7 +162,7 @@ def test_the_log_is_flushed_to_disk_with_every_commit_and_drafts_are_not(store: 
     assert [future.result() for future in group] == [(2,), (2,)]
 
 
-def test_folders_and_files_that_we_make_are_private(desk: Desk) -> None:
+def test_our_folders_and_files_are_private(desk: Desk) -> None:
     """Lesson 44: chat text is readable by its owner only, also in a file that was not private."""
     desk.folder.mkdir(mode=0o700)
     desk.path.touch(mode=0o644)
@@ -174,8 +174,8 @@ def test_folders_and_files_that_we_make_are_private(desk: Desk) -> None:
     assert {mode for file, mode in modes.items() if file.is_dir()} == {0o700}, modes
 
 
-def test_the_picker_lists_chats_with_words_or_drafts_newest_first(store: Store) -> None:
-    """A chat that was only opened is no clutter; one with nothing but a draft is not lost (lesson 36)."""
+def test_the_picker_lists_chats_with_messages_or_drafts_newest_first(store: Store) -> None:
+    """A chat that was only opened is not listed; one with only a draft is not lost (lesson 36)."""
     store.append("old", [CREATED, said("hi"), said("hello", "assistant")]).result()
     store.append("empty", [CREATED, MessageAdded(message=Message(id="s", role="system", content="be kind"))]).result()
     store.append("drafted", [msgspec.structs.replace(CREATED, cwd="/else")]).result()
@@ -193,7 +193,7 @@ def test_the_picker_lists_chats_with_words_or_drafts_newest_first(store: Store) 
         assert [info.id for info in store.list_sessions(limit=1, chat_id=chat_id)] == found
 
 
-def test_a_reply_clears_its_partial_and_a_message_the_draft_it_was(store: Store) -> None:
+def test_a_reply_clears_its_partial_and_a_message_its_draft(store: Store) -> None:
     """In one transaction: no crash can show a text twice, and no other draft is touched."""
     store.save_draft("c", "question\n").result()
     store.save_partial("c", "half an ans").result()
@@ -220,8 +220,8 @@ def test_calibration_is_kept_per_adapter_and_model(desk: Desk) -> None:
     assert kept == [Calibration("offline", "y", 1.0, 1), newest]
 
 
-def test_a_damaged_row_of_calibration_is_left_out(desk: Desk) -> None:
-    """SQLite keeps a text in a column of numbers, and bytes that are no text in one of texts."""
+def test_a_damaged_calibration_row_is_ignored(desk: Desk) -> None:
+    """SQLite allows text in a numeric column, and invalid UTF-8 in a text column."""
     store = desk.open()
     store.save_calibration(Calibration("openai", "x", 1.5, 3)).result()
     store.close()
@@ -236,8 +236,8 @@ def test_a_damaged_row_of_calibration_is_left_out(desk: Desk) -> None:
     assert [(one.adapter, one.ratio) for one in desk.open().load_calibration()] == [("openai", 1.5), ("\ufffd", 1.0)]
 
 
-def test_the_store_in_memory_does_all_the_same(tmp_path: Path) -> None:
-    """What remains when the disk cannot be used behaves like the real one."""
+def test_the_store_in_memory_works_the_same(tmp_path: Path) -> None:
+    """The fallback for an unusable disk behaves like the real store."""
     store = open_memory_store()
     store.acquire("c").result()
     events = store.append("c", [CREATED, said("hello world")]).result()
@@ -254,7 +254,7 @@ def test_the_store_in_memory_does_all_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.sweep
-def test_ten_thousand_messages_load_whole(desk: Desk) -> None:
+def test_ten_thousand_messages_load_completely(desk: Desk) -> None:
     """10,000 messages of 1 kB, written in groups (bench/bench_store.py has the times)."""
     store = desk.open()
     text = "word " * 200
@@ -269,7 +269,7 @@ def test_ten_thousand_messages_load_whole(desk: Desk) -> None:
 
 
 @pytest.mark.sweep
-def test_the_write_ahead_log_is_folded_in_while_the_store_is_open(desk: Desk) -> None:
+def test_the_write_ahead_log_is_checkpointed_while_the_store_is_open(desk: Desk) -> None:
     """A host that runs for weeks must not fill the disk with its WAL."""
     store = desk.open()
     for number in range(60):
@@ -326,7 +326,7 @@ STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(PAYLOADS, max_size=4
 @pytest.mark.sweep
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
-def test_any_appends_and_reopenings_read_back_equal(
+def test_any_appends_are_read_back_equal_after_reopening(
     tmp_path_factory: pytest.TempPathFactory, steps: list[object]
 ) -> None:
     """R-003 for every payload and every text, surrogates and NUL included."""

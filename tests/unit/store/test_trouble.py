@@ -21,7 +21,7 @@ from codecompanion.store.store import Store
 from .conftest import CREATED, Desk, Start, fill, said
 
 
-def test_a_newer_file_is_refused_untouched_with_advice(desk: Desk) -> None:
+def test_a_newer_file_is_refused_unchanged_with_advice(desk: Desk) -> None:
     """An older plugin must not write a format it does not know."""
     fill(desk, chats=1)
     with sqlite3.connect(desk.path) as connection:
@@ -36,8 +36,8 @@ def test_a_newer_file_is_refused_untouched_with_advice(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("version", range(len(MIGRATIONS) + 1))
-def test_a_file_of_every_older_version_is_brought_up_to_date(desk: Desk, version: int) -> None:
-    """Version 0 is an empty file; each version holds a chat in its own format."""
+def test_a_file_of_every_older_version_is_migrated(desk: Desk, version: int) -> None:
+    """Version 0 is an empty file; each version has a chat in its own format."""
     desk.folder.mkdir()
     with sqlite3.connect(desk.path, isolation_level=None) as connection:
         migrate(connection, "fixture", MIGRATIONS[:version])
@@ -77,7 +77,7 @@ def test_a_file_of_every_older_version_is_brought_up_to_date(desk: Desk, version
         stored = store.find_session("c")
         assert stored is not None
         assert (stored.title, stored.first_question, stored.last_question) == ("Old", "old", "old")
-    # Of no version of today: what was learned with the old counting says nothing about the new one.
+    # Of an older version: a calibration for the old counting does not apply to the new one.
     known = [Calibration("a", "m", 1.5, 9, extra=3.5, updated=5.0, above=1.0, below=1.0, figures=0)]
     assert store.load_calibration() == (known if version >= 2 else [])
     assert store.append("c", [said("new")]).result()[0].seq == (5 if version >= 1 else 1)
@@ -108,7 +108,7 @@ except StoreUnavailable as error:
 """
 
 
-def test_a_new_file_is_made_in_one_transaction(tmp_path: Path) -> None:
+def test_a_new_file_is_created_in_one_transaction(tmp_path: Path) -> None:
     """Each waits for the disk four times, and the first chat of a user waits for all of them."""
     connection, commits = sqlite3.connect(tmp_path / "new.db", isolation_level=None), list[str]()
     connection.set_trace_callback(lambda statement: commits.append(statement) if statement == "COMMIT" else None)
@@ -127,7 +127,7 @@ def test_a_new_file_is_made_in_one_transaction(tmp_path: Path) -> None:
         ("file", "the file is read-only; make it and its folder writable"),
     ],
 )
-def test_what_cannot_be_written_is_said_with_path_and_advice(start: Start, desk: Desk, what: str, advice: str) -> None:
+def test_an_unwritable_place_is_reported_with_path_and_advice(start: Start, desk: Desk, what: str, advice: str) -> None:
     """Read-only parent, folder or file: one sentence, and the caller can go on in memory."""
     if what == "file" and os.geteuid() != 0:
         pytest.skip("the file must belong to another user, which only root can arrange: its owner may write it again")
@@ -167,7 +167,7 @@ def test_a_full_disk_fails_the_append_and_nothing_else(desk: Desk) -> None:
     assert store.check() == []
 
 
-def test_files_that_may_not_grow_are_told_and_what_was_durable_stays(desk: Desk, start: Start) -> None:
+def test_files_that_may_not_grow_are_reported_and_durable_data_stays(desk: Desk, start: Start) -> None:
     """The real thing: the operating system refuses to write (RLIMIT_FSIZE), in the log, a partial reply and a blob."""
     process = start("""
         from codecompanion.errors import StoreUnavailable
@@ -208,7 +208,7 @@ def test_files_that_may_not_grow_are_told_and_what_was_durable_stays(desk: Desk,
 @pytest.mark.parametrize(
     "damage", [lambda p: p.unlink(), lambda p: p.write_bytes(b"other"), lambda p: p.write_bytes(b"")]
 )
-def test_a_spoiled_content_is_noticed_and_mended_by_storing_it_again(
+def test_damaged_content_is_detected_and_repaired_by_storing_it_again(
     store: Store, desk: Desk, damage: Callable[[Path], object]
 ) -> None:
     """A blob is what its name says or an error."""
@@ -228,7 +228,7 @@ def test_a_blob_name_cannot_leave_its_folder(store: Store) -> None:
         store.read_blob("../sessions.db")
 
 
-def test_a_data_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_data_folder_is_reported(tmp_path: Path) -> None:
     """Bad input: a sentence with the path."""
     (tmp_path / "data").write_text("")
     with pytest.raises(StoreUnavailable, match=str(tmp_path / "data")):

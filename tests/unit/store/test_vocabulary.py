@@ -1,4 +1,4 @@
-"""The exact counter's vocabulary: put in place from a package, checked, never downloaded (architecture.md)."""
+"""The exact counter's vocabulary: installed from a package, verified, never downloaded (architecture.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY, DIGEST = vocabulary.VOCABULARIES[NAME]
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail the test when anything tries to connect."""
+    """Fail the test on any connection attempt."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a vocabulary must never be downloaded")
@@ -75,7 +75,7 @@ def test_a_damaged_package_or_an_unwritable_folder_is_not_an_error(
     assert load_encoder(tmp_path / "new", NAME) is None
 
 
-def test_an_unknown_vocabulary_is_none(tmp_path: Path) -> None:
+def test_an_unknown_vocabulary_is_missing(tmp_path: Path) -> None:
     assert load_encoder(tmp_path, "p50k_nobody") is None
 
 

@@ -1,4 +1,4 @@
-"""A workspace in a temporary folder, and tools called as the session calls them."""
+"""A workspace in a temporary folder, and tools called like in the session."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Call = Callable[..., Awaitable[ToolOutput]]
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names of what a folder holds, sorted."""
+    """Return the sorted names in a folder."""
     return sorted(entry.name for entry in folder.iterdir())
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """The workspace; beside it lies a folder that no tool may reach."""
+    """The workspace, next to a folder that no tool may reach."""
     folder = tmp_path / "workspace"
     folder.mkdir()
     (tmp_path / "outside").mkdir()
@@ -60,7 +60,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
 
 @pytest.fixture
 def context(root: Path, tmp_path: Path, stored: dict[str, str], sandbox: Sandbox) -> ToolContext:
-    """What the session gives to tools."""
+    """The session's context for tools."""
     workspace = Workspace(root)
     return ToolContext(
         root=workspace.root,
@@ -78,7 +78,7 @@ def context(root: Path, tmp_path: Path, stored: dict[str, str], sandbox: Sandbox
 
 @pytest.fixture
 def call(context: ToolContext) -> Call:
-    """Call a tool as the model does: JSON arguments, checked, run; `in_context` changes the context."""
+    """Call a tool like the model: JSON arguments, validated, run; `in_context` changes the context."""
     registry = ToolRegistry(BUILTIN_TOOLS)
 
     async def run(tool: str, in_context: dict[str, Any] | None = None, **arguments: Any) -> ToolOutput:
@@ -90,7 +90,7 @@ def call(context: ToolContext) -> Call:
 
 @pytest.fixture
 def ask(context: ToolContext) -> Callable[..., ApprovalQuestion | None]:
-    """Return the question of a tool call; a `ToolError` is raised as the tool raises it."""
+    """Return the question of a tool call; the tool's `ToolError` is passed on."""
     registry = ToolRegistry(BUILTIN_TOOLS)
 
     def question(tool: str, **arguments: Any) -> ApprovalQuestion | None:
@@ -101,9 +101,9 @@ def ask(context: ToolContext) -> Callable[..., ApprovalQuestion | None]:
 
 @pytest.fixture
 def as_nobody(root: Path) -> Iterator[Path]:
-    """A folder owned by a user without privileges, who runs the test: root is permitted everything.
+    """Return a folder owned by an unprivileged user, who runs the test: root may do everything.
 
-    Comes after the fixtures that make folders as root.
+    Must follow the fixtures that create folders as root.
     """
     del root
     folder = Path(tempfile.mkdtemp())

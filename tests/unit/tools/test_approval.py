@@ -57,7 +57,7 @@ def test_the_settings_decide_then_grants_then_yolo(
 
 @pytest.mark.parametrize("command", ["git checkout -- a", "rm -rf build", "cd x && git reset --hard"])
 def test_a_command_that_destroys_work_is_asked_about_whatever_was_granted(command: str) -> None:
-    """README: "are always asked about". Grants of earlier versions cover it no more."""
+    """README: "are always asked about". Grants of earlier versions no longer cover it."""
     asked = ApprovalQuestion(key=f"run_command:\0{command}", title="", body="", command=command)
     granted = Approvals(always=frozenset({asked.key}))
     question = granted.with_reason(asked, "", "/x")
@@ -81,7 +81,7 @@ def test_always_covers_the_key_of_the_question_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("decision", ["once", "reject", "cancel"])
-def test_every_other_answer_grants_nothing_for_the_future(decision: Any) -> None:
+def test_no_other_answer_grants_anything_for_the_future(decision: Any) -> None:
     assert Approvals().after(_QUESTION, decision) == Approvals()
 
 
@@ -119,7 +119,7 @@ def _offered(command: str, *families: Family, files: tuple[str, ...] = (), folde
     return ApprovalQuestion(key=key, title="", body="", command=command, folder=folder, offer=offer)
 
 
-def test_a_family_of_commands_covers_lines_that_need_no_other_one() -> None:
+def test_a_command_prefix_covers_lines_that_need_no_other_one() -> None:
     tool = _tool("execute")
     approvals = Approvals(_settings(True)).after(_offered("git status", _STATUS), "always", family=True)
     assert not approvals.needs_question(tool, _offered("git status -s", _STATUS))
@@ -131,7 +131,7 @@ def test_a_family_of_commands_covers_lines_that_need_no_other_one() -> None:
 
 
 @pytest.mark.parametrize("family", [False, True])
-def test_what_a_file_defines_is_asked_about_again_when_the_file_changed(family: bool) -> None:
+def test_a_command_is_asked_about_again_if_the_file_that_defines_it_changed(family: bool) -> None:
     """For the exact command, too; the question names the file, and the new grant replaces the old one."""
     tool, before, after = _tool("execute"), Family("make test", "sub", "aa"), Family("make test", "sub", "bb")
     first = _offered("make test", before, files=("sub/Makefile",), folder="sub")
@@ -152,7 +152,7 @@ def test_what_a_file_defines_is_asked_about_again_when_the_file_changed(family: 
     ["npm install", "pip install x", "git config a.b c", "cp x .git/hooks/pre-commit", "echo x > Makefile",
      "sed -i s/a/b/ package.json", "git -C a config x y", "cd a && tee .envrc", "dd of=conftest.py"],
 )  # fmt: skip
-def test_nothing_that_changes_what_runs_later_is_allowed_for_good(command: str) -> None:
+def test_nothing_that_changes_later_runs_is_allowed_permanently(command: str) -> None:
     """Issue 20, 3: neither as a family nor as an exact command; the user's configuration still applies."""
     asked = ApprovalQuestion(key=exact_key("", command, ""), title="", body="", command=command)
     question = Approvals().with_reason(asked, "", "/p")
@@ -161,7 +161,7 @@ def test_nothing_that_changes_what_runs_later_is_allowed_for_good(command: str) 
     assert Approvals().after(question, "always") == Approvals()
 
 
-def test_a_configured_prefix_is_the_users_own_word() -> None:
+def test_a_configured_prefix_is_the_users_decision() -> None:
     settings = {"t": msgspec.structs.replace(_settings(True)["t"], allowed_prefixes=("npm install",))}
     approvals = Approvals(settings)
     assert not approvals.needs_question(_tool("execute"), approvals.with_reason(_command("npm install"), "", "/p"))

@@ -1,4 +1,4 @@
-"""The check of tool arguments: what is wrong, in words a model can act on."""
+"""Validation of tool arguments: errors in words that a model can act on."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ _SCHEMA: dict[str, Any] = {
         ({"path": "a" * 300}, "`path` must have at most 5 characters"),
     ],
 )
-def test_a_fault_names_the_argument_what_was_given_and_what_is_expected(given: dict[str, Any], said: str) -> None:
+def test_an_error_names_the_argument_its_value_and_the_expected_one(given: dict[str, Any], said: str) -> None:
     assert any(said in problem for problem in check_arguments.problems(given, _SCHEMA)), check_arguments.problems(
         given, _SCHEMA
     )
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     assert len(check_arguments.problems({"line": 0, "kind": "z", "zzz": 1}, _SCHEMA)) == 4
 
 
@@ -75,12 +75,12 @@ def test_every_fault_is_told_at_once() -> None:
         {"path": "a", "either": "text", "deep": {"x": "1", "more": 2}, "map": {"k": 1}, "nullable": None},
     ],
 )
-def test_fitting_arguments_have_no_faults(given: dict[str, Any]) -> None:
+def test_valid_arguments_have_no_errors(given: dict[str, Any]) -> None:
     assert check_arguments.problems(given, _SCHEMA) == []
     assert check_arguments.cleaned(given, _SCHEMA) == given
 
 
-def test_an_optional_null_counts_as_not_given_and_a_whole_float_as_an_integer() -> None:
+def test_an_optional_null_counts_as_missing_and_a_whole_float_as_an_integer() -> None:
     given = {"path": "a", "line": 3.0, "kind": None, "nullable": None, "range": [1.0, 2]}
     assert check_arguments.problems(given, _SCHEMA) == []
     cleaned = check_arguments.cleaned(given, _SCHEMA)

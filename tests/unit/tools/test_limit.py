@@ -51,7 +51,7 @@ def test_a_shortened_text_is_the_head_the_note_and_the_tail_within_the_limit(tex
 
 
 @given(_texts, st.integers(MIN_LIMIT_CHARS, 3000))
-def test_the_lines_the_note_names_hold_all_that_was_left_out(text: str, limit: int) -> None:
+def test_the_lines_named_in_the_note_contain_everything_omitted(text: str, limit: int) -> None:
     """Head + named lines + tail together are the whole text: nothing becomes unreachable."""
     shortened = shorten(text, limit, _SHA)
     if shortened == text:
@@ -66,7 +66,7 @@ def test_the_lines_the_note_names_hold_all_that_was_left_out(text: str, limit: i
     assert 1 <= first <= last <= len(lines)
 
 
-def test_cuts_are_at_line_borders() -> None:
+def test_truncation_is_at_line_boundaries() -> None:
     text = "\n".join(f"line {number:05}" for number in range(1, 2001)) + "\n"
     head, note, tail = _parts(shorten(text, 2000, _SHA))
     assert re.fullmatch(r"(line \d{5}\n)+", head)
@@ -77,7 +77,7 @@ def test_cuts_are_at_line_borders() -> None:
     assert note[5] == "2,000"
 
 
-def test_a_single_line_of_five_megabytes_says_at_which_column_to_go_on() -> None:
+def test_a_single_line_of_five_megabytes_names_the_column_to_continue_from() -> None:
     text = "".join(chr(97 + number % 26) for number in range(5_000_000))
     shortened = shorten(text, 40_000, _SHA)
     head, note, tail = _parts(shortened)
@@ -86,8 +86,8 @@ def test_a_single_line_of_five_megabytes_says_at_which_column_to_go_on() -> None
     assert f"start_line 1, end_line 1, start_column {len(head)}, in parts" in note[0]
 
 
-def test_the_same_result_is_always_shortened_to_the_same_text() -> None:
-    """What changes would break the prompt cache (lesson 22)."""
+def test_a_result_is_always_truncated_to_the_same_text() -> None:
+    """A change would break the prompt cache (lesson 22)."""
     text = "word " * 10_000
     assert shorten(text, 1000, _SHA) == shorten(text, 1000, _SHA)
 

@@ -1,4 +1,4 @@
-"""Programs run in a group of their own, which never outlives the call."""
+"""Programs run in their own process group, which never outlives the call."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ async def test_cancelling_ends_grandchildren_too(shell: _Shell, tmp_path: Path, 
     await _until_gone(grandchild)
 
 
-async def test_cancelling_while_the_program_starts_leaves_nothing_running(
+async def test_cancelling_during_the_start_leaves_nothing_running(
     shell: _Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen: Neovim was left as a command began; its shell was killed, and what that had started went on."""
+    """Seen: Neovim exited as a command began; its shell was killed, and the shell's children kept running."""
     start, goes_on = asyncio.create_subprocess_exec, asyncio.Event()
 
     async def started_slowly(*program: str, **options: Any) -> asyncio.subprocess.Process:
@@ -105,7 +105,7 @@ async def test_cancelling_while_the_program_starts_leaves_nothing_running(
     child = tmp_path / "child"
     task = asyncio.create_task(shell.run(f"sleep 1000 & echo $! > {child}.part; mv {child}.part {child}; wait"))
     async with asyncio.timeout(PATIENCE_S):
-        while not child.exists():  # noqa: ASYNC110 - the shell tells nobody
+        while not child.exists():  # noqa: ASYNC110 - the shell has no event for it
             await asyncio.sleep(0.01)
     task.cancel()
     await asyncio.sleep(0)
@@ -121,7 +121,7 @@ async def test_the_time_limit_ends_the_group_and_keeps_what_was_printed(shell: _
     await _until_gone(int(shell.output))
 
 
-async def test_processes_left_in_the_background_are_ended_and_told(shell: _Shell) -> None:
+async def test_background_processes_are_ended_and_reported(shell: _Shell) -> None:
     ended = await shell.run("sleep 1000 & echo $!")
     assert ended == Ended(0, left_running=True)
     await _until_gone(int(shell.output))
@@ -134,16 +134,14 @@ async def test_a_background_process_without_our_pipe_is_ended_as_well(shell: _Sh
 
 
 async def test_a_program_that_escapes_its_group_does_not_hang_the_call(shell: _Shell) -> None:
-    """A daemon keeps the pipe open for ever; the call ends all the same."""
+    """A daemon keeps the pipe open forever; the call ends anyway."""
     async with asyncio.timeout(PATIENCE_S):
         ended = await shell.run("mkfifo begun; setsid sh -c 'echo $$ >begun; exec sleep 1000' & cat begun")
     assert ended.code == 0
     os.kill(int(shell.output), signal.SIGKILL)
 
 
-async def test_endless_output_does_not_keep_the_loop_from_answering(
-    shell: _Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_endless_output_does_not_block_the_loop(shell: _Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     received, enough = 0, asyncio.Event()
 
     def count(chunk: bytes) -> None:

@@ -38,10 +38,10 @@ def _raising(error: BaseException) -> Tool:
 
 
 class _Panic(BaseException):
-    """What a Rust extension raises (lesson 51)."""
+    """An exception like those of a Rust extension (lesson 51)."""
 
 
-async def test_a_result_comes_back_with_its_duration(context: ToolContext) -> None:
+async def test_a_result_has_its_duration(context: ToolContext) -> None:
     output = await run_call(_tool(), {}, context)
     assert (output.text, output.is_error) == ("ok", False)
     assert output.duration_ms >= 0
@@ -60,7 +60,7 @@ async def test_a_result_comes_back_with_its_duration(context: ToolContext) -> No
         (TimeoutError(), "probe did not finish within 30 seconds and was stopped."),
     ],
 )
-async def test_whatever_a_tool_raises_is_a_result_of_one_sentence(
+async def test_any_exception_of_a_tool_is_a_result_of_one_sentence(
     context: ToolContext, error: BaseException, text: str
 ) -> None:
     output = await run_call(_raising(error), {}, context)
@@ -75,7 +75,7 @@ async def test_an_unexpected_failure_is_logged_with_its_traceback(
     assert "Traceback" in caplog.text
 
 
-async def test_the_time_limit_ends_a_tool_that_hangs(context: ToolContext) -> None:
+async def test_the_time_limit_ends_a_hanging_tool(context: ToolContext) -> None:
     async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         await asyncio.Event().wait()
         raise AssertionError
@@ -103,7 +103,7 @@ async def test_the_time_limit_also_ends_work_in_a_thread(context: ToolContext) -
     assert ended.is_set()
 
 
-async def test_a_tool_that_keeps_its_own_time_is_not_cut_off(context: ToolContext) -> None:
+async def test_a_tool_with_its_own_time_limit_is_not_cut_off(context: ToolContext) -> None:
     async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         await asyncio.to_thread(threading.Event().wait, 0.05)
         return ToolOutput(text="what there was until then")
@@ -149,7 +149,7 @@ async def test_blocking_file_work_does_not_stall_the_loop(context: ToolContext) 
     assert (await run_call(_tool(run), {}, context)).text == "the loop answered"
 
 
-async def test_a_question_that_cannot_be_asked_is_the_result_instead(context: ToolContext) -> None:
+async def test_an_impossible_question_is_the_result_instead(context: ToolContext) -> None:
     def outside(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
         context.resolve("../x")
         raise AssertionError
@@ -164,7 +164,7 @@ async def test_a_question_that_cannot_be_asked_is_the_result_instead(context: To
         await approval_question(_tool(question=broken), {}, context, Approvals())
 
 
-async def test_the_question_is_only_made_when_it_is_asked(context: ToolContext) -> None:
+async def test_the_question_is_built_only_if_it_is_asked(context: ToolContext) -> None:
     question = ApprovalQuestion(key="k", title="t", body="b")
     tool = _tool(question=lambda a, c: question)
     assert await approval_question(tool, {}, context, Approvals()) == question
@@ -172,7 +172,7 @@ async def test_the_question_is_only_made_when_it_is_asked(context: ToolContext) 
     assert await approval_question(tool, {}, context, Approvals().after(question, "always")) is None
 
 
-async def test_a_tool_without_a_question_is_asked_about_by_its_title_when_the_settings_demand_it(
+async def test_a_tool_without_a_question_is_asked_about_by_title_if_the_settings_demand_it(
     context: ToolContext,
 ) -> None:
     from codecompanion.settings_sections import ToolSettings

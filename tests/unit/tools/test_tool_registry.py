@@ -1,4 +1,4 @@
-"""The tools of a chat and the check of what a model wants to call."""
+"""The tools of a chat, and the validation of a model's calls."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def _setting(enabled: bool = True, timeout_s: float = 60) -> ToolSettings:
     return ToolSettings(enabled=enabled, require_approval_before=True, allowed_in_yolo_mode=True, timeout_s=timeout_s)
 
 
-def test_the_tools_are_told_in_a_stable_order() -> None:
+def test_the_tools_are_listed_in_a_stable_order() -> None:
     registry = ToolRegistry(BUILTIN_TOOLS)
     names = [spec.name for spec in registry.specs(something_removed=True)]
     assert names == [tool.spec.name for tool in BUILTIN_TOOLS]
     assert len(set(names)) == len(names) == 11
-    # What joins later stands after all others: they begin the prompt, which the provider has cached.
+    # Later additions come after all others: those begin the prompt, which the provider has cached.
     assert [spec.name for spec in registry.specs()] == names[:-1]
     assert names[-1] == "recall"
 
 
-def test_a_small_window_gets_the_tools_it_needs_in_a_short_form() -> None:
+def test_a_small_window_gets_the_essential_tools_in_a_short_form() -> None:
     """All tools take 2,300 tokens, these four 316; tools of other sources stay."""
     count = MessageCounter().tools
     registry = ToolRegistry([*BUILTIN_TOOLS, ("my tools", OWN)])
@@ -42,8 +42,8 @@ def test_a_small_window_gets_the_tools_it_needs_in_a_short_form() -> None:
 
 
 @pytest.mark.parametrize("name", ESSENTIAL)
-def test_a_short_form_asks_for_the_same_and_offers_nothing_else(name: str) -> None:
-    """What the model writes for it is valid for the whole form, too: that is what runs."""
+def test_a_short_form_accepts_only_arguments_of_the_full_form(name: str) -> None:
+    """The model's arguments are valid for the full form, too, which is what runs."""
     given = ToolRegistry(BUILTIN_TOOLS).get(name)
     assert given.short is not None
     whole, short = given.spec.parameters, given.short.parameters
@@ -64,14 +64,14 @@ def test_every_tool_explains_itself_and_every_argument(tool: object) -> None:
         assert len(argument["description"]) > 5, name
 
 
-def test_a_disabled_tool_is_neither_told_nor_callable() -> None:
+def test_a_disabled_tool_is_neither_listed_nor_callable() -> None:
     registry = ToolRegistry(BUILTIN_TOOLS, {"memory": _setting(enabled=False)})
     assert "memory" not in [spec.name for spec in registry.specs()]
     with pytest.raises(ToolInputInvalid, match="no tool named 'memory'"):
         registry.get("memory")
 
 
-def test_codecompanions_name_of_the_edit_tool_is_understood_everywhere() -> None:
+def test_codecompanions_name_of_the_edit_tool_is_accepted_everywhere() -> None:
     registry = ToolRegistry(BUILTIN_TOOLS, {"insert_edit_into_file": _setting(timeout_s=7)})
     assert registry.get("insert_edit_into_file").spec.name == "insert_edit"
     assert registry.timeout_s("insert_edit", 60) == 7
@@ -91,7 +91,7 @@ def test_two_tools_of_one_name_are_an_error() -> None:
         ToolRegistry([*BUILTIN_TOOLS, BUILTIN_TOOLS[0]])
 
 
-def test_an_unknown_tool_gets_the_nearest_name_and_all_there_are() -> None:
+def test_an_unknown_tool_is_answered_with_the_closest_name_and_the_list() -> None:
     with pytest.raises(ToolInputInvalid, match=r"'readfile'. Did you mean read_file\? The tools are: read_file, file_"):
         ToolRegistry(BUILTIN_TOOLS).validate("readfile", "{}")
 
@@ -99,8 +99,8 @@ def test_an_unknown_tool_gets_the_nearest_name_and_all_there_are() -> None:
 @pytest.mark.parametrize(
     ("called", "ours"), [("edit_file", "insert_edit"), ("Bash", "run_command"), ("str-replace", "insert_edit")]
 )
-def test_names_of_other_agents_tools_are_told_ours(called: str, ours: str) -> None:
-    """By likeness alone, `edit_file` would be `read_file`; what is not offered is not proposed."""
+def test_other_agents_tool_names_are_answered_with_ours(called: str, ours: str) -> None:
+    """By similarity alone `edit_file` would be `read_file`; a tool that is not offered is not suggested."""
     registry = ToolRegistry(BUILTIN_TOOLS)
     with pytest.raises(ToolInputInvalid, match=rf"Did you mean {ours}\?"):
         registry.validate(called, "{}")
@@ -130,7 +130,7 @@ def test_wrong_arguments_are_an_error_the_model_can_act_on(text: str, said: str)
     assert "read_file" in str(caught.value)
 
 
-def test_right_arguments_come_back_as_they_were_meant() -> None:
+def test_valid_arguments_are_returned_as_intended() -> None:
     registry = ToolRegistry(BUILTIN_TOOLS)
     assert registry.validate("read_file", '{"path": "ä", "start_line": 2.0, "end_line": null}') == {
         "path": "ä",

@@ -29,7 +29,7 @@ async def _run(arguments: dict[str, Any], context: Any) -> ToolOutput:
 
 
 def tool(name: Any, description: Any = "What it does.", parameters: Any = NO_ARGUMENTS, **more: Any) -> Tool:
-    """Return a tool as a provider brings it."""
+    """Return a tool as supplied by a provider."""
     spec = ToolSpec(name, description, parameters)
     return Tool(
         spec=spec, run=_run, title=lambda arguments: str(name), question=lambda arguments, context: None, **more
@@ -52,7 +52,7 @@ class Changing:
         return list(self.now)
 
 
-def test_the_order_is_that_of_the_providers_and_the_built_in_ones_are_as_before() -> None:
+def test_the_order_is_that_of_the_providers_after_the_built_in_tools() -> None:
     given = Toolbox([GivenTools("built in", BUILTIN_TOOLS), Changing(tool("b"), tool("a"))]).registry(ROOT)
     alone = ToolRegistry(BUILTIN_TOOLS).specs(something_removed=True)
     assert (*given.specs()[:-2], given.specs(something_removed=True)[-1]) == alone
@@ -61,7 +61,7 @@ def test_the_order_is_that_of_the_providers_and_the_built_in_ones_are_as_before(
     assert given.sources["read_file"] == "built in"
 
 
-def test_nothing_is_made_again_while_nothing_changes_and_everything_when_it_does() -> None:
+def test_the_registry_is_rebuilt_only_after_a_change() -> None:
     provider = Changing(tool("a"))
     box = Toolbox([provider])
     first = box.registry(ROOT)
@@ -77,7 +77,7 @@ def test_nothing_is_made_again_while_nothing_changes_and_everything_when_it_does
     assert box.registry(ROOT).names() == ("a", "c")
 
 
-def test_each_folder_is_asked_about_and_many_are_no_leak() -> None:
+def test_each_folder_is_queried_and_many_folders_do_not_leak() -> None:
     provider = Changing(tool("a"))
     box = Toolbox([provider])
     for number in range(100):
@@ -87,7 +87,7 @@ def test_each_folder_is_asked_about_and_many_are_no_leak() -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no luck"), InputError("It is not connected.")])
-def test_a_provider_that_fails_costs_its_tools_and_one_sentence(error: Exception) -> None:
+def test_a_failing_provider_costs_its_tools_and_one_sentence(error: Exception) -> None:
     said: list[str] = []
     provider = Changing()
     provider.now = error
@@ -134,7 +134,7 @@ def test_a_tool_that_cannot_be_offered_is_named_once_and_costs_no_other(bad: Too
     assert why in said[0]
 
 
-def test_a_schema_without_end_is_no_schema() -> None:
+def test_an_endless_schema_is_not_a_schema() -> None:
     deep: dict[str, Any] = {"type": "string"}
     for _ in range(50):
         deep = {"type": "object", "properties": {"x": deep}}
@@ -143,8 +143,8 @@ def test_a_schema_without_end_is_no_schema() -> None:
     assert "nested deeper than 32" in said[0]
 
 
-def test_what_others_write_into_schemas_is_no_mistake() -> None:
-    """Zod, pydantic and people by hand: none of it is checked, all of it is sent."""
+def test_unusual_schemas_of_others_are_not_a_mistake() -> None:
+    """From Zod, pydantic or written manually: none of it is validated, all of it is sent."""
     parameters = {
         "type": "object",
         "$defs": {"P": {"type": "object"}},
@@ -165,7 +165,7 @@ def test_what_others_write_into_schemas_is_no_mistake() -> None:
     assert registry.specs()[0].parameters == parameters
 
 
-def test_settings_come_with_the_tool_unless_the_user_says_something() -> None:
+def test_a_tools_settings_apply_unless_the_user_overrides_them() -> None:
     box = Toolbox(
         [Changing(tool("a", settings=ASKS), tool("b", settings=ASKS))],
         {"b": msgspec.structs.replace(ASKS, require_approval_before=False, timeout_s=9)},

@@ -22,12 +22,12 @@ def _names(root: Path, include_ignored: bool = False) -> list[str]:
     return [path.relative_to(root).as_posix() for path in walk(root, include_ignored=include_ignored)]
 
 
-def test_files_come_sorted_by_the_parts_of_their_path(tmp_path: Path) -> None:
+def test_files_are_sorted_by_the_parts_of_their_path(tmp_path: Path) -> None:
     _make(tmp_path, "b.py", "a/z.py", "a-b.py", "a.py", ".ci/run", "B.py")
     assert _names(tmp_path) == [".ci/run", "B.py", "a/z.py", "a-b.py", "a.py", "b.py"]
 
 
-def test_ignore_files_of_every_level_count_and_the_nearest_wins(tmp_path: Path) -> None:
+def test_ignore_files_of_every_level_count_and_the_nearest_takes_precedence(tmp_path: Path) -> None:
     _make(
         tmp_path, "keep.log", "a.log", "build/out.o", "sub/b.log", "sub/c.tmp", "sub/build/keep", "top/x", "sub/top/x"
     )
@@ -37,7 +37,7 @@ def test_ignore_files_of_every_level_count_and_the_nearest_wins(tmp_path: Path) 
     assert "build/out.o" in _names(tmp_path, include_ignored=True)
 
 
-def test_folders_that_are_never_the_projects_own_are_left_out(tmp_path: Path) -> None:
+def test_folders_that_never_belong_to_a_project_are_left_out(tmp_path: Path) -> None:
     _make(tmp_path, "node_modules/a.js", ".git/HEAD", "__pycache__/a.pyc", ".venv/x", "src/a.py")
     assert _names(tmp_path) == ["src/a.py"]
     assert _names(tmp_path, include_ignored=True) == [".venv/x", "__pycache__/a.pyc", "node_modules/a.js", "src/a.py"]
@@ -50,7 +50,7 @@ def test_rules_of_the_repository_above_the_workspace_count(tmp_path: Path) -> No
     assert _names(tmp_path / "pkg") == ["a.py"]
 
 
-def test_an_ignored_folder_that_is_asked_for_itself_is_listed(tmp_path: Path) -> None:
+def test_an_ignored_folder_requested_explicitly_is_listed(tmp_path: Path) -> None:
     _make(tmp_path, ".git/HEAD", "build/a.o")
     (tmp_path / ".gitignore").write_text("build/\n")
     assert _names(tmp_path / "build") == ["a.o"]
@@ -71,7 +71,7 @@ def test_a_broken_ignore_file_ignores_what_it_can(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_the_walk_agrees_with_git(tmp_path: Path) -> None:
+def test_the_walk_matches_git(tmp_path: Path) -> None:
     _make(tmp_path, "a b.txt", "doc/x.md", "doc/y.txt", "foo/bar/z", "foo/baz/z", "q.o", "d/q.o", "d/e/f/g.c", "é.py")
     (tmp_path / ".gitignore").write_text("doc/**/*.md\n/foo/*\n!/foo/baz\n**/e/f/*.c\n*.o\n!d/q.o\na\\ b.txt\n")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)

@@ -1,4 +1,4 @@
-"""What git says of the workspace: R-351, R-355."""
+"""Git facts about the workspace: R-351, R-355."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def repository(tmp_path):
     return tmp_path
 
 
-def test_branch_and_changed_files_of_a_repository(repository):
-    """R-351: the code git gives, the path as it is now."""
+def test_branch_and_changed_files_of_a_repository_are_read(repository):
+    """R-351: git's status code, the current path."""
     (repository / "README.md").write_text("two\n")
     (repository / "new ü.txt").write_text("n")
     git(repository, "mv", "old name.py", "new name.py")
@@ -48,7 +48,7 @@ def test_a_clean_tree_and_one_without_a_commit(tmp_path, repository):
     assert read_status(unborn) == GitStatus("main")
 
 
-def test_no_repository_gives_nothing(tmp_path):
+def test_without_a_repository_there_are_no_facts(tmp_path):
     """R-351: git: not_detected."""
     assert read_status(tmp_path) is None
     assert read_status(tmp_path / "missing") is None
@@ -68,8 +68,8 @@ def test_the_repository_cannot_run_a_program(repository):
     assert not ran.exists()
 
 
-def test_a_git_that_takes_too_long_is_given_up(repository, monkeypatch, tmp_path_factory):
-    """The turn waits no longer than the limit."""
+def test_a_slow_git_is_given_up(repository, monkeypatch, tmp_path_factory):
+    """The turn does not wait beyond the limit."""
     slow = tmp_path_factory.mktemp("bin")
     (slow / "git").write_text("#!/bin/sh\nexec sleep 60\n")
     (slow / "git").chmod(0o755)
@@ -77,7 +77,7 @@ def test_a_git_that_takes_too_long_is_given_up(repository, monkeypatch, tmp_path
     assert read_status(repository, 0.2) is None
 
 
-def test_headers_with_upstream():
-    """The header also tells the upstream and how far it is away."""
+def test_headers_have_an_upstream():
+    """The header also names the upstream and the distance to it."""
     assert parse_status("## main...origin/main [ahead 1]\0 M a.py\0").branch == "main"
     assert parse_status("## feature/x [gone]\0") == GitStatus("feature/x")

@@ -1,4 +1,4 @@
-"""What git sees changed, below a folder of a repository (R-266: what holds secrets by its name stays out)."""
+"""Changes seen by git below a folder of a repository (R-266: files with secret names are excluded)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def git(root: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder inside a repository, with a committed file of keys."""
+    """Return a folder inside a repository, with a committed key file."""
     below = tmp_path / "repo" / "sub"
     below.mkdir(parents=True)
     git(below.parent, "init", "-b", "main")
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return below
 
 
-def test_secrets_of_a_folder_below_the_top_stay_out(folder: Path) -> None:
+def test_secrets_in_a_subfolder_are_excluded(folder: Path) -> None:
     (folder / ".env").write_text("KEY=planted too\n")
     (folder / "a.txt").write_text("two\n")
     diff = read_diff(folder, "")
@@ -39,8 +39,8 @@ def test_secrets_of_a_folder_below_the_top_stay_out(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["staged", "", "HEAD"])
-def test_secrets_under_another_name_stay_out(folder: Path, what: str) -> None:
-    """A file of keys that was renamed shows its lines under the new name."""
+def test_renamed_secrets_are_excluded(folder: Path, what: str) -> None:
+    """A renamed key file would show its lines under the new name."""
     git(folder, "mv", ".env", "settings.txt")
     (folder / "settings.txt").write_text("".join(f"KEY{number}=planted\n" for number in range(21)))
     git(folder, "add", ".")
@@ -52,11 +52,11 @@ def test_secrets_under_another_name_stay_out(folder: Path, what: str) -> None:
     assert diff.secret == ("sub/.env",)
 
 
-def test_an_option_is_no_commit(folder: Path) -> None:
+def test_an_option_is_not_a_commit(folder: Path) -> None:
     with pytest.raises(InputError, match="--output=x is not a commit here; expected staged, unstaged, branch"):
         read_diff(folder, "--output=x")
 
 
-def test_nothing_has_changed(folder: Path) -> None:
+def test_without_changes_the_diff_is_empty(folder: Path) -> None:
     assert not read_diff(folder, "")
     assert read_diff(folder, "staged").nothing == "nothing is staged"

@@ -1,4 +1,4 @@
-"""The lines that recent commits changed, as they are numbered now (ours)."""
+"""The lines changed by recent commits, with their current numbers (ours)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_changed_lines_are_carried_forward_through_later_commits(tmp_path: Path)
     assert [one.subject for one in recent_edits(tmp_path, 1)] == ["without two"]
 
 
-def test_replaced_lines_are_where_their_replacement_is() -> None:
+def test_replaced_lines_are_at_their_replacement() -> None:
     header = "diff --git a/f b/f\n--- a/f\n+++ b/f\n"
     newest = f"\x01second\n\n{header}@@ -3,4 +3,2 @@ def f\n-a\n-b\n-c\n-d\n+x\n+y\n"
     assert parse_edits(f"{newest}\x01first\n\n{header}@@ -1 +4,3 @@\n-a\n+b\n+c\n+d\n") == [
@@ -40,7 +40,7 @@ def test_replaced_lines_are_where_their_replacement_is() -> None:
     ]
 
 
-def test_paths_are_those_below_the_folder(tmp_path: Path) -> None:
+def test_paths_are_relative_to_the_folder(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     (tmp_path / "in").mkdir()
     commit(tmp_path / "in", "one\n", "add one")

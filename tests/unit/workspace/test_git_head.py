@@ -32,7 +32,7 @@ def test_the_branch_of_a_repository_is_found_from_a_folder_inside_it(repository:
     assert read_head(inside) == read_head(repository) == "feature/größe"
 
 
-def test_a_worktree_has_a_branch_of_its_own(repository: Path, tmp_path: Path) -> None:
+def test_a_worktree_has_its_own_branch(repository: Path, tmp_path: Path) -> None:
     git(repository, "worktree", "add", "--quiet", "-b", "other", str(tmp_path / "tree"))
     assert (read_head(tmp_path / "tree"), read_head(repository)) == ("other", "main")
 
@@ -68,7 +68,7 @@ def test_a_head_that_git_would_not_write_names_nothing(tmp_path: Path, head: str
     assert read_head(tmp_path) == ""
 
 
-def test_a_pipe_in_place_of_a_file_makes_nobody_wait(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     os.mkfifo(tmp_path / ".git" / "HEAD")
     assert read_head(tmp_path) == ""

@@ -8,7 +8,7 @@ from codecompanion.workspace.git_history import MAX_FILES_OF_A_COMMIT, parse_log
 from tests.unit.workspace.test_project_files import fill, git
 
 
-def test_commits_come_newest_first_with_their_files(tmp_path: Path) -> None:
+def test_commits_are_newest_first_with_their_files(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     fill(tmp_path, "a b.py", "é/c.py")
     git(tmp_path, "add", ".")
@@ -32,7 +32,7 @@ def test_without_a_repository_there_is_no_history(tmp_path: Path) -> None:
     assert recent_commits(tmp_path / "never") == []
 
 
-def test_a_commit_of_very_many_files_names_none() -> None:
+def test_a_commit_with_very_many_files_lists_none() -> None:
     names = "\0".join(f"f{row}" for row in range(MAX_FILES_OF_A_COMMIT + 1))
     assert parse_log(f"\x0112 move all\0\n{names}\0")[0].paths == ()
     assert parse_log("\x0112 one\0\nf\0")[0].paths == ("f",)

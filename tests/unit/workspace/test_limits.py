@@ -1,4 +1,4 @@
-"""Edges of the search in files (R-221)."""
+"""Limits of the search in files (R-221)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ LABELS = ("now", "base", "wanted")
 BASE = "".join(f"{number}\n" for number in range(10))
 
 
-def test_changes_that_do_not_overlap_are_both_kept() -> None:
+def test_changes_without_overlap_are_both_kept() -> None:
     ours, theirs = BASE.replace("8\n", "eight\n"), BASE.replace("1\n", "one\n")
     merged = merge(BASE, ours, theirs, LABELS)
     assert (merged.text, merged.conflicts, merged.problem) == (ours.replace("1\n", "one\n"), 0, "")
@@ -23,12 +23,12 @@ def test_an_overlap_is_a_conflict_with_both_texts_and_their_names() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no end", "ä\n中", "a\udcff\n"])
-def test_any_text_comes_through(text: str) -> None:
+def test_any_text_can_be_merged(text: str) -> None:
     assert merge(BASE, BASE, text, LABELS).text == text
     assert merge(BASE, text, BASE, LABELS).text == text
 
 
-def test_without_git_nothing_is_merged_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_the_missing_merge_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     merged = merge(BASE, "ours", BASE, LABELS)
     assert merged.text == "ours"

@@ -29,14 +29,14 @@ def test_paths_and_bare_names_of_files_are_found(project):
     assert files_named(project, NAMES) == FOUND
 
 
-def test_what_is_open_counts_by_its_name(project):
+def test_an_open_file_counts_by_its_name(project):
     assert files_named(project, ("other.py", "property"), ("/elsewhere/other.py",)) == ("other.py",)
 
 
 @pytest.mark.parametrize(
     "name", ["*.py", "[a].py", "\0", "x" * 5000, "~nobody_of_that_name/x", "-rf.py", "; rm -rf.py", "/"]
 )
-def test_strange_names_are_no_files(project, name):
+def test_strange_names_are_not_files(project, name):
     assert files_named(project, (name,)) == ()
 
 
@@ -50,7 +50,7 @@ def test_a_file_with_a_strange_name_is_found_by_it(project):
     )
 
 
-def test_what_git_ignores_is_found_by_its_path_only(project):
+def test_a_file_ignored_by_git_is_found_only_by_path(project):
     (project / ".gitignore").write_text("*.log\n")
     (project / "src" / "x.log").write_text("x")
     assert files_named(project, ("x.log", "src/x.log")) == ("src/x.log",)

@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", ["src/main.py", "./src/../src/main.py", "src//main.py", "{root}/src/main.py"])
-def test_every_spelling_of_a_path_inside_gives_the_same_file(root: Path, path: str) -> None:
+def test_every_spelling_of_an_inside_path_yields_the_same_file(root: Path, path: str) -> None:
     assert Workspace(root).resolve(path.format(root=root)) == root / "src" / "main.py"
 
 
@@ -55,7 +55,7 @@ def test_a_path_that_leads_outside_is_refused_by_name(root: Path, path: str) -> 
     assert str(root) in str(caught.value)
 
 
-def test_links_are_followed_before_the_border_is_checked(root: Path) -> None:
+def test_links_are_resolved_before_the_border_is_checked(root: Path) -> None:
     (root / "out").symlink_to("..")
     (root / "file").symlink_to(root.parent / "secret")
     (root / "dangling").symlink_to(root.parent / "not-there-yet")
@@ -90,13 +90,13 @@ def test_home_is_a_workspace_like_any_other(root: Path, monkeypatch: pytest.Monk
     ("path", "why"),
     [("", "empty"), ("  ", "empty"), ("a\0b", "NUL"), ("x" * 5000, "cannot be used"), ("\ud800", "cannot be used")],
 )
-def test_what_is_no_path_is_an_error_for_the_model(root: Path, path: str, why: str) -> None:
+def test_an_invalid_path_is_an_error_for_the_model(root: Path, path: str, why: str) -> None:
     with pytest.raises(ToolError, match=why) as caught:
         Workspace(root).resolve(path)
     assert len(str(caught.value)) < 400
 
 
-def test_a_circle_of_links_is_an_error(root: Path) -> None:
+def test_a_cycle_of_links_is_an_error(root: Path) -> None:
     (root / "a").symlink_to("b")
     (root / "b").symlink_to("a")
     for path in ("a", "a/x"):
@@ -124,7 +124,7 @@ _PIECES = ["..", ".", "/", "//", "~", "a", "link", "deep", "secret", "proc", "se
 
 
 @given(st.lists(st.one_of(st.sampled_from(_PIECES), st.text(max_size=4)), max_size=12), st.booleans())
-def test_no_path_whatsoever_resolves_to_something_outside(pieces: list[str], joined: bool) -> None:
+def test_no_path_resolves_to_something_outside(pieces: list[str], joined: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve() / "root"
         (root / "deep" / "a").mkdir(parents=True)

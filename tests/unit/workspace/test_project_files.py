@@ -1,4 +1,4 @@
-"""Which files are a project's own text (R-216, R-239, R-266), with git and without, and on a hostile disk."""
+"""A project's own text files (R-216, R-239, R-266), with git and without, and on a hostile disk."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_the_projects_own_files_are_listed(root: Path, has_git: bool) -> None:
     assert set(listed.folders) == {"", "src", "with space"}
 
 
-def test_what_a_build_writes_stays_out_though_nobody_told_git_to_ignore_it(root: Path) -> None:
-    """The rules hold for untracked files, too; a folder with tracked files is its owner's (R-266)."""
+def test_build_output_is_excluded_even_if_git_does_not_ignore_it(root: Path) -> None:
+    """The rules apply to untracked files, too; a folder with tracked files belongs to the project (R-266)."""
     fill(root, "dist/app.js", "web/build/deep/page.js", "bin/tool.py", "htpasswd", "deploy/users.htpasswd")
     git(root, "init", "-q")
     git(root, "add", "src", "bin")
@@ -85,8 +85,8 @@ def test_what_a_build_writes_stays_out_though_nobody_told_git_to_ignore_it(root:
     assert "dist/app.js" in list_project_files(root, Choice()).paths
 
 
-def test_a_few_paths_are_asked_about_as_all_are(root: Path) -> None:
-    """A file the editor has written is the project's only when git does not ignore it."""
+def test_checking_a_few_paths_agrees_with_the_list(root: Path) -> None:
+    """A file written by the editor belongs to the project only if git does not ignore it."""
     asked = ["src/a.py", "kept/ignored.log", ".env", "; rm -rf", "with space/é.lua", "gone.py", "dist/app.js"]
     fill(root, "dist/app.js")
     assert listed_among(root, asked, Choice()) == {*asked} - {".env"}, "without git, names decide"
@@ -96,13 +96,13 @@ def test_a_few_paths_are_asked_about_as_all_are(root: Path) -> None:
     assert listed_among(root, ["../x", ":(glob)**"], Choice()) == set()
 
 
-def test_hidden_files_come_when_they_are_wanted_and_secrets_never(root: Path) -> None:
+def test_hidden_files_are_listed_on_request_and_secrets_never(root: Path) -> None:
     listed = list_project_files(root, Choice(include_hidden=True))
     assert ".github/run.yml" in listed.paths
     assert not [path for path in listed.paths if ".env" in path or path.endswith(".pem")]
 
 
-def test_a_repository_inside_and_a_submodule_are_asked_by_themselves(root: Path, tmp_path: Path) -> None:
+def test_nested_repositories_and_submodules_are_queried_separately(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     fill(other, "lib.py", "skip.log")
@@ -118,8 +118,8 @@ def test_a_repository_inside_and_a_submodule_are_asked_by_themselves(root: Path,
     assert not [path for path in paths if path.endswith(".log")]
 
 
-def test_what_git_keeps_in_a_bare_repository_is_no_code(root: Path, tmp_path: Path) -> None:
-    """Its configuration may hold an address with a key in it (R-266); what else stands there is listed."""
+def test_internal_files_of_a_bare_repository_are_not_code(root: Path, tmp_path: Path) -> None:
+    """Its configuration may contain an address with a key (R-266); other files there are listed."""
     bare = tmp_path / "bare.git"
     git(tmp_path, "init", "-q", "--bare", str(bare))
     fill(bare, "tree/a.py")
@@ -139,7 +139,7 @@ def test_links_are_not_followed(root: Path, tmp_path: Path) -> None:
     assert [path for path in paths if not read_project_file(root, path, Choice()).why_not] == list(OWN)
 
 
-def test_an_ignored_folder_that_is_asked_for_is_walked(root: Path) -> None:
+def test_an_explicitly_requested_ignored_folder_is_walked(root: Path) -> None:
     git(root, "init", "-q")
     (root / ".gitignore").write_text("scratch/\n")
     fill(root, "scratch/one.py")
@@ -147,7 +147,7 @@ def test_an_ignored_folder_that_is_asked_for_is_walked(root: Path) -> None:
     assert (listed.paths, listed.source) == (("one.py",), "walk")
 
 
-def test_a_name_that_is_no_text_is_left_out(root: Path) -> None:
+def test_a_name_that_is_not_text_is_left_out(root: Path) -> None:
     try:
         Path(os.fsdecode(os.fsencode(root) + b"/bad\xff.py")).write_text("x")
     except OSError:
@@ -155,7 +155,7 @@ def test_a_name_that_is_no_text_is_left_out(root: Path) -> None:
     assert list_project_files(root, Choice()).left_out["name"] == 1
 
 
-def test_without_git_on_the_path_the_walk_answers(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_the_walk_is_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(root, "init", "-q")
     monkeypatch.setenv("PATH", "")
     assert list_project_files(root, Choice()).source == "walk"
@@ -177,21 +177,21 @@ def test_without_git_on_the_path_the_walk_answers(root: Path, monkeypatch: pytes
         (b"/*! license */\n" + b"f(1);" * 90_000 + b"\n//# sourceMappingURL=a.map\n", "generated"),
     ],
 )
-def test_what_stands_in_a_file_says_whether_it_is_text(tmp_path: Path, content: bytes, why_not: str) -> None:
+def test_the_content_of_a_file_shows_whether_it_is_text(tmp_path: Path, content: bytes, why_not: str) -> None:
     (tmp_path / "a.js").write_bytes(content)
     read = read_project_file(tmp_path, "a.js", Choice())
     assert read.why_not == why_not
     assert read.size == len(content)
 
 
-def test_the_largest_size_is_the_users_and_data_has_its_own(tmp_path: Path) -> None:
+def test_the_maximum_size_is_configurable_and_data_has_its_own(tmp_path: Path) -> None:
     fill(tmp_path, "a.py", "a.json")
     assert read_project_file(tmp_path, "a.py", Choice(max_bytes=5)).why_not == "too large"
     (tmp_path / "a.json").write_bytes(b"[\n" * 100_000)
     assert read_project_file(tmp_path, "a.json", Choice()).why_not == "too large"
 
 
-def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder.py").mkdir()
     assert read_project_file(tmp_path, "pipe", Choice()).why_not == "no regular file"
@@ -220,7 +220,7 @@ def test_a_file_without_permission_is_unreadable(tmp_path: Path) -> None:
         *((name, False) for name in ("secrets.py", "src/id_generator.py", "environment.py", "Keys.java", "docs/a.md")),
     ],
 )
-def test_secret_files_are_known_by_their_names(path: str, secret: bool) -> None:
+def test_secret_files_are_recognised_by_name(path: str, secret: bool) -> None:
     assert is_secret(path) is secret
     if secret:
         assert not belongs(path, Choice(include_hidden=True))

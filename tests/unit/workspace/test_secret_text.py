@@ -26,18 +26,18 @@ MISSED = {"rails master key", "key: alibaba key id", "fish and csh"}
 
 
 def is_held(shape: Shape) -> bool:
-    """Return whether no value of the file would be sent unasked, judging by its text alone."""
+    """Return whether no value of the file would be sent unasked, judging only by its text."""
     text, why = without_secrets(shape.text, shape.path)
     return bool(why) or not any(value in text for value in shape.values)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.kind} {shape.path}")
-def test_every_shape_of_the_formats_is_held_back(shape: Shape) -> None:
+def test_every_shape_of_the_formats_is_withheld(shape: Shape) -> None:
     assert is_held(shape) or shape.kind in MISSED
 
 
 @pytest.mark.parametrize("shape", SHAPES[::7], ids=lambda shape: f"{shape.kind} {shape.path}")
-def test_hiding_keeps_the_lines_and_finds_nothing_a_second_time(shape: Shape) -> None:
+def test_redaction_keeps_the_lines_and_a_second_run_finds_nothing(shape: Shape) -> None:
     hidden = hide_secrets(shape.text, shape.path)
     assert hidden.count("\n") == shape.text.count("\n")
     assert hide_secrets(hidden, shape.path) == hidden
@@ -115,14 +115,14 @@ def test_command_output_loses_only_keys_that_name_their_provider() -> None:
     "name",
     "API_KEY apiKey client_secret DB_PASSWORD password1 npmAuthToken secret_key_base storePassword psk".split(),
 )
-def test_names_of_secrets(name: str) -> None:
+def test_names_of_secrets_are_recognised(name: str) -> None:
     assert names_secret(name)
 
 
 @pytest.mark.parametrize(
     "name", "token_count max_tokens tokenizer keyboard author public_key password_field key monkey tokenType".split()
 )
-def test_names_that_only_resemble_those_of_secrets(name: str) -> None:
+def test_similar_names_are_not_secrets(name: str) -> None:
     assert not names_secret(name)
 
 
@@ -158,7 +158,7 @@ def test_the_encoding_of_a_file_hides_no_secret(encoding: str) -> None:
     assert "GitHub token" in shareable(FileText(content, 1, len(content), ""), "a.yml").why_not
 
 
-def test_a_shape_is_looked_for_wherever_its_needed_text_is() -> None:
+def test_a_shape_is_searched_wherever_its_required_text_is() -> None:
     """Also between letters, where a word of the text only contains it."""
     rules = secret_text._rules()
     for need, word in rules.words_of_needs.items():
@@ -167,7 +167,7 @@ def test_a_shape_is_looked_for_wherever_its_needed_text_is() -> None:
     assert ("|",) in {needs for _, needs, _ in rules.shapes}
 
 
-def test_a_text_that_was_searched_is_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_searched_text_is_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its kind counts, too: values without quotes are secrets in data."""
     searched, find = list[str](), secret_text._find
 

@@ -82,7 +82,7 @@ def searcher(request: pytest.FixtureRequest, root: Path, tmp_path: Path, monkeyp
     return str(request.param)
 
 
-def test_each_names_the_same_files(searcher: str, root: Path) -> None:
+def test_each_searcher_names_the_same_files(searcher: str, root: Path) -> None:
     found = files_with(root, ["ALPHA"])
     assert (found.searcher, found.is_cut) == (searcher, False)
     assert found.paths == ("-x.py", "a.py", "b/c.lua")
@@ -91,12 +91,12 @@ def test_each_names_the_same_files(searcher: str, root: Path) -> None:
     assert files_with(root, ["nowhere at all"]).paths == ()
 
 
-def test_no_words_or_no_folder_find_nothing(searcher: str, root: Path) -> None:
+def test_without_words_or_folder_nothing_is_found(searcher: str, root: Path) -> None:
     assert files_with(root, ["", " ", "a\nb"]).paths == ()
     assert files_with(root / "never", ["alpha"]).paths == ()
 
 
-def test_a_search_that_is_stopped_says_so(searcher: str, root: Path) -> None:
+def test_a_stopped_search_is_reported(searcher: str, root: Path) -> None:
     found = files_with(root, ["alpha"], time_limit_s=-1.0)
     assert found.is_cut
 
@@ -110,9 +110,7 @@ def test_a_search_that_is_stopped_says_so(searcher: str, root: Path) -> None:
         files_with(root, ["alpha"], check=check)
 
 
-def test_a_program_that_fails_is_followed_by_the_next(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_program_is_followed_by_the_next(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "rg"
     broken.write_text("#!/bin/sh\nexit 2\n")
     broken.chmod(0o755)
@@ -122,14 +120,14 @@ def test_a_program_that_fails_is_followed_by_the_next(
     assert files_with(root, ["alpha"]).searcher == "git"
 
 
-def test_hidden_files_are_searched_when_they_are_wanted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hidden_files_are_searched_on_request(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_search, "find_program", no_program)
     (root / ".config").write_text("alpha\n")
     assert ".config" in files_with(root, ["alpha"], Choice(include_hidden=True)).paths
     assert ".config" not in files_with(root, ["alpha"]).paths
 
 
-def test_the_output_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_is_limited(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(root, "init", "-q")
     monkeypatch.setattr(text_search, "find_program", no_program)
     monkeypatch.setattr(text_search, "MAX_OUTPUT_BYTES", 3)

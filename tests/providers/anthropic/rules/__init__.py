@@ -1,1 +1,1 @@
-"""What the Messages endpoint refuses, by what it is about."""
+"""The refusals of the Messages endpoint, by subject."""

@@ -1,4 +1,4 @@
-"""What the provider refuses of `context_management`, of the `compaction` parameter and of compaction blocks.
+"""The provider's refusals about `context_management`, the `compaction` parameter and compaction blocks.
 
 From the pages "Compaction on demand", "Threshold compaction", "Context editing", from the SDK's `Compaction…Error`
 classes, and from what others measured on the live endpoint: a threshold block is unsigned and needs its beta and its
@@ -30,7 +30,7 @@ def edits_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def threshold_edit(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the edit that asks for threshold compaction."""
+    """Return the edit that requests threshold compaction."""
     return next((edit for edit in edits_of(body) if edit["type"] == THRESHOLD_EDIT), None)
 
 
@@ -69,7 +69,7 @@ def check_context_management(body: Mapping[str, Any], model: ModelSpec, betas: f
 
 
 def check_compaction_parameter(body: Mapping[str, Any], model: ModelSpec, betas: frozenset[str]) -> None:
-    """Refuse an on-demand compaction that cannot be asked for so; the conversation is checked later."""
+    """Refuse an invalid on-demand compaction; the conversation is checked later."""
     parameter = body.get("compaction")
     if parameter is None:
         return
@@ -104,7 +104,7 @@ def check_turn_is_complete(body: Mapping[str, Any], placed: Sequence[Placed]) ->
 def check_compaction_blocks(
     body: Mapping[str, Any], placed: Sequence[Placed], betas: frozenset[str], *, encrypted: bool
 ) -> None:
-    """Refuse compaction blocks that are not where and what they were when the server sent them.
+    """Refuse compaction blocks that are not in the place or form in which the server sent them.
 
     encrypted: threshold blocks of this server carry `encrypted_content`; one that comes back without it was changed.
     """

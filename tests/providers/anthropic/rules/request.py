@@ -1,4 +1,4 @@
-"""What the Messages API refuses, as a function from a request to what it will do or the error it answers.
+"""The refusals of the Messages API, as a function from a request to its handling or its error.
 
 THE ORDER of the checks is `check_request`; each group has its file. Independent of the plugin: written from the API
 reference, the provider's pages, the SDK's types and reported 400s. Where those are silent the stricter reading is
@@ -46,7 +46,7 @@ VERSIONS = ("2026-10-21", "2023-06-01")
 
 @dataclass
 class Memory:
-    """What the server remembers of its own replies.
+    """The server's record of its own replies.
 
     `thinking`: for each tool use the ids of the thinking blocks of that reply. `paused`: digests of replies that ended
     with `pause_turn` and may be sent back as the last message.
@@ -72,7 +72,7 @@ class Rulebook:
 
 @dataclass(frozen=True)
 class Checked:
-    """A request nothing is to be said against."""
+    """An accepted request."""
 
     body: Mapping[str, Any]
     model: ModelSpec
@@ -111,7 +111,7 @@ def find_model(rules: Rulebook, name: str) -> ModelSpec:
 def check_request(
     rules: Rulebook, memory: Memory, body: Any, betas: frozenset[str], *, counts_only: bool = False
 ) -> Checked:
-    """Return what becomes of a request, or refuse it for the first breach in this order.
+    """Return the handling of a request, or refuse it for the first breach in this order.
 
     Raises: Refused.
     """
@@ -149,7 +149,7 @@ def check_request(
 
 
 def paused_digest(blocks: Sequence[Mapping[str, Any]]) -> str:
-    """Return what `Memory.paused` keeps of a reply."""
+    """Return the entry of a reply in `Memory.paused`."""
     return digest(canonical(list(blocks)))
 
 

@@ -1,4 +1,4 @@
-"""What the provider refuses of `thinking` and of thinking blocks that come back.
+"""The provider's refusals about `thinking` and about returned thinking blocks.
 
 From the pages "Extended thinking", "Thinking" and "Preserved thinking" and from reported 400s, with their words.
 """
@@ -40,7 +40,7 @@ def check_thinking_parameter(body: Mapping[str, Any], model: ModelSpec, betas: f
 
 
 def check_thinking_signatures(placed: Sequence[Placed]) -> None:
-    """Refuse thinking that was edited or never issued, wherever it stands."""
+    """Refuse thinking that was edited or never issued, anywhere."""
     for one in placed:
         if one.kind == "thinking" and thinking_seal(one.block) is None:
             refuse(f"{one.path}: Invalid `signature` in `thinking` block")
@@ -73,7 +73,7 @@ def check_running_turn(body: Mapping[str, Any], turns: Sequence[Turn], issued: M
 
 
 def _check_unmodified(turn: Turn, issued: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse an assistant turn with some of its thinking left out or in another order; none at all is an own case."""
+    """Refuse an assistant turn with some of its thinking missing or reordered; none at all is a separate case."""
     replies = dict.fromkeys(issued[one.block["id"]] for one in turn.blocks if one.block.get("id") in issued)
     expected = [name for reply in replies for name in reply]
     found = [one for one in turn.blocks if one.kind in THINKING_KINDS]
@@ -85,7 +85,7 @@ def _check_unmodified(turn: Turn, issued: Mapping[str, tuple[str, ...]]) -> None
 def check_binding(
     body: Mapping[str, Any], prompt: Prompt, model: ModelSpec, betas: frozenset[str]
 ) -> list[dict[str, str]]:
-    """Refuse thinking whose conversation has changed; return the blocks left out because the request asked for that.
+    """Refuse thinking whose conversation has changed; return the blocks dropped at the request's demand.
 
     The check is enforced as for a new account. What stands before the last compaction is not looked at.
     """

@@ -1,4 +1,4 @@
-"""What the provider refuses of messages: empty texts, calls and results that do not pair, markers, images, tools.
+"""The provider's refusals about messages: empty texts, unpaired calls and results, markers, images, tools.
 
 From the API reference, the pages on tool use, prompt caching and vision, and from reported 400s, with their words.
 Pairing is checked after neighbouring messages of one role have been merged, as the provider does.
@@ -34,7 +34,7 @@ _ONLY_IN = {
 
 
 def check_tools(body: Mapping[str, Any], placed: Sequence[Placed]) -> None:
-    """Refuse tools that are none, choices of what is not there, and calls in a request without tools."""
+    """Refuse invalid tools, choices of missing ones, and calls in a request without tools."""
     tools = body.get("tools", ())
     names = [tool["name"] for tool in tools if "name" in tool]
     for number, tool in enumerate(tools):
@@ -184,7 +184,7 @@ def _check_all_answered(waiting: Mapping[str, Placed], answered: set[str]) -> No
 
 
 def check_images(placed: Sequence[Placed], model: ModelSpec) -> None:
-    """Refuse too many images, too large ones, and what is no image."""
+    """Refuse too many images, too large ones, and invalid ones."""
     blocks = [(one.path, block) for one in placed for block in (one.block, *one.inner)]
     images = [(path, block["source"]) for path, block in blocks if block["type"] == "image"]
     if len(images) > model.max_images:

@@ -88,7 +88,7 @@ def test_a_stream_has_the_recorded_order_of_events() -> None:
 
 
 def test_a_threshold_compaction_is_streamed_in_one_delta_and_an_on_demand_one_in_none() -> None:
-    """`message_start` reports the first pass, `message_delta` the reply and what was edited."""
+    """`message_start` reports the first pass, `message_delta` the reply and the edits."""
     events = events_of(
         AnthropicServer([reply("So", summary="Sum.")]),
         body(user({"type": "text", "text": LONG}), **edits(COMPACT)),
@@ -118,7 +118,7 @@ def test_a_threshold_compaction_is_streamed_in_one_delta_and_an_on_demand_one_in
     assert failed[3]["delta"] == {"type": "compaction_delta", "content": None}
 
 
-def test_arguments_that_were_cut_are_streamed_as_they_are() -> None:
+def test_truncated_arguments_are_streamed_unchanged() -> None:
     """`max_tokens` in the middle of a call."""
     wanted = reply(calls=[Call("now", '{"city": "Par')], stop="max_tokens", chunk_chars=99)
     events = events_of(AnthropicServer([wanted]), body(tools=[TOOL]))
@@ -160,7 +160,7 @@ def test_the_sdk_knows_everything_that_is_sent(wanted: Reply, request_body: Any,
     assert unknown_in(BetaMessage.model_validate(message)) == [".usage.made_up"]
 
 
-def test_the_sdk_knows_everything_that_is_said_of_models_and_counts() -> None:
+def test_the_sdk_knows_every_field_of_models_and_counts() -> None:
     """As above."""
     counted = {key: value for key, value in body(**edits(COMPACT)).items() if key != "max_tokens"}
     _, count = ask(counted, THRESHOLD, path="/v1/messages/count_tokens")
@@ -168,7 +168,7 @@ def test_the_sdk_knows_everything_that_is_said_of_models_and_counts() -> None:
     assert unknown_in(BetaModelInfo.model_validate(describe_model(SONNET, frozenset([DEMAND])))) == []
 
 
-def test_it_serves_from_a_thread_and_as_a_program_that_is_told_over_http_what_to_answer() -> None:
+def test_it_runs_in_a_thread_and_as_a_program_scripted_over_http() -> None:
     """For tests that are not async, and for those in another process."""
 
     def post(port: int, path: str, value: Any) -> Any:

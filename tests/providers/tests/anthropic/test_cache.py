@@ -49,7 +49,7 @@ class Account:
 
 
 def test_a_marked_prefix_is_written_once_and_read_afterwards() -> None:
-    """What follows the last breakpoint is fresh; without a breakpoint nothing is cached."""
+    """Text after the last breakpoint is fresh; without a breakpoint nothing is cached."""
     account = Account()
     assert account.use(user(page(), page(**MARK), text())) == (5, 2008, 0)
     assert account.use(user(page(), page(**MARK), text("ho"))) == (5, 0, 2008)
@@ -57,7 +57,7 @@ def test_a_marked_prefix_is_written_once_and_read_afterwards() -> None:
     assert account.use(user(page(), text("changed"), page(**MARK)))[2] == 0
 
 
-def test_a_conversation_that_grows_reads_what_the_last_request_wrote() -> None:
+def test_a_growing_conversation_reads_the_last_requests_prefix() -> None:
     """The breakpoint moves along."""
     account = Account()
     assert account.use(user(page(), page(**MARK))) == (0, 2008, 0)
@@ -65,7 +65,7 @@ def test_a_conversation_that_grows_reads_what_the_last_request_wrote() -> None:
     assert account.use(*longer) == (0, 1009, 2008)
 
 
-def test_twenty_blocks_are_looked_back_and_no_more() -> None:
+def test_the_lookback_is_twenty_blocks() -> None:
     """Counting the breakpoint's own block."""
     for added, read in ((19, 2008), (20, 0)):
         account = Account()
@@ -82,7 +82,7 @@ def test_a_short_prefix_is_not_cached() -> None:
     assert account.use(user(text(**MARK)), tools=[{**TOOL, "description": PAGE}])[1] > 1346
 
 
-def test_the_cache_goes_cold_after_five_minutes_without_use_and_after_an_hour_where_asked() -> None:
+def test_the_cache_expires_after_five_minutes_without_use_or_after_an_hour() -> None:
     """Reading renews it."""
     account = Account()
     short, long = user(page(), page(**MARK)), user(text("1h"), page(), page(**HOUR))
@@ -111,15 +111,15 @@ def test_the_prefix_is_tools_then_system_then_messages() -> None:
     assert account.use(user(page(**MARK)), **fields, model=HAIKU.id)[2] == 0
 
 
-def test_a_marker_for_the_whole_request_caches_up_to_its_end() -> None:
+def test_a_marker_for_the_whole_request_caches_all_of_it() -> None:
     """`cache_control` at the top level."""
     account = Account()
     assert account.use(user(page(), page()), **MARK) == (0, 2008, 0)
     assert account.use(user(page(), page()), assistant(text("So")), user(text()), **MARK) == (0, 10, 2008)
 
 
-def test_lifetimes_are_told_apart_in_the_report() -> None:
-    """`cache_creation` sums up to what was written."""
+def test_lifetimes_are_reported_separately() -> None:
+    """`cache_creation` adds up to the written tokens."""
     _, message = ask(body(user(page(**MARK)), system=[page(), page(**HOUR)]))
     assert message["usage"]["cache_creation"] == {"ephemeral_1h_input_tokens": 2008, "ephemeral_5m_input_tokens": 1004}
     assert message["usage"]["cache_creation_input_tokens"] == 3012

@@ -37,8 +37,8 @@ from tests.providers.tests.anthropic.bodies import (
 )
 
 
-def test_several_threshold_blocks_may_come_back_and_the_last_one_counts() -> None:
-    """What stands before it is neither counted nor paired."""
+def test_several_threshold_blocks_may_be_sent_back_and_the_last_one_counts() -> None:
+    """Blocks before it are neither counted nor paired."""
     conversation = [
         user(text(LONG)),
         assistant(SUMMARY, text("old")),
@@ -77,7 +77,7 @@ def test_a_prompt_over_the_threshold_is_summarised_before_the_reply() -> None:
     assert refusal_of(again, THRESHOLD, server=server) is None
 
 
-def test_it_pauses_behind_the_compaction_when_asked_to() -> None:
+def test_it_pauses_after_the_compaction_if_asked() -> None:
     """Zero tokens at the top; the conversation goes on from the block, which may be the last message."""
     request = body(user(text(LONG)), **edits({**COMPACT, "pause_after_compaction": True}))
     _, message = ask(request, THRESHOLD)
@@ -91,7 +91,7 @@ def test_it_pauses_behind_the_compaction_when_asked_to() -> None:
 
 
 def test_a_failed_compaction_is_a_block_without_content_and_the_whole_prompt_is_answered() -> None:
-    """Such a block is a no-op when it comes back."""
+    """Such a block is a no-op when it is sent back."""
     server = AnthropicServer([reply("Hello", compaction_fails=True)])
     request = body(user(text(LONG)), **edits(COMPACT))
     _, message = ask(request, THRESHOLD, server=server)
@@ -102,7 +102,7 @@ def test_a_failed_compaction_is_a_block_without_content_and_the_whole_prompt_is_
     assert counted["input_tokens"] > 50_000
 
 
-def test_on_demand_the_answer_is_one_signed_block_that_stands_for_the_messages() -> None:
+def test_on_demand_the_answer_is_one_signed_block_that_replaces_the_messages() -> None:
     """Nothing is said beside it; compacting again makes a newer one."""
     server = AnthropicServer([reply(summary="All of it.")])
     _, message = ask(demand(user(), assistant(text()), user()), DEMAND, server=server)
@@ -117,7 +117,7 @@ def test_on_demand_the_answer_is_one_signed_block_that_stands_for_the_messages()
 
 @pytest.mark.parametrize("stop", ["max_tokens", "model_context_window_exceeded", "tool_use", "refusal", "end_turn"])
 def test_on_demand_without_a_summary_is_a_200_without_content(stop: str) -> None:
-    """The call is billed all the same."""
+    """The call is billed anyway."""
     _, message = ask(demand(), DEMAND, server=AnthropicServer([Reply(stop=stop)]))
     assert (message["stop_reason"], message["content"]) == (stop, [])
     assert message["usage"]["iterations"][0]["input_tokens"] > 0
@@ -131,8 +131,8 @@ def test_an_unavailable_compaction_is_a_529_with_a_code() -> None:
     assert error["error"]["details"] == {"error_code": "compaction_unavailable"}
 
 
-def test_old_tool_results_are_cleared_for_the_model_and_told_of() -> None:
-    """The request stays as it is; what was excluded stays, and too little to clear is left alone."""
+def test_old_tool_results_are_cleared_for_the_model_and_reported() -> None:
+    """The request is unchanged; excluded results stay, and too small an amount is not cleared."""
     calls = [{**CALL, "id": name, "input": {"q": "y" * 360}} for name in "abc"]
     results = [{**RESULT, "tool_use_id": name, "content": "z" * 3600} for name in "abc"]
     turns = [one for pair in zip(map(assistant, calls), map(user, results), strict=True) for one in pair]
@@ -170,7 +170,7 @@ def test_old_thinking_is_cleared_for_the_model() -> None:
     assert kept["usage"]["input_tokens"] == message["usage"]["input_tokens"] + applied["cleared_input_tokens"]
 
 
-def test_counting_tells_the_prompt_after_editing_and_as_it_was_sent() -> None:
+def test_counting_reports_the_prompt_before_and_after_editing() -> None:
     """Compactions of earlier requests are applied, new ones are not made."""
     path = "/v1/messages/count_tokens"
     request = calling(CALL, {**CALL, "id": "b"}, system="s") | {"max_tokens": 1}

@@ -121,7 +121,7 @@ CLEAR_THINKING = {"type": "clear_thinking_20251015"}
             body(assistant(SIGNED), user(), **edits(CLEAR)),
             (THRESHOLD, DEMAND),
         ),
-        # Failed blocks are no-ops, wherever they stand.
+        # Failed blocks are no-ops in any place.
         (
             "requires its `signature`",
             body(user(), assistant({"type": "compaction", "content": "s"}, text()), user()),
@@ -133,7 +133,7 @@ CLEAR_THINKING = {"type": "clear_thinking_20251015"}
 def test_a_breach_is_refused_and_its_neighbour_is_not(
     words: str, bad: Body, good: Body, betas: tuple[str, ...]
 ) -> None:
-    """Of `context_management`, of `compaction` and of blocks that come back."""
+    """About `context_management`, `compaction` and returned blocks."""
     check_pair(bad, words, good, betas=betas)
 
 
@@ -166,7 +166,7 @@ def test_a_breach_is_refused_and_its_neighbour_is_not(
         ("compaction_nothing_to_summarize", {**demand(), "messages": []}, demand()),
     ],
 )
-def test_a_breach_with_a_code_of_its_own(code: str, bad: Body, good: Body) -> None:
+def test_a_breach_has_its_own_code(code: str, bad: Body, good: Body) -> None:
     """The SDK makes an exception class of each."""
     refusal = refusal_of(bad, DEMAND)
     assert refusal is not None
@@ -174,7 +174,7 @@ def test_a_breach_with_a_code_of_its_own(code: str, bad: Body, good: Body) -> No
     assert refusal_of(good, DEMAND) is None
 
 
-def test_a_threshold_block_comes_back_as_it_was_sent() -> None:
+def test_a_threshold_block_must_be_sent_back_unchanged() -> None:
     """With its `encrypted_content`; where the server sends none (as recorded), none is missed."""
     bare = threshold_block("what was said", encrypted=False)
     for block, encrypted, refused in (

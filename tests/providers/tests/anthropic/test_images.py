@@ -45,12 +45,12 @@ def test_the_size_of_every_accepted_format_is_known(content: bytes, kind: str) -
         (CONTENTS["png"], "bmp"),
     ],
 )
-def test_what_is_no_image_of_its_type_has_no_size(content: bytes, kind: str) -> None:
+def test_an_invalid_image_has_no_size(content: bytes, kind: str) -> None:
     """Cut or mislabelled."""
     assert image_size(source(content, kind)) is None
 
 
-def test_what_cannot_be_measured_costs_the_most() -> None:
+def test_an_unmeasurable_image_costs_the_maximum() -> None:
     """So does a large image: it is scaled down."""
     remote = {"type": "url", "url": "https://example.org/a.png"}
     assert image_tokens(remote) == 1568

@@ -1,4 +1,4 @@
-"""The official SDK talks to the fake Messages server, and what breaks on the way breaks for it."""
+"""The official SDK against the fake Messages server; a broken stream breaks in the SDK, too."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ async def test_a_stream_can_break_anywhere(make_client: MakeClient) -> None:
     assert seen == ["overloaded_error", "lost", "lost", "content_block_delta"]
 
 
-async def test_a_stream_waits_for_the_test_and_notices_a_client_that_leaves(make_client: MakeClient) -> None:
+async def test_a_stream_waits_for_the_test_and_notices_a_client_that_disconnects(make_client: MakeClient) -> None:
     """No clock is involved."""
     gate = asyncio.Event()
     async with AnthropicServer(

@@ -42,7 +42,7 @@ def test_a_request_without_key_or_with_a_wrong_one_is_refused(headers: dict[str,
     assert "secret" not in refusal.message
 
 
-def test_a_key_comes_in_either_header() -> None:
+def test_a_key_is_accepted_in_either_header() -> None:
     """As a bearer token from the SDK; a server without a key asks for none."""
     assert refusal_of(body()) is None
     assert refusal_of(body(), x_api_key=None, authorization="Bearer sk-test") is None
@@ -75,7 +75,7 @@ def test_unknown_models_and_paths_are_not_found() -> None:
         assert (refusal.status, refusal.type, refusal.message) == (404, "not_found_error", message)
 
 
-def test_a_body_that_is_no_json_or_too_large_is_refused() -> None:
+def test_an_invalid_or_too_large_body_is_refused() -> None:
     """The size of the whole request counts: 32 MB."""
     refusal = refusal_of(b"{")
     assert refusal is not None
@@ -105,7 +105,7 @@ def test_a_prompt_longer_than_the_window_is_refused_by_the_servers_own_count() -
             assert "input length and `max_tokens` exceed context limit" in refusal.message
 
 
-def test_who_speaks_first_is_an_option() -> None:
+def test_the_role_of_the_first_message_is_an_option() -> None:
     """The live endpoint was seen to accept a leading assistant; a compaction block may lead anyway."""
     request = body(assistant(text()), user())
     assert refusal_of(request) is None
@@ -128,7 +128,7 @@ def test_system_messages_have_their_place_on_models_that_take_them() -> None:
         check_pair(body(*messages, **opus), words, body(**opus))
 
 
-def test_counting_takes_no_max_tokens_and_counts_what_would_be_too_long() -> None:
+def test_counting_takes_no_max_tokens_and_counts_prompts_over_the_window() -> None:
     """The same rules otherwise; a conversation that ends with the assistant can be counted."""
     path = "/v1/messages/count_tokens"
     request = {key: value for key, value in body(user(), assistant(text("So"))).items() if key != "max_tokens"}

@@ -72,7 +72,7 @@ def without(message: Body, *kinds: str) -> Body:
     return {**message, "content": [block for block in message["content"] if block["type"] not in kinds]}
 
 
-def test_what_came_back_as_it_was_is_accepted_and_what_was_appended_changes_nothing() -> None:
+def test_unchanged_thinking_is_accepted_and_appended_messages_do_not_matter() -> None:
     """Also with other parameters and moved cache breakpoints, and with a string for a block."""
     chat = two_turns()
     assert chat.refusal(*chat.messages) is None
@@ -83,7 +83,7 @@ def test_what_came_back_as_it_was_is_accepted_and_what_was_appended_changes_noth
 
 
 @pytest.mark.parametrize("changed", ["system", "tools", "text", "gap", "order"])
-def test_thinking_is_refused_when_anything_before_it_has_changed(changed: str) -> None:
+def test_thinking_is_refused_if_anything_before_it_has_changed(changed: str) -> None:
     """On models that preserve thinking; on others only the block itself counts."""
     chat = two_turns()
     first, one, second, two, third = chat.messages
@@ -115,7 +115,7 @@ def test_thinking_is_refused_when_anything_before_it_has_changed(changed: str) -
     assert old.refusal(user(text("ho")), *old.messages[1:]) is None
 
 
-def test_thinking_may_be_left_out_from_the_start_but_not_be_put_back() -> None:
+def test_thinking_may_be_dropped_from_the_start_but_not_restored() -> None:
     """Oldest first."""
     chat = two_turns()
     first, one, second, two, third = chat.messages
@@ -127,7 +127,7 @@ def test_thinking_may_be_left_out_from_the_start_but_not_be_put_back() -> None:
     assert BOUND in str(chat.refusal(first, one, second, two, *chat.messages[4:], user()))
 
 
-def test_bound_thinking_is_dropped_where_the_request_says_so() -> None:
+def test_bound_thinking_is_dropped_if_the_request_allows_it() -> None:
     """And every block after it; the answer tells which."""
     chat = two_turns()
     changed = [user(text("ho")), *chat.messages[1:]]
@@ -158,7 +158,7 @@ def test_a_running_tool_turn_keeps_all_of_its_thinking_or_none() -> None:
         )
 
 
-def test_thinking_behind_a_threshold_compaction_stays_valid_with_and_without_what_was_compacted() -> None:
+def test_thinking_after_a_threshold_compaction_stays_valid_with_and_without_the_compacted_part() -> None:
     """The conversation is taken to begin with the block."""
     chat = Conversation(reply("Hello", thinking="hm"), betas=(THRESHOLD,), **edits(COMPACT))
     chat.say(text(LONG))
@@ -172,7 +172,7 @@ def test_thinking_behind_a_threshold_compaction_stays_valid_with_and_without_wha
     assert chat.refusal(question, {**turn, "content": [compaction, rest[1]]}, user()) is None
 
 
-def test_thinking_of_turns_kept_behind_a_signed_compaction_stays_valid() -> None:
+def test_thinking_of_turns_kept_after_a_signed_compaction_stays_valid() -> None:
     """When exactly the older turns were summarised, with the same system prompt and tools."""
     chat = two_turns(betas=(DEMAND,))
     older, kept = chat.messages[:2], chat.messages[2:]
@@ -197,7 +197,7 @@ def test_a_paused_turn_may_be_sent_back_as_the_last_message() -> None:
     assert "prefill" in str(chat.refusal(chat.messages[0], changed))
 
 
-def test_signatures_are_known_to_the_next_server() -> None:
+def test_signatures_are_valid_on_the_next_server() -> None:
     """A session goes on after a restart."""
     chat = two_turns()
     chat.server = AnthropicServer()

@@ -1,4 +1,4 @@
-"""The Responses fake refuses items that do not belong together; beside every refused list stands an accepted one."""
+"""The Responses fake refuses unrelated items; next to every refused list there is an accepted one."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_calls_and_outputs_belong_together(ledger: Ledger, wrong: list[Any], rig
     assert accepted(ledger, *right).items
 
 
-def test_interleaved_reasoning_and_parallel_calls_come_back_whole(ledger: Ledger) -> None:
+def test_interleaved_reasoning_and_parallel_calls_are_sent_back_complete(ledger: Ledger) -> None:
     """Reasoning, call, reasoning, call; their outputs in any order."""
     given = give(ledger, Thought(("a", "b")), Call("x"), Thought(), Call("y"), Call("z"))
     outputs = answered(*given)
@@ -96,7 +96,7 @@ def test_interleaved_reasoning_and_parallel_calls_come_back_whole(ledger: Ledger
     assert accepted(ledger, USER, *given[:2], outputs[0], *given[2:], *reversed(outputs[1:])).items
 
 
-def test_reasoning_needs_what_followed_it(ledger: Ledger) -> None:
+def test_reasoning_needs_the_item_after_it(ledger: Ledger) -> None:
     """The very item, with its id or without; of another type or turn it is not the one."""
     thought, message, call = give(ledger, Thought(("why",)), Text("so"), Call("now"))
     words = f"Item '{thought['id']}' of type 'reasoning' was provided without its required following item."
@@ -126,7 +126,7 @@ def test_an_item_with_its_id_needs_its_reasoning(ledger: Ledger, item: Any) -> N
     assert accepted(ledger, USER, thought, first, second, *rest).items
 
 
-def test_reasoning_is_opened_only_as_it_was_sealed(ledger: Ledger) -> None:
+def test_only_unchanged_reasoning_can_be_decrypted(ledger: Ledger) -> None:
     """Changed, foreign, moved to another item, from the `added` event, or with another summary: refused."""
     thought, message = give(ledger, Thought(("why",)), Text("so"))
     other = give(ledger, Thought(), Text("x"))[0]
@@ -158,7 +158,7 @@ def test_reasoning_of_another_model_is_noted(ledger: Ledger) -> None:
     )
 
 
-def test_an_answer_goes_back_as_text_or_refusal_but_not_empty(ledger: Ledger) -> None:
+def test_an_answer_is_sent_back_as_text_or_refusal_and_not_empty(ledger: Ledger) -> None:
     """In the parts it came in."""
     for item, key in ((Text("so"), "text"), (Declined("no"), "refusal")):
         (message,) = give(ledger, item)
@@ -167,7 +167,7 @@ def test_an_answer_goes_back_as_text_or_refusal_but_not_empty(ledger: Ledger) ->
         assert refused(ledger, USER, emptied).message.startswith(f"Invalid 'input[1].content[0].{key}': empty string.")
 
 
-def test_ids_are_ours_whole_and_not_repeated(ledger: Ledger) -> None:
+def test_ids_are_our_own_complete_and_unique(ledger: Ledger) -> None:
     """Prefix, alphabet, length, and no other provider's."""
     (message,) = give(ledger, Text("so"))
     (call,) = give(ledger, Call("now"))
@@ -185,7 +185,7 @@ def test_ids_are_ours_whole_and_not_repeated(ledger: Ledger) -> None:
     assert accepted(ledger, message, USER, call, *answered(call)).items
 
 
-def test_only_a_compaction_of_ours_is_accepted_and_only_one(ledger: Ledger) -> None:
+def test_only_our_own_compaction_is_accepted_and_only_one(ledger: Ledger) -> None:
     """With its id or without; changed or foreign ones and a second one are refused."""
     (compaction,) = give(ledger, Compacted())
     (second,) = give(ledger, Compacted())
@@ -203,7 +203,7 @@ def test_only_a_compaction_of_ours_is_accepted_and_only_one(ledger: Ledger) -> N
     assert accepted(ledger, compaction, USER, second, USER, rules=lenient).live == (second, USER)
 
 
-def test_what_is_before_a_compaction_is_checked_but_not_counted(ledger: Ledger) -> None:
+def test_items_before_a_compaction_are_checked_but_not_counted(ledger: Ledger) -> None:
     """It may be sent or left out; a call does not reach across."""
     (compaction,) = give(ledger, Compacted(tokens=100))
     long = {"role": "user", "content": "word " * 900}

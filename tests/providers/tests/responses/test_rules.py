@@ -1,4 +1,4 @@
-"""The Responses fake refuses bodies the provider refuses; beside every refused one stands its accepted neighbour."""
+"""The Responses fake refuses what the provider does; next to every refused body there is an accepted one."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_content_is_refused_and_its_neighbour_is_not(wrong: Any, right: Any, wor
     assert accepted(right, rules).items
 
 
-def test_images_and_files_have_limits_of_number_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_and_files_are_limited_in_number_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over the whole request."""
     rules = Rules(models=("m",), window=0)
     picture = {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "low"}
@@ -224,7 +224,7 @@ def test_a_tool_is_refused_and_its_neighbour_is_not(wrong: Any, right: Any, word
     assert accepted(right).items
 
 
-def test_what_only_reasoning_models_take_is_refused_by_others() -> None:
+def test_fields_for_reasoning_models_are_refused_by_others() -> None:
     """And the other way round, above."""
     plain = Rules(models=("m",), reasons=False)
     assert "not supported" in refused(body(reasoning={"effort": "low"}), plain).message
@@ -234,7 +234,7 @@ def test_what_only_reasoning_models_take_is_refused_by_others() -> None:
     assert "below min" in refused(body(top_p=-0.1), plain).message
 
 
-def test_a_prompt_over_the_window_is_refused_with_tools_instructions_and_reply_counted() -> None:
+def test_a_prompt_over_the_window_is_refused_including_tools_instructions_and_reply() -> None:
     """By the server's own count; to the token."""
     request = body(input="word " * 500, instructions="Be brief.", tools=[tool(description="Tell the time")])
     used = len(accepted(request).prompt)
@@ -250,7 +250,7 @@ def test_a_prompt_over_the_window_is_refused_with_tools_instructions_and_reply_c
 
 
 def test_each_endpoint_has_its_own_arguments() -> None:
-    """What `create` takes, compaction and counting may not know."""
+    """Arguments of `create` may be unknown to compaction and counting."""
     assert refused(body(), endpoint="responses/compact").message == "Unknown parameter: 'store'."
     assert refused(body(), endpoint="responses/input_tokens").message == "Unknown parameter: 'store'."
     request = {"model": "m", "input": "hi", "instructions": "Be brief."}

@@ -1,4 +1,4 @@
-"""The official SDK talks to the Responses fake; what the server simulates behaves as the provider's guides say."""
+"""The official SDK against the Responses fake; the simulation behaves as described in the provider's guides."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_a_reply_can_be_sent_back_from_each_event_but_the_first(server: Re
         await go_on([{**done[0], "encrypted_content": added[0]["encrypted_content"]}, done[1]])
 
 
-async def test_whole_answers_are_the_same_response(server: ResponsesServer, client: Any) -> None:
+async def test_non_streamed_answers_are_the_same_response(server: ResponsesServer, client: Any) -> None:
     """Without `stream`; encrypted reasoning only when it is asked for."""
     server.script = [reply("Hello", reasoning=("Why",)), reply("Hello", reasoning=("Why",))]
     plain = await create(client)
@@ -138,7 +138,7 @@ async def test_a_long_prompt_is_refused_before_or_in_the_stream() -> None:
             assert server.refusals[0].code == "context_length_exceeded"
 
 
-async def test_errors_of_http_are_those_of_the_provider(server: ResponsesServer, client: Any) -> None:
+async def test_http_errors_equal_the_providers(server: ResponsesServer, client: Any) -> None:
     """Status, code, headers."""
     import openai
 
@@ -162,7 +162,7 @@ async def test_errors_of_http_are_those_of_the_provider(server: ResponsesServer,
         await client.chat.completions.create(model="test-model", messages=[])
 
 
-async def test_a_body_that_is_too_large_is_refused_by_what_stands_in_front() -> None:
+async def test_a_body_that_is_too_large_is_refused_by_the_proxy() -> None:
     """Without JSON."""
     import openai
 
@@ -173,7 +173,7 @@ async def test_a_body_that_is_too_large_is_refused_by_what_stands_in_front() -> 
         assert (await create(client, "x" * 500)).output_text.startswith("You said")
 
 
-async def test_a_server_that_does_not_check_refuses_nothing() -> None:
+async def test_a_server_without_checks_refuses_nothing() -> None:
     """For benchmarks with large histories: nothing is counted either."""
     async with ResponsesServer([reply("b")], check=False) as lax, open_client(lax) as other:
         wrong: Any = [{"type": "function_call_output", "call_id": "call_1", "output": "x" * 100_000}]
@@ -181,7 +181,7 @@ async def test_a_server_that_does_not_check_refuses_nothing() -> None:
         assert (response.output_text, response.usage.input_tokens) == ("b", 0)
 
 
-def test_what_is_no_proper_request_is_refused() -> None:
+def test_an_invalid_request_is_refused() -> None:
     """Method, path, content type, JSON."""
 
     def status(method: str, path: str, data: bytes | None = None, kind: str = "application/json") -> int:
@@ -224,7 +224,7 @@ async def test_models_are_listed_and_found(client: Any) -> None:
         await client.models.retrieve("other")
 
 
-async def test_a_stream_can_be_cut_after_any_event_or_byte(server: ResponsesServer, client: Any) -> None:
+async def test_a_stream_can_end_after_any_event_or_byte(server: ResponsesServer, client: Any) -> None:
     """Also so that HTTP looks whole."""
     from openai import APIConnectionError
 
@@ -244,7 +244,7 @@ async def test_a_stream_can_be_cut_after_any_event_or_byte(server: ResponsesServ
             await anext(stream)
 
 
-async def test_a_gate_holds_the_stream_until_it_is_opened(server: ResponsesServer, client: Any) -> None:
+async def test_a_gate_blocks_the_stream_until_it_is_opened(server: ResponsesServer, client: Any) -> None:
     """Delays are events, not sleeps; a client that leaves is seen."""
     gate = asyncio.Event()
     server.script = [reply("Hello", gate=gate, gate_after=2), silence()]
@@ -261,7 +261,7 @@ async def test_a_gate_holds_the_stream_until_it_is_opened(server: ResponsesServe
     await server.wait_until(lambda: server.requests[1].aborted)
 
 
-def test_it_runs_in_a_thread_and_as_a_program_that_is_told_what_to_answer() -> None:
+def test_it_runs_in_a_thread_and_as_a_program_scripted_over_http() -> None:
     """For tests in another process: Neovim's, the benchmarks'."""
     command = [sys.executable, "-m", "tests.providers.responses.server", "--port", "0", "--key", ""]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "python")])}

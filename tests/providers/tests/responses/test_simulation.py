@@ -1,4 +1,4 @@
-"""What the Responses fake simulates behaves as the provider's guides say: cache, compaction, counting, storing."""
+"""The simulation of the Responses fake matches the provider's guides: cache, compaction, counting, storing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def client(server: ResponsesServer) -> AsyncIterator[Any]:
         yield opened
 
 
-async def test_usage_tells_what_the_cache_held_by_a_clock_that_tests_move(server: ResponsesServer, client: Any) -> None:
+async def test_usage_reports_cached_tokens_by_a_clock_that_tests_advance(server: ResponsesServer, client: Any) -> None:
     """Prefixes from 1,024 tokens in steps of 128; other keys, another start or five minutes later: nothing."""
     start = "word " * 1400
 
@@ -49,7 +49,7 @@ async def test_usage_tells_what_the_cache_held_by_a_clock_that_tests_move(server
 
 
 async def test_over_the_threshold_it_compacts_first_and_then_answers(server: ResponsesServer, client: Any) -> None:
-    """The compaction item comes first; with it the next prompt is small, and what was before it may stay or go."""
+    """The compaction item comes first; with it the next prompt is small, and earlier items may be kept or dropped."""
     server.script = [reply("Done")]
     long: list[Any] = [{"role": "user", "content": "word " * 2500}]
     events = await collect(client, long, **OVER_THRESHOLD)
@@ -63,14 +63,14 @@ async def test_over_the_threshold_it_compacts_first_and_then_answers(server: Res
     assert [item.type for item in pruned.output] == ["message"]
 
 
-async def test_the_usage_of_a_compacting_response_can_count_what_was_left() -> None:
+async def test_the_usage_of_a_compacting_response_can_count_the_remainder() -> None:
     """The guide does not say which; an adapter has to live with both."""
     async with ResponsesServer(rules=SMALL, reports_compacted_size=True) as server, open_client(server) as client:
         response = await create(client, "word " * 2500, **OVER_THRESHOLD)
         assert response.usage.input_tokens < 600
 
 
-async def test_compact_keeps_what_users_said_beside_one_item(server: ResponsesServer, client: Any) -> None:
+async def test_compact_keeps_user_messages_beside_one_item(server: ResponsesServer, client: Any) -> None:
     """Its output is the next input as it is; left out messages are noted."""
     history: list[Any] = [
         {"role": "user", "content": "First"},
@@ -92,7 +92,7 @@ async def test_compact_keeps_what_users_said_beside_one_item(server: ResponsesSe
     assert server.notes == ["what /responses/compact returned was pruned"]
 
 
-async def test_a_trigger_gives_only_a_compaction(server: ResponsesServer, client: Any) -> None:
+async def test_a_trigger_yields_only_a_compaction(server: ResponsesServer, client: Any) -> None:
     """With its own event; the script is not spent."""
     server.script = [reply("later")]
     events = await collect(client, [{"role": "user", "content": "hi"}, {"type": "compaction_trigger"}])
@@ -109,7 +109,7 @@ async def test_counting_needs_no_answer_and_has_no_window(server: ResponsesServe
     assert (await client.responses.input_tokens.count(model="test-model", input="word " * 9000)).input_tokens > 9000
 
 
-async def test_what_was_stored_can_be_gone_on_from(server: ResponsesServer, client: Any) -> None:
+async def test_a_stored_response_can_be_continued(server: ResponsesServer, client: Any) -> None:
     """By response or by item; with `store` false by neither."""
     from openai import BadRequestError, NotFoundError
 
@@ -126,7 +126,7 @@ async def test_what_was_stored_can_be_gone_on_from(server: ResponsesServer, clie
     assert server.notes == ["store is not false"]
 
 
-async def test_a_provider_knows_its_own_after_a_restart() -> None:
+async def test_a_provider_recognises_its_own_items_after_a_restart() -> None:
     """Two servers with one ledger are one provider; another one refuses what the first encrypted."""
     from openai import BadRequestError
 

@@ -47,7 +47,7 @@ def sent(*messages: Message, **fields: Any) -> list[dict[str, Any]]:
 
 
 def user(number: int, text: str = "hi", **fields: Any) -> Message:
-    """Return what a user typed."""
+    """Return a user's message."""
     return Message(id=f"u{number}", role="user", content=text, **fields)
 
 
@@ -70,6 +70,6 @@ def thinking(text: str = "hm", origin: str = ORIGIN, **block: Any) -> ReasoningP
 
 
 def compaction(block: dict[str, Any] = UNSIGNED, origin: str = ORIGIN, number: int = 0) -> Message:
-    """Return the message that holds a provider's compaction."""
+    """Return the message with a provider's compaction."""
     part = CompactionPart(origin, msgspec.json.encode([block]).decode(), str(block["content"]))
     return Message(id=f"c{number}", role="assistant", content=(part,), tag="compact_summary")

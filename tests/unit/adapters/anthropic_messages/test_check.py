@@ -50,8 +50,8 @@ FINE = [
 
 
 @pytest.mark.parametrize("fine", FINE)
-def test_a_good_body_has_no_problems(fine: Body) -> None:
-    """Blocks in both places that are right, texts as strings."""
+def test_a_valid_body_has_no_problems(fine: Body) -> None:
+    """Blocks in both valid places, texts as strings."""
     assert check_body(fine) == []
 
 
@@ -92,14 +92,14 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("broken", "words"), BROKEN, ids=[words for _, words in BROKEN])
-def test_a_broken_body_is_told_apart(broken: Body, words: str) -> None:
-    """One sentence says what is wrong."""
+def test_each_problem_is_identified(broken: Body, words: str) -> None:
+    """One sentence describes it."""
     problems = check_body(broken)
     assert any(words in problem for problem in problems), problems
 
 
-def test_what_the_provider_made_must_go_back_as_it_came() -> None:
-    """With the blocks that are to go back, edits, losses and another order are found."""
+def test_blocks_made_by_the_provider_must_be_sent_back_unchanged() -> None:
+    """With the expected blocks given, edits, losses and reordering are found."""
     first, second = THOUGHT, THOUGHT | {"thinking": "two"}
     good = body(user(), assistant(first, text(), second, CALL), user(RESULT))
     assert check_body(good, [first, second]) == []
@@ -112,8 +112,8 @@ def sdk_keys(module: str, name: str) -> set[str]:
 
 
 @pytest.mark.sweep
-def test_the_keys_of_a_body_are_those_of_the_sdk() -> None:
-    """A new SDK with new keys fails here instead of making false alarms."""
+def test_the_keys_of_a_body_equal_the_sdks() -> None:
+    """A new SDK with new keys fails here instead of causing false alarms."""
     keys = sdk_keys(".message_create_params", "MessageCreateParamsStreaming")
     assert keys - {"betas", "user_profile_id", "workspace_id"} == gate._KEYS
 
@@ -131,6 +131,6 @@ def test_the_keys_of_a_body_are_those_of_the_sdk() -> None:
         ("compaction", "BetaCompactionBlockParam"),
     ],
 )
-def test_the_keys_of_a_block_are_those_of_the_sdk(kind: str, name: str) -> None:
-    """The same for every block that is looked into."""
+def test_the_keys_of_a_block_equal_the_sdks(kind: str, name: str) -> None:
+    """For every block that is checked."""
     assert sdk_keys("", name) == block_check._KEYS[kind]

@@ -68,8 +68,8 @@ def test_text_of_one_piece_is_one_event() -> None:
     assert decode(stream(TEXT)) == [TextDelta("Hey"), Finished("stop", (), Usage(10, 5), "claude-x")]
 
 
-def test_thinking_is_shown_and_sealed() -> None:
-    """With every field it came with, also those nobody knows."""
+def test_thinking_is_shown_and_kept_encrypted() -> None:
+    """With all its fields, including unknown ones."""
     start = {"type": "thinking", "thinking": "", "signature": "", "future": {"a": 1}}
     deltas = (
         {"type": "thinking_delta", "thinking": "let "},
@@ -83,22 +83,22 @@ def test_thinking_is_shown_and_sealed() -> None:
     assert json.loads(sealed.encrypted) == {**start, "thinking": "let me", "signature": "sig"}
 
 
-def test_thinking_that_is_not_displayed_is_sealed_all_the_same() -> None:
-    """`display: omitted`: empty text, but a signature that has to go back."""
+def test_hidden_thinking_is_kept_encrypted() -> None:
+    """`display: omitted`: empty text, but a signature that must be sent back."""
     start = {"type": "thinking", "thinking": "", "signature": ""}
     (sealed, _) = decode(stream(block(0, start, {"type": "signature_delta", "signature": "sig"})))
     assert isinstance(sealed, ReasoningDone)
 
 
-def test_thinking_without_a_signature_cannot_go_back() -> None:
-    """Gateways in front of other models send such."""
+def test_thinking_without_a_signature_is_not_sent_back() -> None:
+    """Sent by gateways in front of other models."""
     start = {"type": "thinking", "thinking": "whole", "signature": ""}
     assert decode(stream(block(0, start)))[0] == ReasoningDelta("whole", "thinking")
     assert not any(isinstance(one, ReasoningDone) for one in decode(stream(block(0, start))))
 
 
-def test_server_tools_are_kept_as_they_came() -> None:
-    """A paused reply has to be given back whole."""
+def test_server_tools_are_kept_unchanged() -> None:
+    """A paused reply must be sent back in full."""
     use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"encrypted_content": "x"}]}
     delta = {"type": "input_json_delta", "partial_json": '{"query":"q"}'}
@@ -111,8 +111,8 @@ def test_server_tools_are_kept_as_they_came() -> None:
     assert finished.stop == "paused"
 
 
-def test_calls_are_told_when_they_begin_and_whole_at_the_end() -> None:
-    """In their place among the text; ids that are missing or repeated are replaced."""
+def test_calls_are_reported_at_their_start_and_complete_at_the_end() -> None:
+    """In their place among the text; missing or repeated ids are replaced."""
     calls = [
         block(k, {"type": "tool_use", "id": call_id, "name": name, "input": {}}, {"type": "input_json_delta", **given})
         for k, (call_id, name, given) in enumerate(
@@ -139,8 +139,8 @@ def test_calls_are_told_when_they_begin_and_whole_at_the_end() -> None:
         ({"content": None}, [{"content": "sum"}, {"encrypted_content": "enc"}]),
     ],
 )
-def test_a_compaction_is_kept_as_it_came(start: dict[str, Any], deltas: list[dict[str, Any]]) -> None:
-    """In one delta, whole at its start (on demand), or in two."""
+def test_a_compaction_is_kept_unchanged(start: dict[str, Any], deltas: list[dict[str, Any]]) -> None:
+    """In one delta, complete at its start (on demand), or in two."""
     body = stream(block(0, {"type": "compaction", **start}, *({"type": "compaction_delta", **one} for one in deltas)))
     begun, done, _ = decode(body)
     assert begun == CompactionBegun()
@@ -150,13 +150,13 @@ def test_a_compaction_is_kept_as_it_came(start: dict[str, Any], deltas: list[dic
     assert json.loads(done.part.encrypted) == [{"type": "compaction", "content": "sum", "encrypted_content": "enc"}]
 
 
-def test_a_failed_compaction_is_none() -> None:
+def test_a_failed_compaction_is_ignored() -> None:
     """`content: null`."""
     events = decode(stream(block(0, {"type": "compaction", "content": None}), TEXT))
     assert events[:2] == [CompactionBegun(), CompactionDone(None)]
 
 
-def test_server_edits_and_passes_are_told() -> None:
+def test_server_edits_and_passes_are_reported() -> None:
     """R-538, R-541."""
     applied = [{"type": "clear_tool_uses_20250919", "cleared_input_tokens": 70, "cleared_tool_uses": 3}]
     finished = decode(stream(TEXT, context_management={"applied_edits": applied}))[-1]
@@ -164,8 +164,8 @@ def test_server_edits_and_passes_are_told() -> None:
     assert finished.server_edits == (ServerEdit("clear_tool_uses_20250919", 70, 3),)
 
 
-def test_citations_and_unknown_events_are_let_go() -> None:
-    """They say nothing that is needed."""
+def test_citations_and_unknown_events_are_dropped() -> None:
+    """They contain nothing needed."""
     cited = block(0, {"type": "text", "text": "a"}, {"type": "citations_delta", "citation": {"url": "u"}})
     body = stream([event("ping")], cited, [event("content_block_sparkle", index=0)])
     assert decode(body)[0] == TextDelta("a")
@@ -178,14 +178,14 @@ def test_a_reply_without_stop_reason_is_complete_with_its_end_marker() -> None:
     assert finished.stop == "stop"
 
 
-def test_without_the_end_marker_a_reply_is_cut() -> None:
-    """Even when the stop reason has arrived."""
+def test_without_the_end_marker_a_reply_is_truncated() -> None:
+    """Even if the stop reason has arrived."""
     reader = decoder()
     assert [*reader.feed(stream(TEXT, end=False)), *reader.finish()] == [TextDelta("Hey")]
     assert isinstance(reader.problem, StreamCut)
 
 
-def test_an_openai_end_marker_behind_it_is_let_go() -> None:
+def test_an_openai_end_marker_after_it_is_ignored() -> None:
     """Gateways append it."""
     assert isinstance(decode(stream(TEXT) + b"data: [DONE]\n\n")[-1], Finished)
     reader = decoder()
@@ -206,8 +206,8 @@ def test_an_openai_end_marker_behind_it_is_let_go() -> None:
         stream(block(0, {"type": "tool_use", "id": "a", "input": {}}), stop="tool_use"),
     ],
 )
-def test_what_is_no_reply_is_malformed(body: bytes) -> None:
-    """The sentence says so."""
+def test_text_that_is_not_a_reply_is_malformed(body: bytes) -> None:
+    """The sentence shows it."""
     reader = decoder()
     reader.feed(body)
     reader.finish() if reader.problem is None else None
@@ -215,7 +215,7 @@ def test_what_is_no_reply_is_malformed(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", [b"[]", b"nope", b'{"type":"message"}'])
-def test_json_that_is_no_message_is_not_taken_for_one(body: bytes) -> None:
+def test_json_that_is_not_a_message_is_refused(body: bytes) -> None:
     """From a gateway that does not stream."""
     reader = decoder()
     assert reader.read_json(body) == []
@@ -223,7 +223,7 @@ def test_json_that_is_no_message_is_not_taken_for_one(body: bytes) -> None:
 
 
 def test_an_error_event_before_the_reply_has_its_class() -> None:
-    """It can be tried again; later it is a cut."""
+    """It can be retried; a later one truncates the reply."""
     broken = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
     body = f"event: error\ndata: {json.dumps(broken)}\n\n".encode()
     first = decoder()

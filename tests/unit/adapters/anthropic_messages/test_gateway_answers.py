@@ -1,4 +1,4 @@
-"""What LiteLLM's proxy 1.106 answers otherwise than Anthropic (seen on the wire, `tests/peers/litellm_proxy.py`)."""
+"""Answers of LiteLLM's proxy 1.106 that differ from Anthropic's (seen on the wire, `tests/peers/litellm_proxy.py`)."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ NOT_COMPACTED = {"type": "compact_20260112", "error": "summary_extraction_failed
         ("none", []),
     ],
 )
-def test_only_what_was_cleared_is_told(applied, edits):
+def test_only_cleared_results_are_reported(applied, edits):
     """R-541."""
     assert read_server_edits({"applied_edits": applied}) == tuple(ServerEdit(*edit) for edit in edits)
 
 
 def whole(*content):
-    """Return a reply that is no stream."""
+    """Return a reply that is not streamed."""
     usage = {"input_tokens": 9, "output_tokens": 3}
     fields = {"id": "msg_1", "type": "message", "role": "assistant", "model": "messages", "stop_sequence": None}
     return json.dumps({**fields, "content": content, "stop_reason": "end_turn", "usage": usage}).encode()
 
 
-def test_an_answer_instead_of_a_compaction_is_not_asked_for_again():
-    """R-540: the key `compaction` is ignored there."""
+def test_an_answer_instead_of_a_compaction_stops_further_requests():
+    """R-540: the gateway ignores the key `compaction`."""
     gateway, endpoint = wire(), Endpoint(name="LiteLLM", model=request().model)
     assert gateway.render_compaction(request(), "") is not None
     with pytest.raises(RequestRejected, match="LiteLLM: claude-opus-4-6 answered instead of compacting"):
@@ -50,7 +50,7 @@ def test_an_answer_instead_of_a_compaction_is_not_asked_for_again():
     assert gateway.render_compaction(request(), "") is None
 
 
-def test_a_summary_that_failed_may_be_asked_for_again():
+def test_a_failed_summary_may_be_requested_again():
     """Anthropic then answers without any content."""
     gateway, endpoint = wire(), Endpoint(name="Anthropic", model=request().model)
     assert gateway.read_compaction(whole(), endpoint).part is None

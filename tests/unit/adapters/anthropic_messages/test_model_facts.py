@@ -1,4 +1,4 @@
-"""What is believed of a model: the listing, refusals, its name, in this order."""
+"""The sources of facts about a model: the listing, refusals, its name, in this order."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def support(*, supported: bool) -> dict[str, bool]:
 
 @pytest.mark.parametrize("model", NEW)
 def test_new_models_are_known_to_compact(model: str) -> None:
-    """Those of the provider's list, and later ones of their lines."""
+    """Those in the provider's list, and later ones of their series."""
     assert ModelFacts().compacts(model, "threshold") is True
     assert ModelFacts().compacts(model, "on_demand") is True
 
 
 @pytest.mark.parametrize("model", OLD)
-def test_old_models_are_known_not_to(model: str) -> None:
+def test_old_models_are_known_not_to_compact(model: str) -> None:
     """The client's compaction takes over (R-534)."""
     assert ModelFacts().compacts(model, "threshold") is False
 
 
 @pytest.mark.parametrize("model", ["gpt-5", "deepseek-chat", "claude", ""])
-def test_of_other_models_nothing_is_known(model: str) -> None:
-    """A gateway may compact for them; its user says so."""
+def test_nothing_is_assumed_about_other_models(model: str) -> None:
+    """A gateway may compact for them; its user configures that."""
     assert ModelFacts().compacts(model, "threshold") is None
 
 
@@ -60,7 +60,7 @@ def test_the_listing_is_believed() -> None:
 @pytest.mark.parametrize(
     "capabilities", [None, {}, "x", {"context_management": None}, {"context_management": {"supported": True}}]
 )
-def test_a_listing_that_does_not_say_leaves_the_name(capabilities: object) -> None:
+def test_an_incomplete_listing_leaves_the_name(capabilities: object) -> None:
     """Gateways list ids only."""
     facts = ModelFacts()
     facts.read_listing(listing(capabilities=capabilities))
@@ -69,7 +69,7 @@ def test_a_listing_that_does_not_say_leaves_the_name(capabilities: object) -> No
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"data": 3}', b'{"data": [{"id": 3}]}', b"<html>"])
-def test_what_is_no_listing_teaches_nothing(body: bytes) -> None:
+def test_an_invalid_listing_teaches_nothing(body: bytes) -> None:
     """Nor does it fail."""
     facts = ModelFacts()
     facts.read_listing(body)
@@ -77,7 +77,7 @@ def test_what_is_no_listing_teaches_nothing(body: bytes) -> None:
 
 
 def test_a_refusal_is_remembered_for_its_model() -> None:
-    """It is news once."""
+    """It is new only once."""
     facts = ModelFacts()
     assert facts.learn("claude-opus-5", "threshold")
     assert not facts.learn("claude-opus-5", "threshold")
@@ -99,12 +99,12 @@ def test_a_refusal_is_remembered_for_its_model() -> None:
     ],
 )
 def test_a_request_without_a_limit_gets_one(model: str, tokens: int) -> None:
-    """Small where prompt and limit together must fit the window."""
+    """Small if prompt and limit together must fit the window."""
     assert ModelFacts().output_limit(model) == tokens
 
 
 def test_a_listed_limit_is_used() -> None:
-    """But for old models only downwards."""
+    """For old models only to reduce it."""
     facts = ModelFacts()
     entries = [{"id": "claude-opus-5", "max_tokens": 128_000}, {"id": "claude-opus-4-1", "max_tokens": 32_000}]
     facts.read_listing(msgspec.json.encode({"data": entries}))

@@ -1,4 +1,4 @@
-"""Messages as the Messages API sees them."""
+"""Messages as sent to the Messages API."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def kinds(message: dict[str, Any]) -> list[str]:
     return [block["type"] for block in message["content"]]
 
 
-def test_only_fields_of_the_wire_are_sent() -> None:
-    """Internal keys would be refused (and are nobody's business)."""
+def test_only_the_fields_of_the_wire_are_sent() -> None:
+    """Internal keys would be refused, and are private."""
     typed = Message(*("u", "user", "text"), cycle=3, tag="file", path="x", pinned=True, edited=True, ts=1.0, tokens=5)
     assert sent(typed) == [{"role": "user", "content": [{"type": "text", "text": "text"}]}]
 
 
-def test_the_system_prompt_goes_to_its_own_field() -> None:
-    """The API has no system messages in its list; later ones say what they are (K5)."""
+def test_the_system_prompt_has_its_own_field() -> None:
+    """The API has no system messages in its list; later ones are labelled (K5)."""
     note = Message(id="n", role="system", content="Be short.", tag="tool_system_prompt")
     summary = Message(id="z", role="system", content="Earlier: x.", tag="compact_summary")
     rendered = body(wire(MessagesOptions(cache=False)), request(SYSTEM, user(1), note, summary, user(2)))
@@ -63,15 +63,15 @@ def test_the_system_prompt_goes_to_its_own_field() -> None:
     assert [message["role"] for message in rendered["messages"]] == ["user"]
 
 
-def test_neighbours_of_one_role_become_one_message() -> None:
+def test_adjacent_messages_of_one_role_are_merged() -> None:
     """Merged here and nowhere else (R-425)."""
     first, second = sent(user(1, "rules", tag="rules"), user(2, "do it"), assistant(1, "yes"), assistant(2, "done"))[:2]
     assert [block["text"] for block in first["content"]] == ["rules", "do it"]
     assert [block["text"] for block in second["content"]] == ["yes", "done"]
 
 
-def test_results_stand_first_behind_their_calls() -> None:
-    """Words typed meanwhile follow them in the same message."""
+def test_results_come_first_after_their_calls() -> None:
+    """Messages typed in between follow them in the same message."""
     messages = (user(1), assistant(1, "look", calls=("c1", "c2")), result(1, "c1"), result(2, "c2"), user(2, "and?"))
     _, reply, answer = sent(*messages)
     assert kinds(reply) == ["text", "tool_use", "tool_use"]
@@ -79,30 +79,30 @@ def test_results_stand_first_behind_their_calls() -> None:
     assert [block["tool_use_id"] for block in answer["content"][:2]] == ["c1", "c2"]
 
 
-def test_a_mark_gives_the_place_of_a_call() -> None:
-    """A call without one stands after all parts."""
+def test_a_mark_sets_the_place_of_a_call() -> None:
+    """A call without one comes after all parts."""
     reply = assistant(1, "a", CallMark(1), "b", calls=("c0", "c1"))
     _, rendered, _ = sent(user(1), reply, result(1, "c0"), result(2, "c1"))
     assert [block.get("id") or block["text"] for block in rendered["content"]] == ["a", "c1", "b", "c0"]
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\t"])
-def test_text_without_words_is_left_out(text: str) -> None:
-    """The API refuses empty text blocks, and those of white space."""
+def test_blank_text_is_left_out(text: str) -> None:
+    """The API refuses empty and white-space text blocks."""
     rendered = sent(user(1), assistant(1, text, calls=("c",)), result(1, "c", text), user(2, text))
     assert kinds(rendered[1]) == ["tool_use"]
     assert rendered[2]["content"] == [{"type": "tool_result", "tool_use_id": "c", "content": "(no output)"}]
 
 
-def test_a_failed_result_says_so() -> None:
-    """`is_error` is only sent when it is true."""
+def test_a_failed_result_is_marked() -> None:
+    """`is_error` is only sent if true."""
     failed = Message(id="r", role="tool", content="no such file", tool_call_id="c", is_error=True)
     block = sent(user(1), assistant(1, calls=("c",)), failed)[-1]["content"][0]
     assert block["is_error"] is True
 
 
-def test_ids_the_api_does_not_take_are_translated_with_their_results() -> None:
-    """Ids of other providers, and ids that occur twice in a real history; the translation is always the same."""
+def test_unsupported_ids_are_translated_with_their_results() -> None:
+    """Other providers' ids, and ids used twice in a real history; the translation is deterministic."""
     messages = (
         *(user(1), assistant(1, calls=("call.1",)), result(1, "call.1")),
         *(assistant(2, calls=("call.1", "call_1")), result(2, "call.1"), result(3, "call_1")),
@@ -114,29 +114,29 @@ def test_ids_the_api_does_not_take_are_translated_with_their_results() -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"p": ', "[1]", "text", '"x"'])
-def test_arguments_that_are_no_object_stay_readable(arguments: str) -> None:
+def test_invalid_arguments_stay_readable(arguments: str) -> None:
     """`input` must be an object; the model still sees what it wrote."""
     reply = Message(id="a", role="assistant", tool_calls=(ToolCall("c", "read", arguments),))
     block = sent(user(1), reply, result(1, "c"))[1]["content"][0]
     assert block["input"] == {"invalid_json": arguments}
 
 
-def test_arguments_cannot_break_out_of_their_place() -> None:
-    """The id is put in later: what looks like its place in arguments or results stays text."""
+def test_arguments_cannot_escape_their_place() -> None:
+    """The id is inserted later: a lookalike of its place in arguments or results stays text."""
     reply = Message(id="a", role="assistant", tool_calls=(ToolCall("c", "read", '{"x":"\\u0000id","y":"\\u0000id"}'),))
     rendered = sent(user(1), reply, result(1, "c", "\x00id"))
     assert rendered[1]["content"][0]["input"] == {"x": "\x00id", "y": "\x00id"}
     assert rendered[2]["content"][0]["content"] == "\x00id"
 
 
-def test_names_of_called_tools_are_made_acceptable() -> None:
+def test_names_of_called_tools_are_adapted() -> None:
     """Other providers allow dots."""
     reply = Message(id="a", role="assistant", tool_calls=(ToolCall("c", "fs.read file"),))
     assert sent(user(1), reply, result(1, "c"))[1]["content"][0]["name"] == "fs_read_file"
 
 
-def test_a_conversation_that_begins_with_the_model_gets_a_first_word_of_the_user() -> None:
-    """The list is user-first; a summary speaks for the user."""
+def test_a_conversation_that_begins_with_the_model_gets_a_user_message_first() -> None:
+    """The list is user-first; a summary counts as the user's."""
     rendered = sent(assistant(1, "hello"), user(1))
     assert rendered[0]["role"] == "user"
     assert "left out" in rendered[0]["content"][0]["text"]
@@ -145,15 +145,15 @@ def test_a_conversation_that_begins_with_the_model_gets_a_first_word_of_the_user
     assert text == "<history_summary>\nWe did x. < /history_summary>\n</history_summary>"
 
 
-def test_a_request_never_ends_with_the_models_words() -> None:
-    """Newer models refuse to go on from them; its text stays as it was sent (thinking is bound to it)."""
+def test_a_request_never_ends_with_an_assistant_message() -> None:
+    """Newer models refuse to continue from one; its text stays unchanged (thinking is bound to it)."""
     rendered = sent(user(1), assistant(1, "It is 4 "))
     assert rendered[1]["content"][0]["text"] == "It is 4 "
     assert rendered[2]["role"] == "user"
 
 
 def test_images_and_documents_are_sent_as_base64() -> None:
-    """With the media type the bytes have: a wrong one is refused."""
+    """With the media type of the bytes: a wrong one is refused."""
     parts = (
         TextPart("look"),
         ImagePart(sha256="img", mime="image/jpeg", path="a.png"),
@@ -166,7 +166,7 @@ def test_images_and_documents_are_sent_as_base64() -> None:
     assert blocks[2]["source"]["media_type"] == "application/pdf"
 
 
-def test_what_a_model_does_not_take_becomes_a_note() -> None:
+def test_content_a_model_does_not_accept_becomes_a_note() -> None:
     """The model knows that something is missing."""
     parts = (ImagePart(sha256="i", path="a.png"), DocumentPart(sha256="pdf", path="b.pdf"))
     options = MessagesOptions(image_input=False, document_input=False, cache=False)
@@ -176,8 +176,8 @@ def test_what_a_model_does_not_take_becomes_a_note() -> None:
     assert "b.pdf" in blocks[1]["text"]
 
 
-def test_too_many_images_leave_the_oldest_out_in_steps() -> None:
-    """100 at most; one more left out on every request would change the prompt's beginning every time (lesson 22)."""
+def test_too_many_images_drop_the_oldest_in_steps() -> None:
+    """At most 100; dropping one more per request would change the prompt's prefix every time (lesson 22)."""
 
     def images(count: int) -> list[str]:
         messages = [Message(id=f"u{k}", role="user", content=(ImagePart(sha256="i"),)) for k in range(count)]
@@ -188,7 +188,7 @@ def test_too_many_images_leave_the_oldest_out_in_steps() -> None:
     assert images(101)[:50] == ["text"] * 50
 
 
-def test_big_images_are_left_out_beside_many_others() -> None:
+def test_large_images_are_dropped_beside_many_others() -> None:
     """More than 20 images in a request: 2,000 pixels at most."""
     big = Message(id="b", role="user", content=(ImagePart(sha256="i", width=3000, height=10),))
     few = [Message(id=f"u{k}", role="user", content=(ImagePart(sha256="i"),)) for k in range(19)]
@@ -197,7 +197,7 @@ def test_big_images_are_left_out_beside_many_others() -> None:
     assert [block["type"] for block in sent(big, *few, more)[0]["content"]] == ["text", *["image"] * 20]
 
 
-def test_thinking_goes_back_untouched_and_in_its_place() -> None:
+def test_thinking_is_sent_back_unchanged_in_its_place() -> None:
     """Signed text is never edited (lesson 26)."""
     hidden = ReasoningPart("", "thinking", ORIGIN, '{"type":"redacted_thinking","data":"x","new":1}')
     reply = assistant(1, thinking("a"), hidden, "so", calls=("c",))
@@ -219,7 +219,7 @@ def test_thinking_goes_back_untouched_and_in_its_place() -> None:
     ],
 )
 def test_a_turn_sends_all_its_thinking_or_none(lost: ReasoningPart) -> None:
-    """Reasoning of others, or of a cut reply, cannot be given back: then nothing of that turn's is."""
+    """Others' reasoning, or that of a truncated reply, cannot be sent back: then none of that turn's is."""
     turn = (
         *(user(2), assistant(2, thinking("b"), calls=("c2",)), result(2, "c2")),
         *(assistant(3, lost, calls=("c3",)), result(3, "c3")),
@@ -232,7 +232,7 @@ def test_a_turn_sends_all_its_thinking_or_none(lost: ReasoningPart) -> None:
     ]
 
 
-def test_words_typed_into_a_tool_loop_do_not_end_its_turn() -> None:
+def test_messages_typed_in_a_tool_loop_do_not_end_its_turn() -> None:
     """The API sees them after the results, in the same turn."""
     messages = (
         *(user(1), assistant(1, thinking("a"), calls=("c1",)), result(1, "c1"), user(2, "hurry")),
@@ -241,7 +241,7 @@ def test_words_typed_into_a_tool_loop_do_not_end_its_turn() -> None:
     assert not [k for message in sent(*messages) for k in kinds(message) if k == "thinking"]
 
 
-def test_nothing_encrypted_is_sent_when_the_provider_refused_it() -> None:
+def test_nothing_encrypted_is_sent_after_the_providers_refusal() -> None:
     """`send_encrypted` false: without thinking, without compaction."""
     messages = (compaction(SIGNED), user(1), assistant(1, thinking("a"), "one"), user(2))
     rendered = sent(*messages, send_encrypted=False)
@@ -250,29 +250,29 @@ def test_nothing_encrypted_is_sent_when_the_provider_refused_it() -> None:
 
 
 def test_a_turn_never_ends_with_thinking() -> None:
-    """A reply that was all thinking says nothing."""
+    """A reply of thinking alone has no content."""
     rendered = sent(user(1), assistant(1, thinking("a")), user(2))
     assert [message["role"] for message in rendered] == ["user"]
 
 
-def test_blocks_of_server_tools_go_back_in_place() -> None:
-    """A paused reply is sent back whole, and goes on by itself."""
+def test_server_tool_blocks_are_sent_back_in_place() -> None:
+    """A paused reply is sent back in full, and is continued automatically."""
     tool = ReasoningPart("", "x", ORIGIN, '{"type":"server_tool_use","id":"s","name":"web_search","input":{}}')
     rendered = sent(user(1), assistant(1, thinking("a"), "searching", tool))
     assert kinds(rendered[-1]) == ["thinking", "text", "server_tool_use"]
     assert rendered[-1]["role"] == "assistant"
 
 
-def test_the_compaction_stands_first_and_protected_messages_follow() -> None:
-    """What stands before an unsigned block is not read (R-537); rules come after it, byte-identical."""
+def test_the_compaction_comes_first_and_protected_messages_follow() -> None:
+    """Messages before an unsigned block are not read (R-537); rules come after it, byte-identical."""
     rules = user(9, "RULES", tag="rules")
     rendered = sent(SYSTEM, rules, compaction(), user(1, "and now?"), compact_at=60_000)
     assert rendered[0] == {"role": "assistant", "content": [UNSIGNED]}
     assert [block["text"] for block in rendered[1]["content"]] == ["RULES", "and now?"]
 
 
-def test_the_reply_a_compaction_was_made_for_follows_it_in_one_message() -> None:
-    """Exactly as the server sent it."""
+def test_the_reply_of_a_compaction_follows_it_in_one_message() -> None:
+    """Exactly as sent by the server."""
     rendered = sent(compaction(), assistant(1, thinking("a"), "one"), user(1), compact_at=60_000)
     assert kinds(rendered[0]) == ["compaction", "thinking", "text"]
 
@@ -284,7 +284,7 @@ def test_only_the_newest_compaction_is_sent() -> None:
     assert [block["content"] for block in found] == ["newer"]
 
 
-def test_somebody_elses_compaction_is_never_sent() -> None:
+def test_another_providers_compaction_is_never_sent() -> None:
     """Its text is, as the last line of defence (R-542)."""
     foreign = compaction(origin="openai_responses@api.openai.com")
     silent = Message(id="q", role="assistant", content=(CompactionPart("x@y", "[]"),), tag="compact_summary")
@@ -293,27 +293,27 @@ def test_somebody_elses_compaction_is_never_sent() -> None:
     assert len(first["content"]) == 2
 
 
-def test_a_compaction_of_the_servers_own_needs_the_edit_that_made_it() -> None:
+def test_a_compaction_by_the_server_needs_the_edit_that_made_it() -> None:
     """Without `compact_at` it can only be sent as text."""
     assert kinds(sent(compaction(), user(1))[0]) == ["text", "text"]
     assert kinds(sent(compaction(SIGNED), user(1))[0]) == ["compaction"]
 
 
-def test_a_call_without_its_result_is_mended_and_said(caplog: pytest.LogCaptureFixture) -> None:
-    """A bug elsewhere must not cost the user a dead chat."""
+def test_a_call_without_its_result_is_repaired_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """A bug elsewhere must not make a chat unusable."""
     rendered = sent(user(1), assistant(1, calls=("c",)), user(2))
     assert kinds(rendered[2]) == ["tool_result", "text"]
     assert "repaired before sending" in caplog.text
 
 
-def test_what_cannot_be_mended_is_not_sent() -> None:
+def test_an_irreparable_history_is_not_sent() -> None:
     """The sentence says that nothing was lost."""
     with pytest.raises(RequestRejected, match=r"It was not sent; the chat is unchanged"):
         wire().render(request(SYSTEM))
 
 
 def test_calls_need_tools() -> None:
-    """A request without tools names those that were called, and forbids to call them."""
+    """A request without tools declares those that were called, and forbids calling them."""
     messages = (user(1), assistant(1, calls=("c",)), result(1, "c"))
     rendered = body(wire(), request(*messages, tools=()))
     assert [tool["name"] for tool in rendered["tools"]] == ["read"]
@@ -330,15 +330,15 @@ def test_schemas_are_objects_without_choices_at_the_top() -> None:
     }
 
 
-def test_the_model_is_the_requests() -> None:
+def test_the_requests_model_is_used() -> None:
     """Not the entry's."""
     assert body(wire(model="other"), request(user(1)))["model"] == MODEL
     assert PDF.startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("messages", [(), (user(1), assistant(1, "a"), user(2))])
-def test_a_prompt_is_counted_with_a_budget_of_thinking(messages: tuple[Message, ...]) -> None:
-    """Counting knows no `max_tokens` for the budget to exceed; without messages it only tells that it can count."""
+def test_a_count_may_have_a_thinking_budget(messages: tuple[Message, ...]) -> None:
+    """Counting has no `max_tokens` for the budget to exceed; without messages it only shows that counting works."""
     adapter = wire(parameters={"thinking": {"type": "enabled", "budget_tokens": 2_000}})
     call = adapter.render_count(request(*messages))
     assert call is not None

@@ -1,4 +1,4 @@
-"""Whatever the view is: what is sent passes the check and the SDK's types, and is the same with and without cache."""
+"""For any view, the request passes the check and the SDK's types, and is identical with and without the cache."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def render(format_: Any, wanted: ChatRequest) -> dict[str, Any]:
 @pytest.mark.sweep
 @given(VIEWS, THINKING, st.booleans(), st.sampled_from([0, 60_000]))
 @settings(max_examples=300, deadline=None)
-def test_what_is_sent_passes_the_check_and_the_types(
+def test_any_request_passes_the_check_and_the_types(
     view: list[Message], thinking_: Any, sealed: bool, compact_at: int
 ) -> None:
-    """Orphans, foreign reasoning, odd ids, empty texts, two compactions: all of it can be in a view."""
+    """Orphans, foreign reasoning, odd ids, empty texts, two compactions: a view can contain all of them."""
     parameters = {"thinking": thinking_} if thinking_ else {}
     last = Message(id="last", role="user", content="go")
     body = render(
@@ -102,8 +102,8 @@ def test_what_is_sent_passes_the_check_and_the_types(
 @pytest.mark.sweep
 @given(VIEWS, st.lists(MESSAGES, max_size=8), st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_kept_pieces_change_nothing(view: list[Message], more: list[Message], keeps_first: bool) -> None:
-    """Bytes with a cache are the bytes without one, for appended and for edited views."""
+def test_cached_pieces_change_nothing(view: list[Message], more: list[Message], keeps_first: bool) -> None:
+    """Bytes with a cache equal those without one, for appended and for edited views."""
     last = Message(id="last", role="user", content="go")
     kept = wire(MessagesOptions(cache=True))
     views = [[*view, last]]

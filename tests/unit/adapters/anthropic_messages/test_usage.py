@@ -20,8 +20,8 @@ def entry(kind: str, fresh: int, output: int, **more: int) -> dict[str, Any]:
     return {"type": kind, "input_tokens": fresh, "output_tokens": output, **more}
 
 
-def test_the_prompt_is_input_and_both_cache_figures() -> None:
-    """`input_tokens` leaves the cache out here."""
+def test_the_prompt_is_the_input_plus_both_cache_figures() -> None:
+    """`input_tokens` excludes the cache here."""
     counted = normalise_usage(
         {
             "input_tokens": 5,
@@ -37,7 +37,7 @@ def test_the_prompt_is_input_and_both_cache_figures() -> None:
 
 
 def test_the_context_is_the_last_message_entry() -> None:
-    """Never a sum, never a compaction; the others are billed too."""
+    """Never a sum, never a compaction; the others are billed, too."""
     passes = [entry("message", 100, 1), entry("compaction", 180_000, 3_500), entry("message", 23_000, 1_000)]
     counted = normalise_usage({"input_tokens": 23_100, "output_tokens": 1_001, "iterations": passes})
     assert counted.reply == Usage(23_000, 1_000)
@@ -51,8 +51,8 @@ def test_a_compaction_alone_has_no_reply() -> None:
     assert counted == Counted(None, (Usage(144, 276),), (Usage(144, 276),))
 
 
-def test_one_pass_keeps_the_details_of_the_whole() -> None:
-    """Entries do not tell thinking apart."""
+def test_a_single_pass_keeps_the_details_of_the_total() -> None:
+    """Entries do not separate thinking."""
     reported = {
         **entry("", 9, 8),
         "iterations": [entry("message", 9, 8, cache_read_input_tokens=3)],
@@ -77,7 +77,7 @@ def test_odd_iterations_leave_the_top_level(passes: object) -> None:
 
 
 def test_later_figures_replace_earlier_ones() -> None:
-    """`message_delta` is cumulative, and leaves out what it does not know."""
+    """`message_delta` is cumulative, and omits unknown figures."""
     start = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 1}
     assert merge_usage(start, {"output_tokens": 9, "input_tokens": None}) == {**start, "output_tokens": 9}
     assert merge_usage(start, None) == start

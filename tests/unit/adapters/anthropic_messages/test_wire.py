@@ -1,4 +1,4 @@
-"""Everything of a Messages request beside the messages."""
+"""The fields of a Messages request besides the messages."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def betas(format_: Any, wanted: ChatRequest) -> list[str]:
         (0, {}, 64_000),
     ],
 )
-def test_max_tokens_is_what_was_asked_for(asked: int, settings: dict[str, Any], tokens: int) -> None:
-    """The request, then the configuration, then what is known of the model."""
+def test_max_tokens_is_the_requested_value(asked: int, settings: dict[str, Any], tokens: int) -> None:
+    """From the request, else the configuration, else the facts about the model."""
     assert body(wire(**settings), request(user(1), max_output_tokens=asked))["max_tokens"] == tokens
 
 
-def test_max_tokens_stays_within_what_the_model_has() -> None:
-    """More is refused."""
+def test_max_tokens_stays_within_the_models_limit() -> None:
+    """A higher one is refused."""
     format_ = wire()
     format_.read_models(msgspec.json.encode({"data": [{"id": MODEL, "max_tokens": 32_000}]}))
     assert body(format_, request(user(1)))["max_tokens"] == 32_000
@@ -74,13 +74,13 @@ def test_max_tokens_stays_within_what_the_model_has() -> None:
         ("odd", 100, True, "odd"),
     ],
 )
-def test_thinking_is_made_to_fit(given: Any, max_tokens: int, lacks_start: bool, fitted: Any) -> None:
-    """The budget below the limit, with room for an answer; none where a turn began without."""
+def test_the_thinking_budget_is_adjusted(given: Any, max_tokens: int, lacks_start: bool, fitted: Any) -> None:
+    """Below the limit, with room for an answer; none if a turn began without."""
     assert fit_thinking(given, max_tokens, lacks_start=lacks_start) == fitted
 
 
-def test_a_foreign_tool_loop_is_gone_on_with_without_a_budget() -> None:
-    """`adaptive` does not mind; a finished loop does not matter."""
+def test_a_foreign_tool_loop_continues_without_a_budget() -> None:
+    """`adaptive` is unaffected; a finished loop does not matter."""
     foreign = (user(1), assistant(1, calls=("c",)), result(1, "c"))
     format_ = wire(parameters={"thinking": ENABLED})
     assert body(format_, request(*foreign))["thinking"] == {"type": "disabled"}
@@ -88,7 +88,7 @@ def test_a_foreign_tool_loop_is_gone_on_with_without_a_budget() -> None:
     assert body(format_, request(*foreign, assistant(2, "done"), user(2)))["thinking"] == ENABLED
 
 
-def test_mismatches_can_only_be_let_go_where_thinking_is_on() -> None:
+def test_mismatches_can_only_be_dropped_with_thinking_on() -> None:
     """The user's own setting stays."""
     binding = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
     assert let_mismatches_go(None) == {"type": "adaptive", **binding}
@@ -102,7 +102,7 @@ BOUND = "messages.1.content.0: Invalid `signature` in `thinking` block. The bloc
 
 
 def test_a_bound_model_without_thinking_gets_none_back() -> None:
-    """There is no place to say that mismatches may go."""
+    """There is no field to allow dropping mismatches."""
     format_ = wire(parameters={"thinking": {"type": "disabled"}})
     turn = request(*LOOP, chat_id="")
     assert b'"thinking":"a"' in format_.render(turn).body
@@ -112,15 +112,15 @@ def test_a_bound_model_without_thinking_gets_none_back() -> None:
 
 
 def test_the_binding_control_has_its_beta() -> None:
-    """Learned, and for the model that said it only."""
+    """Learned, only for the model that reported it."""
     format_ = wire()
     format_.learn_refusal(RequestRejected(BOUND), request(*LOOP))
     assert betas(format_, request(*LOOP)) == ["thinking-binding-controls-2026-08-01"]
     assert betas(format_, request(*LOOP, model="claude-sonnet-5")) == []
 
 
-def test_threshold_compaction_as_it_is_asked_for() -> None:
-    """R-536; never below what the API takes, only where the session wants it, and for a reply."""
+def test_threshold_compaction_is_requested_as_configured() -> None:
+    """R-536; never below the API's minimum, only if the session wants it, and only for a reply."""
     format_ = wire()
     edits = body(format_, request(user(1), compact_at=100))["context_management"]["edits"]
     trigger = {"type": "input_tokens", "value": SMALLEST_TRIGGER}
@@ -131,7 +131,7 @@ def test_threshold_compaction_as_it_is_asked_for() -> None:
 
 
 def test_options_of_context_management() -> None:
-    """Clearing comes first: it may make compaction needless."""
+    """Clearing comes first: it may make compaction unnecessary."""
     options = MessagesOptions(
         compaction_instructions="Keep names.",
         pause_after_compaction=True,
@@ -149,14 +149,14 @@ def test_options_of_context_management() -> None:
     assert betas(wire(options), request(user(1))) == ["context-management-2025-06-27"]
 
 
-def test_behind_a_signed_compaction_the_server_does_not_compact() -> None:
-    """It refuses to; the block has a beta of its own."""
+def test_after_a_signed_compaction_the_server_does_not_compact() -> None:
+    """It refuses to; the block has its own beta."""
     wanted = request(compaction(SIGNED), user(1), compact_at=60_000)
     assert "context_management" not in body(wire(), wanted)
     assert betas(wire(), wanted) == ["compact-2026-09-04"]
 
 
-def test_words_of_the_user_stand_behind_a_whole_prompt() -> None:
+def test_the_users_instructions_follow_a_complete_prompt() -> None:
     """Instructions replace the provider's own prompt entirely."""
     format_ = wire()
 
@@ -173,7 +173,7 @@ def test_words_of_the_user_stand_behind_a_whole_prompt() -> None:
     assert len(asked("x" * 20_000)["instructions"]) == 16_384
 
 
-def test_what_a_model_can_is_told_without_a_conversation() -> None:
+def test_the_abilities_of_a_model_are_known_without_a_conversation() -> None:
     """The session asks before it decides."""
     format_ = wire()
     empty = ChatRequest(messages=(), model=MODEL)
@@ -182,7 +182,7 @@ def test_what_a_model_can_is_told_without_a_conversation() -> None:
     assert format_.render_compaction(ChatRequest(messages=(), model="claude-3-5-haiku-latest"), "") is None
 
 
-def test_refusals_teach_only_what_they_say() -> None:
+def test_refusals_teach_only_their_own_subject() -> None:
     """Nothing is learned from other errors, nor twice."""
     format_ = wire()
     plain, compacting = request(user(1)), request(user(1), compact_at=60_000)
@@ -197,13 +197,13 @@ def test_refusals_teach_only_what_they_say() -> None:
 
 
 def test_the_users_betas_are_kept() -> None:
-    """Whatever the case of the header."""
+    """In any case of the header."""
     assert beta_header({"Anthropic-Beta": "b, a"}, ["c", "a"]) == {"anthropic-beta": "b,a,c"}
     assert beta_header({}, []) == {}
 
 
-def test_breakpoints_are_four_at_most_and_stay_where_they_were() -> None:
-    """Tools, system, the user's last two messages; none of its own for a summary or beside automatic caching."""
+def test_breakpoints_are_four_at_most_and_keep_their_place() -> None:
+    """Tools, system, the user's last two messages; none for a summary or beside automatic caching."""
     system = Message(id="s", role="system", content="You help.")
     marked = wire().render(request(system, *LOOP, assistant(2, "done"), user(2))).body
     assert marked.count(b"cache_control") == 4
@@ -213,8 +213,8 @@ def test_breakpoints_are_four_at_most_and_stay_where_they_were() -> None:
     assert automatic.count(b"cache_control") == 1
 
 
-def test_one_tool_at_a_time_can_be_asked_for() -> None:
-    """Beside what the user chose."""
+def test_parallel_tool_calls_can_be_disabled() -> None:
+    """Beside the user's own choice."""
     choice = body(wire(parallel_tool_calls=False), request(user(1)))["tool_choice"]
     assert choice == {"type": "auto", "disable_parallel_tool_use": True}
     given = wire(parallel_tool_calls=False, parameters={"tool_choice": {"type": "any"}})
@@ -223,7 +223,7 @@ def test_one_tool_at_a_time_can_be_asked_for() -> None:
 
 
 def test_paths_can_be_set() -> None:
-    """Counting stands below the chat's path."""
+    """Counting is below the chat's path."""
     format_ = wire(chat_path="/anthropic/v1/messages")
     assert format_.render(request(user(1))).path == "/anthropic/v1/messages"
     count = format_.render_count(request(user(1)))
@@ -233,7 +233,7 @@ def test_paths_can_be_set() -> None:
 
 @pytest.mark.parametrize(("answer", "count"), [(b'{"input_tokens": 7}', 7), (b"{}", None), (b"x", None)])
 def test_a_count_is_read(answer: bytes, count: int | None) -> None:
-    """None when there is none."""
+    """None if there is none."""
     assert wire().read_count(answer) == count
 
 
@@ -265,7 +265,7 @@ def test_an_endpoint_without_a_count_is_not_asked_again(status: int) -> None:
     assert format_.render_count(request(user(1))) is None
 
 
-def test_trouble_on_the_way_to_a_count_teaches_nothing() -> None:
+def test_errors_during_a_count_teach_nothing() -> None:
     """The next request asks again."""
     format_ = wire()
     format_.learn_missing("count", error_from_status(500, "", {}, Endpoint(name="x")), request(user(1)).model)

@@ -1,4 +1,4 @@
-"""Vectors from a model in a folder: pooling, lengths, what is missing (R-239). Tiny models, `tests/onnx_models.py`."""
+"""Vectors from a model in a folder: pooling, lengths, missing files (R-239). Tiny models: `tests/onnx_models.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def embedder(folder: Path, **fields: Any) -> OnnxEmbedder:
 
 @needs_extra
 async def test_a_vector_is_the_mean_of_the_tokens_scaled_to_length_one(tmp_path: Path) -> None:
-    """Padding does not count: texts of other lengths in the same batch change nothing."""
+    """Padding does not count: texts of other lengths in the batch change nothing."""
     maker = embedder(write_model_folder(tmp_path, WORDS))
     alone = await maker.embed(["load file"])
     among = await maker.embed(["save", "load file", "load load load file save save save save"])
@@ -45,9 +45,7 @@ async def test_a_vector_is_the_mean_of_the_tokens_scaled_to_length_one(tmp_path:
 @pytest.mark.parametrize(
     ("mode", "expected"), [("pooling_mode_cls_token", [1, 0, 0]), ("pooling_mode_lasttoken", [0, 0, 1])]
 )
-async def test_a_model_that_was_made_for_another_pooling_gets_it(
-    tmp_path: Path, mode: str, expected: list[float]
-) -> None:
+async def test_a_model_made_for_another_pooling_gets_it(tmp_path: Path, mode: str, expected: list[float]) -> None:
     folder = write_model_folder(tmp_path, WORDS, **{"1_Pooling__config": {mode: True}})
     _, vector = await embedder(folder).embed(["load", "load file save"])
     assert list(vector) == pytest.approx(expected)
@@ -62,13 +60,13 @@ async def test_a_model_that_was_made_for_another_pooling_gets_it(
         ("input_ids", "attention_mask", "position_ids"),
     ],
 )
-async def test_a_model_gets_the_inputs_it_wants(tmp_path: Path, inputs: tuple[str, ...]) -> None:
+async def test_a_model_gets_the_inputs_it_declares(tmp_path: Path, inputs: tuple[str, ...]) -> None:
     folder = write_model_folder(tmp_path, WORDS, inputs=inputs)
     assert list((await embedder(folder).embed(["load save", "file"]))[1]) == pytest.approx([0, 1, 0])
 
 
 @needs_extra
-async def test_what_is_of_no_use_is_empty_and_counted_and_blank_texts_are_not_run(tmp_path: Path) -> None:
+async def test_unusable_vectors_are_empty_and_counted_and_blank_texts_are_skipped(tmp_path: Path) -> None:
     maker = embedder(write_model_folder(tmp_path, WORDS))
     vectors = await maker.embed(["", "unheard", "broken", "load", " \n"])
     assert [len(vector) for vector in vectors] == [0, 0, 0, 3, 0]
@@ -78,8 +76,8 @@ async def test_what_is_of_no_use_is_empty_and_counted_and_blank_texts_are_not_ru
 
 
 @needs_extra
-async def test_a_text_that_is_too_long_is_cut_and_counted(tmp_path: Path) -> None:
-    """The lengths that sentence-transformers writes come before that of the tokenizer's file."""
+async def test_a_text_that_is_too_long_is_truncated_and_counted(tmp_path: Path) -> None:
+    """The length in sentence-transformers' file precedes that in the tokenizer's file."""
     folder = write_model_folder(tmp_path, WORDS, truncation=2, sentence_bert_config={"max_seq_length": 8})
     maker = embedder(folder)
     kept, cut, far = await maker.embed(["load " * 7 + "save", "load " * 8 + "save", "file " * 9_999])
@@ -112,7 +110,7 @@ async def test_cancelling_ends_the_work_between_batches(tmp_path: Path) -> None:
 
 @needs_extra
 @pytest.mark.parametrize(("name", "content"), [("model.onnx", b"no model"), ("tokenizer.json", b"{}")])
-async def test_a_file_that_cannot_be_used_is_named_by_its_folder(tmp_path: Path, name: str, content: bytes) -> None:
+async def test_an_unusable_file_is_named_by_its_folder(tmp_path: Path, name: str, content: bytes) -> None:
     folder = write_model_folder(tmp_path / "mine", WORDS)
     (folder / name).write_bytes(content)
     with pytest.raises(NotConfigured, match=r"embeddings: the model in .*mine cannot be loaded \("):
@@ -141,7 +139,7 @@ async def test_a_missing_extra_is_one_sentence_that_names_the_installation(
         (("tokenizer.json",), "model.onnx missing"),
     ],
 )
-def test_a_folder_without_a_model_says_what_was_expected(
+def test_a_folder_without_a_model_names_the_expected_files(
     tmp_path: Path, files: tuple[str, ...] | None, said: str
 ) -> None:
     folder = tmp_path / "model"
@@ -156,7 +154,7 @@ def test_a_folder_without_a_model_says_what_was_expected(
     assert "expected a folder with model.onnx and tokenizer.json" in str(caught.value)
 
 
-def test_the_name_follows_the_model_and_not_the_folder(tmp_path: Path) -> None:
+def test_the_name_follows_the_model_instead_of_the_folder(tmp_path: Path) -> None:
     """A moved folder keeps its vectors, another model or prefix does not."""
     one = embedder(write_model_folder(tmp_path / "a", WORDS)).name
     assert embedder(write_model_folder(tmp_path / "b", WORDS)).name == one
@@ -165,7 +163,7 @@ def test_the_name_follows_the_model_and_not_the_folder(tmp_path: Path) -> None:
     assert embedder(tmp_path / "a", query_prefix="find: ").name == one
 
 
-def test_what_stands_beside_a_model_is_read_and_may_be_damaged(tmp_path: Path) -> None:
+def test_files_beside_a_model_are_read_and_may_be_damaged(tmp_path: Path) -> None:
     prompts = {"prompts": {"query": "Q: ", "document": "D: "}}
     folder = write_model_folder(tmp_path / "a", WORDS, config_sentence_transformers=prompts)
     found = read_folder(str(folder))
@@ -180,7 +178,7 @@ def test_what_stands_beside_a_model_is_read_and_may_be_damaged(tmp_path: Path) -
     assert read_folder(str(long)).max_tokens == 512
 
 
-def test_nothing_of_the_extra_is_imported_before_the_first_text(tmp_path: Path) -> None:
+def test_the_extra_is_not_imported_before_the_first_text(tmp_path: Path) -> None:
     folder = write_model_folder(tmp_path, WORDS)
     code = (
         "import sys; from codecompanion.adapters.embeddings.make import make_embedder;"

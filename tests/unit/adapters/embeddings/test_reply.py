@@ -1,4 +1,4 @@
-"""The answer of `/v1/embeddings`, read and judged (R-232, R-239)."""
+"""Parsing and validating the answer of `/v1/embeddings` (R-232, R-239)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_vectors_come_in_the_order_of_the_texts_and_have_length_one() -> None:
     assert first.typecode == "f"
 
 
-def test_a_server_that_does_not_number_them_answers_in_order() -> None:
+def test_an_unnumbered_answer_is_in_order() -> None:
     first, second = read_vectors(body({"embedding": [1.0, 0.0]}, {"embedding": [0.0, 1.0]}), 2)
     assert (list(first), list(second)) == ([1, 0], [0, 1])
 
@@ -47,7 +47,7 @@ def test_a_vector_in_a_list_of_one_token_is_read() -> None:
 @pytest.mark.parametrize(
     "numbers", ["[0.0, 0.0]", "[]", "[NaN, 1.0]", "[Infinity, 1.0]", "[null, 1.0]", "[1e300, 1.0]"]
 )
-def test_numbers_of_no_use_give_an_empty_vector(numbers: str) -> None:
+def test_unusable_numbers_yield_an_empty_vector(numbers: str) -> None:
     """R-232: zero-norm → none; NaN is what llama.cpp and Ollama write when a model overflows."""
     payload = f'{{"data": [{{"index": 0, "embedding": {numbers}}}]}}'.encode()
     assert list(read_vectors(payload, 1)[0]) == []
@@ -70,7 +70,7 @@ def test_numbers_of_no_use_give_an_empty_vector(numbers: str) -> None:
         (body(entry(0, [[1.0], [2.0]]), entry(1, [1.0])), "--pooling mean"),
     ],
 )
-def test_what_is_no_answer_for_these_texts_is_refused(payload: bytes, said: str) -> None:
+def test_an_answer_that_does_not_match_the_texts_is_refused(payload: bytes, said: str) -> None:
     with pytest.raises(WrongVectors) as caught:
         read_vectors(payload, 2)
     assert said in str(caught.value)
@@ -81,7 +81,7 @@ def test_a_unit_vector_has_length_one() -> None:
     assert not unit_vector([10**400])
 
 
-def test_the_makers_prefixes_are_known_and_the_users_come_first() -> None:
+def test_the_makers_prefixes_are_known_and_the_users_take_precedence() -> None:
     settings = EmbeddingSettings(url="http://a.test", model="nomic-embed-text:v1.5")
     assert prefixes_of(settings, settings.model) == ("search_query: ", "search_document: ")
     assert prefixes_of(settings, "all-minilm") == ("", "")

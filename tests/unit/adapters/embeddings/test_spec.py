@@ -1,4 +1,4 @@
-"""How `--embed SPEC` is read, and what is said of a wrong one (R-239)."""
+"""Parsing `--embed SPEC`, and its error messages (R-239)."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def test_a_spec_names_an_endpoint_or_a_folder(spec: str, fields: dict[str, objec
         ("url=http://a.test,model=m,dimensions=0", "expected a number from 1 to 65536"),
     ],
 )
-def test_a_wrong_spec_is_refused_with_what_was_expected(spec: str, said: str) -> None:
+def test_an_invalid_spec_is_refused_with_the_expected_form(spec: str, said: str) -> None:
     if spec.endswith("colour=red"):
-        # What follows a comma without a name of ours belongs to the value before it.
+        # Text after a comma without a known name belongs to the value before it.
         assert parse_spec(spec).model == "m,colour=red"
         return
     with pytest.raises(InputError) as caught:
@@ -56,7 +56,7 @@ def test_a_wrong_spec_is_refused_with_what_was_expected(spec: str, said: str) ->
 
 
 @pytest.mark.parametrize("key", ["sk-proj-aBcD1234567890", "f3a9c1d2e4b5a697887766554433", "hf_abcdefghijklmnop123"])
-def test_a_key_that_stands_where_its_name_belongs_is_never_shown(key: str) -> None:
+def test_a_key_in_place_of_its_name_is_never_shown(key: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_spec(f"url=http://user:hunter22@a.test,model=m,key={key}")
     assert key not in str(caught.value)
@@ -64,6 +64,6 @@ def test_a_key_that_stands_where_its_name_belongs_is_never_shown(key: str) -> No
     assert "expected the name of an environment variable" in str(caught.value)
 
 
-def test_settings_of_the_configuration_are_judged_alike() -> None:
+def test_settings_in_the_configuration_are_validated_alike() -> None:
     with pytest.raises(NotConfigured, match=r"context\.embedding\.model: expected the name"):
         make_embedder(EmbeddingSettings(url="http://a.test"), lambda settings: "")

@@ -1,4 +1,4 @@
-"""Entries as the editor tells them → settings; in a real Neovim: `tests/nvim/test_adapter_config.py`."""
+"""Entries from the editor → settings; in a real Neovim: `tests/nvim/test_adapter_config.py`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from codecompanion.settings import builtin_adapters
 
 
 def resolved(environ: dict[str, str] | None = None, **entry: Any) -> Resolved:
-    """Return what becomes of one entry, `mine`."""
+    """Return the settings of one entry, `mine`."""
     return resolve_adapters({"mine": {"builtin": "openai", **entry}}, proxy="", environ=environ or {})
 
 
-def test_the_built_in_adapters_are_there_without_an_entry() -> None:
-    """A missing address is no mistake before somebody asks for the adapter."""
+def test_the_built_in_adapters_exist_without_an_entry() -> None:
+    """A missing address is only a mistake once the adapter is used."""
     found = resolve_adapters({}, proxy="http://proxy:1", environ={})
     assert set(found.adapters) == set(builtin_adapters())
     assert found.mistakes == []
@@ -40,8 +40,8 @@ def test_the_built_in_adapters_are_there_without_an_entry() -> None:
         ({"builtin": "openai_responses", "env": {"url": ""}}, "env.url"),
     ],
 )
-def test_an_empty_address_is_a_mistake_and_no_other_takes_its_place(entry: dict[str, Any], key: str) -> None:
-    """`url = os.getenv("MY_URL") or ""`: the key goes to no other address than the one that was meant."""
+def test_an_empty_address_is_a_mistake_without_a_fallback(entry: dict[str, Any], key: str) -> None:
+    """`url = os.getenv("MY_URL") or ""`: the key is sent to no other address than the intended one."""
     found = resolve_adapters({"mine": entry}, proxy="", environ={})
     written = entry.get("url", entry.get("env", {}).get("url"))
     assert found.mistakes == [f'adapters.http.mine.{key}: got "{written}"; expected http://… or https://…']
@@ -58,7 +58,7 @@ def test_two_entries_of_one_adapter_share_nothing() -> None:
     assert one["parameters"] == {"a": 1}
 
 
-def test_the_environment_decides_where_some_are() -> None:
+def test_some_addresses_come_from_the_environment() -> None:
     environ = {"OLLAMA_HOST": "0.0.0.0", "AZURE_OPENAI_ENDPOINT": "https://me.openai.azure.com"}  # noqa: S104
     found = resolve_adapters({}, proxy="", environ=environ).adapters
     assert found["ollama"]["base_url"] == "http://127.0.0.1:11434"
@@ -83,7 +83,7 @@ def test_the_first_of_two_windows_of_a_model_counts() -> None:
         ({"a": [1, "b"]}, '{ a = { 1, "b" } }'),
     ],
 )
-def test_values_are_shown_as_lua_writes_them(value: Any, text: str) -> None:
+def test_values_are_shown_in_lua_notation(value: Any, text: str) -> None:
     assert shown(value) == text
 
 
@@ -99,8 +99,8 @@ VALUES = st.recursive(
     builtin=st.sampled_from(sorted(builtin_adapters())),
     parts=st.dictionaries(st.sampled_from(["headers", "parameters", "schema", "opts"]), VALUES),
 )
-def test_any_entry_becomes_settings_or_mistakes(builtin: str, parts: dict[str, Any]) -> None:
-    """Whatever stands in an entry, the adapter can be made."""
+def test_any_entry_yields_settings_or_mistakes(builtin: str, parts: dict[str, Any]) -> None:
+    """For any content of an entry, the adapter can be created."""
     found = resolved(builtin=builtin, **parts)
     assert msgspec.convert(found.adapters["mine"], AdapterSettings).kind == found.adapters["mine"]["kind"]
     assert all(mistake.startswith("adapters.http.mine.") for mistake in found.mistakes)

@@ -1,4 +1,4 @@
-"""Every error of the transport has a class of ours and one sentence."""
+"""Every error of the transport has one of our classes and one sentence."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_errors_of_sockets_and_tls_have_a_row(kind: type[BaseException]) -> None
         (b'{"error": {"message": "caf\\u00e9 nicht", "code": "context_length_exceeded", "share": NaN}}', "utf-8"),
     ],
 )
-def test_an_error_body_is_read_in_its_charset_and_with_nan(content: bytes, charset: str) -> None:
-    """Else its code is lost, by which a request that is too long is known."""
+def test_an_error_body_is_decoded_in_its_charset_and_with_nan(content: bytes, charset: str) -> None:
+    """Otherwise its code is lost, which identifies a request that is too long."""
     headers = {"Content-Type": f"application/json; charset={charset}"}
     response = httpx2.Response(400, content=content, headers=headers, request=REQUEST)
     error = error_from_exception(httpx2.HTTPStatusError("refused", request=REQUEST, response=response), ENDPOINT)
@@ -116,7 +116,7 @@ def said(message: str, code: str | None = None) -> dict[str, Any]:
         (403, said("Your input was flagged by moderation"), ours.ContentRefused, False),
     ],
 )
-def test_a_status_becomes_the_right_class(status: int, body: Any, kind: type[Exception], retryable: bool) -> None:
+def test_a_status_is_mapped_to_its_class(status: int, body: Any, kind: type[Exception], retryable: bool) -> None:
     """Through a real exception of the transport, as it is raised."""
     error = error_from_exception(status_error(status, body), ENDPOINT)
     assert type(error) is kind
@@ -154,7 +154,7 @@ OVERFLOWS = [
 
 @pytest.mark.parametrize(("status", "message", "code"), OVERFLOWS)
 def test_every_wording_of_too_long_is_an_overflow(status: int, message: str, code: str) -> None:
-    """R-535: the session recovers from this class only when it is recognised."""
+    """R-535: the session recovers from this class only if it is recognised."""
     error = error_from_status(status, said(message, code or None), {}, ENDPOINT)
     assert type(error) is ours.ContextOverflow
     body = f'{{"error": {{"message": "{message}", "code": "{code}"}}}}'.encode()
@@ -169,7 +169,7 @@ def test_every_wording_of_too_long_is_an_overflow(status: int, message: str, cod
         "Image is too large.",
     ],
 )
-def test_other_large_things_are_no_overflow(message: str) -> None:
+def test_other_size_errors_are_not_overflows(message: str) -> None:
     """Compacting would not help."""
     assert type(error_from_status(400, said(message), {}, ENDPOINT)) is ours.RequestRejected
 
@@ -204,8 +204,8 @@ def test_an_exception_becomes_a_sentence(error: Exception, kind: type[Exception]
     assert "k=v" not in str(mapped)
 
 
-def test_the_innermost_reason_is_told() -> None:
-    """What is wrapped around it says less."""
+def test_the_innermost_reason_is_shown() -> None:
+    """Its wrappers are less specific."""
     error = NotDelivered()
     error.__cause__ = httpx2.ConnectError("All connection attempts failed", request=REQUEST)
     error.__cause__.__cause__ = ssl.SSLCertVerificationError("self-signed certificate")
@@ -233,15 +233,15 @@ def test_the_innermost_reason_is_told() -> None:
         (b"null", ours.RequestRejected),
     ],
 )
-def test_an_error_object_in_a_reply_becomes_the_right_class(payload: bytes, kind: type[Exception]) -> None:
-    """Providers differ in what they put into it."""
+def test_an_error_object_in_a_reply_is_mapped_to_its_class(payload: bytes, kind: type[Exception]) -> None:
+    """Providers differ in its content."""
     error = error_from_payload(payload, ENDPOINT)
     assert type(error) is kind
     assert what_provider_said(payload, ENDPOINT).endswith((".", "…"))
 
 
-def test_the_reason_behind_openrouters_words_is_told() -> None:
-    """`Provider returned error` alone says nothing."""
+def test_the_reason_inside_openrouters_message_is_shown() -> None:
+    """`Provider returned error` alone is meaningless."""
     body = {"error": {"code": 429, "message": "Provider returned error", "metadata": {"raw": "gemini is rate-limited"}}}
     assert "gemini is rate-limited" in str(error_from_status(429, body, {}, ENDPOINT))
 
@@ -253,15 +253,15 @@ def test_a_long_message_of_a_provider_is_shortened() -> None:
     assert "\n" not in text
 
 
-def test_retry_after_travels_with_the_error() -> None:
+def test_retry_after_is_kept_with_the_error() -> None:
     """Through the transport's exception, whose headers are case-insensitive."""
     error = error_from_exception(status_error(429, said("slow"), **{"Retry-After": "3"}), ENDPOINT)
     assert isinstance(error, ours.RateLimited)
     assert error.retry_after_s == 3.0
 
 
-def test_a_provider_that_loads_a_model_keeps_its_words_and_its_wish() -> None:
-    """Elsewhere it is tried again after that time, like any other."""
+def test_a_provider_loading_a_model_keeps_its_message_and_its_wait() -> None:
+    """Elsewhere it is retried after that time, like any other."""
     error = error_from_exception(
         status_error(503, said("Model x is currently loading"), **{"Retry-After": "20"}), ENDPOINT
     )

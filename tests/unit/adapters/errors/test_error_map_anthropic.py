@@ -1,4 +1,4 @@
-"""Anthropic's errors, as refusals and as events of a stream."""
+"""Anthropic's errors, as responses and as stream events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def body(kind: str, message: str, code: str | None = None) -> dict[str, Any]:
 
 
 def raised(status: int, answer: dict[str, Any], **headers: str) -> ours.AdapterError:
-    """Return our error for what the transport raises."""
+    """Return our error for one raised by the transport."""
     response = httpx2.Response(status, json=answer, headers=headers, request=REQUEST)
     return error_from_exception(httpx2.HTTPStatusError("refused", request=REQUEST, response=response), ENDPOINT)
 
@@ -49,10 +49,10 @@ CASES = [
 
 
 @pytest.mark.parametrize(("status", "answer", "kind", "retryable"), CASES)
-def test_a_status_becomes_the_right_class(
+def test_a_status_is_mapped_to_its_class(
     status: int, answer: dict[str, Any], kind: type[Exception], retryable: bool
 ) -> None:
-    """With the code where there is one, else the type."""
+    """With the code if there is one, else the type."""
     error = raised(status, answer)
     assert type(error) is kind
     assert error.retryable is retryable
@@ -67,8 +67,8 @@ ENCRYPTED_CODES = [
 
 
 @pytest.mark.parametrize("code", ENCRYPTED_CODES)
-def test_a_compaction_that_is_not_accepted_back_has_its_own_error(code: str) -> None:
-    """The session then goes on from the full history."""
+def test_a_rejected_compaction_has_its_own_error(code: str) -> None:
+    """The session then continues from the full history."""
     error = raised(400, body(INVALID, "the block cannot be used", code))
     assert type(error) is ours.EncryptedRefused
     assert error.code == code
@@ -86,8 +86,8 @@ def test_a_compaction_that_is_not_accepted_back_has_its_own_error(code: str) -> 
         "is enabled, a final `assistant` message must start with a thinking block.",
     ],
 )
-def test_thinking_that_is_not_accepted_back_has_its_own_error(message: str) -> None:
-    """There is no code for it, only the sentence."""
+def test_rejected_thinking_has_its_own_error(message: str) -> None:
+    """There is no code for it, only the message."""
     assert type(raised(400, body(INVALID, message))) is ours.EncryptedRefused
 
 
@@ -102,7 +102,7 @@ def test_thinking_that_is_not_accepted_back_has_its_own_error(message: str) -> N
         ),
     ],
 )
-def test_an_overflow_tells_by_how_much(message: str, prompt: int, limit: int) -> None:
+def test_an_overflow_reports_by_how_much(message: str, prompt: int, limit: int) -> None:
     """The figures decide how much smaller the next request must be (R-535)."""
     error = raised(400, body(INVALID, message))
     assert isinstance(error, ours.ContextOverflow)
@@ -122,8 +122,8 @@ def test_an_overflow_tells_by_how_much(message: str, prompt: int, limit: int) ->
         ("invalid_request_error", "compaction_signature_invalid", ours.EncryptedRefused),
     ],
 )
-def test_an_error_event_becomes_the_right_class(kind: str, code: str | None, ours_: type[Exception]) -> None:
-    """It comes with status 200, in the middle of a stream or before its first word."""
+def test_an_error_event_is_mapped_to_its_class(kind: str, code: str | None, ours_: type[Exception]) -> None:
+    """It comes with status 200, during a stream or before its first word."""
     error = error_from_payload(msgspec.json.encode(body(kind, "something", code)), ENDPOINT)
     assert type(error) is ours_
 

@@ -1,4 +1,4 @@
-"""Refusals of encrypted parts, fields that are too long, waits told in a sentence, and the provider's own code."""
+"""Rejected encrypted parts, fields that are too long, waits in a message, and the provider's own code."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def said(message: str, code: str | None = None) -> dict[str, object]:
         (404, "Item with id 'rs_68b1' not found. Items are not persisted when `store` is set to false.", None),
     ],
 )
-def test_a_sealed_part_that_is_not_accepted_back_has_its_own_error(status: int, message: str, code: str | None) -> None:
+def test_a_rejected_encrypted_part_has_its_own_error(status: int, message: str, code: str | None) -> None:
     """The session then sends the readable history instead; in a stream it comes as an error event."""
     assert type(error_from_status(status, said(message, code), {}, ENDPOINT)) is EncryptedRefused
     assert type(error_from_payload(json.dumps(said(message, code)).encode(), ENDPOINT)) is EncryptedRefused
 
 
-def test_an_id_that_is_too_long_is_no_overflow() -> None:
-    """The code is the same for a text of 10 MB, which a smaller history mends."""
+def test_an_id_that_is_too_long_is_not_an_overflow() -> None:
+    """The code is the same as for a text of 10 MB, which a smaller history fixes."""
     words = "Invalid 'input[3].{}': string too long. Expected a string with maximum length {}, but got {} instead."
     code = "string_above_max_length"
     call_id = error_from_status(400, said(words.format("call_id", 64, 83), code), {}, ENDPOINT)
@@ -46,7 +46,7 @@ def test_an_id_that_is_too_long_is_no_overflow() -> None:
     ("words", "seconds"),
     [("Please try again in 11.054s. Visit", 11.054), ("try again in 250ms.", 0.25), ("Try again later.", None)],
 )
-def test_a_wait_told_in_a_stream_is_read(words: str, seconds: float | None) -> None:
+def test_a_wait_in_a_stream_is_read(words: str, seconds: float | None) -> None:
     """An event has no `retry-after` header."""
     error = error_from_payload(json.dumps(said(words, "rate_limit_exceeded")).encode(), ENDPOINT)
     assert isinstance(error, RateLimited)
@@ -54,7 +54,7 @@ def test_a_wait_told_in_a_stream_is_read(words: str, seconds: float | None) -> N
 
 
 def test_the_code_of_the_provider_is_kept() -> None:
-    """Its own word, from both doors; the type where there is no code."""
+    """Its own word, from both sources; the type if there is no code."""
     error = error_from_status(400, said("The requested model 'x' does not exist.", "model_not_found"), {}, ENDPOINT)
     assert isinstance(error, ModelNotFound)
     assert error.code == "model_not_found"
@@ -80,8 +80,8 @@ def test_the_code_of_the_provider_is_kept() -> None:
         (400, {"error_code": 336000, "error_msg": "invalid_model"}),
     ],
 )
-def test_a_model_nobody_knows_is_named_as_such(status: int, body: dict[str, object]) -> None:
-    """With the status it came with, and what to do."""
+def test_an_unknown_model_is_reported_as_such(status: int, body: dict[str, object]) -> None:
+    """With its status and a remedy."""
     endpoint = Endpoint(name="test", base_url="https://api.test/v1", model="x-large")
     error = error_from_status(status, body, {}, endpoint)
     assert isinstance(error, ModelNotFound)
@@ -97,5 +97,5 @@ def test_a_model_nobody_knows_is_named_as_such(status: int, body: dict[str, obje
     ],
 )
 def test_a_model_without_a_feature_is_not_unknown(message: str) -> None:
-    """The model is there; something in the request is not for it."""
+    """The model exists; it does not support something in the request."""
     assert type(error_from_status(400, said(message), {}, ENDPOINT)) is RequestRejected

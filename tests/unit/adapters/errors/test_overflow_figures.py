@@ -1,4 +1,4 @@
-"""What providers say when a request is too long, and the figures in it."""
+"""Providers' messages about a request that is too long, and the figures in them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
-def test_the_figures_of_a_provider_s_sentence_are_read(sentence: str) -> None:
-    """Also through the error map, which has to see that it is an overflow."""
+def test_the_figures_in_a_providers_message_are_read(sentence: str) -> None:
+    """Also through the error map, which must recognise the overflow."""
     assert read_overflow(sentence) == SENTENCES[sentence]
     error = error_from_status(400, {"error": {"message": sentence}}, {}, Endpoint(name="test"))
     assert isinstance(error, ContextOverflow)
@@ -42,6 +42,6 @@ def test_the_figures_of_a_provider_s_sentence_are_read(sentence: str) -> None:
 
 
 @pytest.mark.parametrize("sentence", ["", "Too many requests: 12 of 10.", "404 not found"])
-def test_other_sentences_have_no_figures(sentence: str) -> None:
+def test_other_messages_have_no_figures(sentence: str) -> None:
     """Zeros, not guesses."""
     assert read_overflow(sentence) == (0, 0)

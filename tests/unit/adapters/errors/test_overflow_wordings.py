@@ -1,7 +1,7 @@
-"""What servers really answered to a request that was too long is recognised, and its figures are read (R-535, R-451).
+"""Real answers of servers to a request that was too long are recognised, with their figures (R-535, R-451).
 
-`overflow_wordings.jsonl` holds each answer with the place it was found; rows with `held_out` were looked for after the
-rules had been written. Rows with `overflow` false sound alike and are about something else.
+`overflow_wordings.jsonl` has each answer with its source; rows with `held_out` were searched after the
+rules had been written. Rows with `overflow` false sound similar but are about something else.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def name(row: dict[str, Any]) -> str:
 
 
 def both_doors(row: dict[str, Any]) -> list[AdapterError]:
-    """Return our error for a status with this body, and for the same body inside of a reply."""
+    """Return our error for a status with this body, and for that body inside a reply."""
     body = row["body"]
     payload = body.encode() if isinstance(body, str) else json.dumps(body).encode()
     return [error_from_status(row["status"], body, {}, ENDPOINT), error_from_payload(payload, ENDPOINT)]
 
 
 @pytest.mark.parametrize("row", LONG, ids=name)
-def test_a_server_s_words_for_too_long_are_recognised(row: dict[str, Any]) -> None:
-    """With what they tell of the size and of the window, which is the target of the retry."""
+def test_a_servers_message_about_a_long_request_is_recognised(row: dict[str, Any]) -> None:
+    """With the size and the window in it, which is the target of the retry."""
     for error in both_doors(row):
         assert isinstance(error, ContextOverflow), error
         assert [error.prompt_tokens, error.limit_tokens] == row["figures"]
@@ -45,27 +45,27 @@ def test_a_server_s_words_for_too_long_are_recognised(row: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("row", OTHER, ids=name)
-def test_words_that_sound_alike_are_not_taken_for_it(row: dict[str, Any]) -> None:
-    """A limit of the reply, of a minute, of a picture: a shorter history would not help."""
+def test_similar_messages_are_not_mistaken_for_it(row: dict[str, Any]) -> None:
+    """A limit on the reply, on a minute, on an image: a shorter history would not help."""
     assert not [error for error in both_doors(row) if isinstance(error, ContextOverflow)]
 
 
-def test_every_row_says_where_it_was_found() -> None:
-    """And the table is as large as it is said to be."""
+def test_every_row_names_its_source() -> None:
+    """And the table has the stated size."""
     assert all(row["source"] for row in ROWS)
     assert len(LONG) >= 100
     assert sum(row["held_out"] for row in ROWS) >= 40
 
 
-def test_the_reason_is_found_behind_the_words_that_are_shown() -> None:
-    """A sentence is shortened to be shown, not to be understood."""
+def test_the_reason_is_found_after_the_displayed_part() -> None:
+    """A message is shortened for display, not for parsing."""
     error = error_from_status(400, {"error": {"message": "word " * 200 + "prompt is too long"}}, {}, ENDPOINT)
     assert isinstance(error, ContextOverflow)
     assert len(str(error)) < 420
 
 
 @pytest.mark.parametrize("body", [b"[" * 5000, b'{"error":' * 3000 + b"1" + b"}" * 3000, b'{"error": 1e999}', b"\x00"])
-def test_a_body_that_cannot_be_read_is_an_error_all_the_same(body: bytes) -> None:
+def test_an_unreadable_body_is_still_an_error(body: bytes) -> None:
     """RecursionError is bad input, too."""
     assert not isinstance(error_from_payload(body, ENDPOINT), ContextOverflow)
 
@@ -83,7 +83,7 @@ def test_a_body_that_cannot_be_read_is_an_error_all_the_same(body: bytes) -> Non
         ("Request timed out: the prompt is too long to finish in 60 s", False),
     ],
 )
-def test_sentences_of_the_same_make(sentence: str, long: bool) -> None:
+def test_similar_made_up_messages_are_recognised(sentence: str, long: bool) -> None:
     """Written from memory of the providers, without public threads as sources."""
     error = error_from_status(400, {"error": {"message": sentence}}, {}, ENDPOINT)
     assert isinstance(error, ContextOverflow) is long

@@ -1,4 +1,4 @@
-"""When a failed request is tried again, and how long until then."""
+"""When a failed request is retried, and after which wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codecompanion.adapters.errors.retry import MAX_WAIT_S, parse_retry_after, w
 from codecompanion.errors import NetworkFailed, Overloaded, RateLimited, RequestRejected
 
 
-def test_the_wait_doubles_and_is_bounded() -> None:
+def test_the_wait_doubles_up_to_a_limit() -> None:
     """Half a second first, half a minute at most."""
     error = NetworkFailed("x")
     waits = [wait_before_retry(error, attempt, max_retries=20, random=0.5) for attempt in range(1, 21)]
@@ -20,7 +20,7 @@ def test_the_wait_doubles_and_is_bounded() -> None:
 
 @given(st.floats(0, 1), st.integers(1, 10_000))
 def test_the_jitter_stays_within_a_quarter(random: float, attempt: int) -> None:
-    """Property: many editors after one gateway do not come back at once, and nothing overflows."""
+    """Property: many editors behind one gateway do not retry at once, and nothing overflows."""
     wait = wait_before_retry(Overloaded("x"), attempt, max_retries=10_000, random=random)
     middle = wait_before_retry(Overloaded("x"), attempt, max_retries=10_000, random=0.5)
     assert wait is not None
@@ -28,8 +28,8 @@ def test_the_jitter_stays_within_a_quarter(random: float, attempt: int) -> None:
     assert 0.75 * middle <= wait <= 1.25 * middle
 
 
-def test_the_end_of_the_retries_is_the_end() -> None:
-    """`max_retries` 0 = never; errors that trying again cannot mend = never."""
+def test_the_retries_are_limited() -> None:
+    """`max_retries` 0 = never; errors that a retry cannot fix = never."""
     assert wait_before_retry(NetworkFailed("x"), 1, max_retries=0, random=0.5) is None
     assert wait_before_retry(NetworkFailed("x"), 3, max_retries=3, random=0.5) is not None
     assert wait_before_retry(NetworkFailed("x"), 4, max_retries=3, random=0.5) is None
@@ -37,7 +37,7 @@ def test_the_end_of_the_retries_is_the_end() -> None:
 
 
 @pytest.mark.parametrize(("wished", "wait"), [(0.0, 0.0), (7.5, 7.5), (60.0, 60.0), (61.0, None), (86_400.0, None)])
-def test_the_wish_of_the_provider_is_honoured_within_reason(wished: float, wait: float | None) -> None:
+def test_the_providers_wait_is_respected_within_reason(wished: float, wait: float | None) -> None:
     """Exactly, without jitter; a longer wait is the user's decision."""
     assert wait_before_retry(RateLimited("x", wished), 1, max_retries=3, random=0.9) == wait
 
@@ -69,6 +69,6 @@ def test_the_wish_of_the_provider_is_honoured_within_reason(wished: float, wait:
         ({}, None),
     ],
 )
-def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
-    """Seconds, milliseconds, a date; rubbish counts as nothing."""
+def test_retry_after_is_parsed_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+    """Seconds, milliseconds, a date; garbage is ignored."""
     assert parse_retry_after(headers, now=10.0) == seconds

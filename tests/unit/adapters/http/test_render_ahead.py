@@ -1,4 +1,4 @@
-"""A request that is rendered before it is wanted is validated, too, so that sending it costs only what is new."""
+"""A request rendered in advance is also validated, so sending it only costs the new messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.model.messages import Message
 
 
-def test_what_was_rendered_ahead_is_validated() -> None:
+def test_a_request_rendered_in_advance_is_validated() -> None:
     settings = AdapterSettings(name="t", kind="openai", base_url="http://x.test", model="m")
     wire = OpenAIChat(settings, lambda _: b"")
     adapter = HttpAdapter(settings, wire, read_key=lambda _: "k")

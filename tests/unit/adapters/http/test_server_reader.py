@@ -1,4 +1,4 @@
-"""When a server is asked what it is: when first needed, after a failure, and once its answer is a minute old."""
+"""When a server's facts are requested: at first use, after a failure, and once its answer is a minute old."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ NO_JINJA = "t: tools param requires --jinja flag"
 
 
 def with_status(error: AdapterError, status: int) -> AdapterError:
-    """Return the error as it comes with an HTTP status."""
+    """Return the error of an HTTP status."""
     error.status = status
     return error
 
 
 def llama_cpp(window: int) -> dict[str, Any]:
-    """Return what llama.cpp says when it was started with that window."""
+    """Return the answer of a llama.cpp started with that window."""
     return {**LLAMA_CPP, "default_generation_settings": {"n_ctx": window}}
 
 
 class Server:
-    """A server by its answers; an error is raised, an event waited for. Its clock is set by the test."""
+    """A server defined by its answers; an error is raised, an event awaited. The test sets its clock."""
 
     def __init__(self, pages: dict[str, Any], **settings: Any) -> None:
         self.pages, self.asked, self.changes, self.forgotten, self.now = pages, list[str](), 0, 0, 100.0
@@ -73,7 +73,7 @@ class Server:
         return await self.get(f"{path} {json.loads(body)['model']}")
 
     async def settled(self) -> None:
-        """Wait until nothing is being asked."""
+        """Wait until no request is running."""
         while tasks := [task for task in self.reader._tasks.values() if not task.done()]:
             await asyncio.wait(tasks)
 
@@ -137,8 +137,8 @@ async def test_speeds_are_kept_of_few_models_and_of_local_servers_only(server: S
     assert hosted.reader.speed("m") == NO_SPEED
 
 
-async def test_one_on_this_machine_is_asked_before_a_request_unless_that_was_just_done(server: Server) -> None:
-    """A restart is no lost connection for a client that connects again by itself."""
+async def test_a_local_one_is_asked_before_a_request_unless_just_done(server: Server) -> None:
+    """A client that reconnects on its own does not notice a restart."""
     await server.reader.make_sure("m")
     assert server.reader.facts("m").window == 4096
     server.pages["/props"] = llama_cpp(1024)
@@ -151,8 +151,8 @@ async def test_one_on_this_machine_is_asked_before_a_request_unless_that_was_jus
     assert (len(server.asked), server.changes) == (2, 2)
 
 
-async def test_one_that_is_slow_to_answer_is_not_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was known is used, and the answer taken in when it comes."""
+async def test_a_slow_one_is_not_awaited(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The known facts are used, and the answer once it arrives."""
     monkeypatch.setattr("codecompanion.adapters.http.server_reader.NEAR_WAIT_S", 0.001)
     await server.reader.make_sure("m")
     gate = server.pages["/props"] = asyncio.Event()
@@ -167,7 +167,7 @@ async def test_one_that_is_slow_to_answer_is_not_waited_for(server: Server, monk
 
 @pytest.mark.parametrize("error", [LOST, REFUSED, ContextOverflow("t: long")])
 async def test_after_a_failure_it_is_asked_again(server: Server, error: AdapterError) -> None:
-    """It may be another server by now."""
+    """It may be a different server."""
     await server.reader.make_sure("m")
     server.pages["/props"] = llama_cpp(8192)
     server.reader.doubt(error)
@@ -178,8 +178,8 @@ async def test_after_a_failure_it_is_asked_again(server: Server, error: AdapterE
     assert len(server.asked) == 2
 
 
-async def test_nobody_waits_for_a_server_that_is_not_on_this_machine() -> None:
-    """An answer over a network may take its time; it holds for a minute."""
+async def test_a_remote_server_is_not_awaited() -> None:
+    """An answer over a network may take time; it is valid for a minute."""
     server = Server({"/props": llama_cpp(4096)}, base_url="http://192.0.2.7:8080")
     await server.reader.make_sure("m")
     assert server.reader.facts("m").window == 0
@@ -195,8 +195,8 @@ async def test_nobody_waits_for_a_server_that_is_not_on_this_machine() -> None:
     assert server.reader.facts("m").window == 1024
 
 
-async def test_one_that_does_not_answer_keeps_what_is_known_and_is_asked_again(server: Server) -> None:
-    """It says nothing else; the next request asks again."""
+async def test_a_silent_one_keeps_its_known_facts_and_is_asked_again(server: Server) -> None:
+    """It reports nothing else; the next request asks again."""
     await server.reader.make_sure("m")
     server.pages["/props"] = LOST
     server.reader.doubt(LOST)
@@ -207,7 +207,7 @@ async def test_one_that_does_not_answer_keeps_what_is_known_and_is_asked_again(s
     assert len(server.asked) == 3
 
 
-async def test_one_that_loads_says_so_and_is_asked_until_it_is_there(server: Server) -> None:
+async def test_a_loading_one_is_asked_until_it_is_ready(server: Server) -> None:
     """llama.cpp answers 503 until then."""
     loading = Overloaded("t: loading")
     loading.status = 503
@@ -219,8 +219,8 @@ async def test_one_that_loads_says_so_and_is_asked_until_it_is_there(server: Ser
     assert (server.reader.facts("m").state, server.reader.facts("m").window) == ("", 2048)
 
 
-async def test_a_router_is_asked_for_the_model_that_is_used_without_starting_it() -> None:
-    """`?model=` is told what its server was started with; `autoload=false` keeps the router from starting one."""
+async def test_a_router_is_asked_about_the_used_model_without_starting_it() -> None:
+    """`?model=` returns its server's options; `autoload=false` keeps the router from starting one."""
     listing = {
         "data": [
             {"id": "a/b", "status": {"value": "loaded"}, "meta": {"n_ctx": 4096}},
@@ -238,8 +238,8 @@ async def test_a_router_is_asked_for_the_model_that_is_used_without_starting_it(
     assert len(server.listed) == 2
 
 
-async def test_ollama_is_asked_for_what_is_loaded_and_for_what_the_model_can_do() -> None:
-    """The window comes with the first reply; once known it holds while the model is not loaded."""
+async def test_ollama_is_asked_about_loaded_models_and_abilities() -> None:
+    """The window comes with the first reply; once known it stays valid while the model is not loaded."""
     running: dict[str, Any] = {"models": []}
     server = Server({"/api/ps": running, "/api/show m": {"capabilities": ["completion"]}}, limits_path="/api/ps")
     await server.reader.make_sure("m")
@@ -257,8 +257,8 @@ async def test_ollama_is_asked_for_what_is_loaded_and_for_what_the_model_can_do(
     assert server.asked.count("/api/ps") == 3
 
 
-async def test_another_server_at_the_address_is_not_taken_for_the_one_before() -> None:
-    """After a lost connection, nothing that only the old one said holds."""
+async def test_another_server_at_the_address_is_not_mistaken_for_the_previous_one() -> None:
+    """After a lost connection, no fact that only the old one reported is valid."""
     server = Server({"/props": {**llama_cpp(4096), "chat_template_caps": {"supports_tools": False}}})
     await server.reader.make_sure("m")
     server.pages["/props"] = {"value": 8192}
@@ -268,8 +268,8 @@ async def test_another_server_at_the_address_is_not_taken_for_the_one_before() -
     assert (server.reader.facts("m").window, server.reader.facts("m").tools) == (8192, None)
 
 
-async def test_any_other_endpoint_is_asked_once_for_a_model() -> None:
-    """One that is paid for is asked no more than that; one that tells nothing is not asked by every reply."""
+async def test_any_other_endpoint_is_asked_once_per_model() -> None:
+    """A paid one is not asked again; one without an answer is not asked with every reply."""
     server = Server({"/models": {"data": []}}, local_server=False, limits_path="/models")
     await server.reader.make_sure("m")
     server.reader.doubt(LOST)
@@ -282,8 +282,8 @@ async def test_any_other_endpoint_is_asked_once_for_a_model() -> None:
     assert server.listed
 
 
-async def test_a_request_does_not_wait_longer_than_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer is taken in when it comes."""
+async def test_a_request_waits_only_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is used once it arrives."""
     monkeypatch.setattr("codecompanion.adapters.http.server_reader.CONNECT_WAIT_S", 0.01)
     gate = asyncio.Event()
     server = Server({"/props": gate})
@@ -305,10 +305,10 @@ async def test_a_request_does_not_wait_longer_than_a_moment(monkeypatch: pytest.
         (NetworkFailed(NO_JINJA), False),
     ],
 )
-async def test_only_a_refusal_tells_that_tools_are_refused(
+async def test_only_a_refusal_shows_that_tools_are_refused(
     server: Server, error: AdapterError, is_learned: bool
 ) -> None:
-    """llama.cpp's is a 500; words in a reply or of a proxy are none."""
+    """llama.cpp's is a 500; text in a reply or from a proxy does not count."""
     assert server.reader.learn_toolless(error, "m") is is_learned
     assert (server.reader.facts("m").tools is False) is is_learned
 
@@ -326,10 +326,10 @@ async def test_only_a_refusal_tells_that_tools_are_refused(
         (with_status(RequestRejected("t: nothing there"), 404), False),
     ],
 )
-async def test_a_refusal_of_tools_is_forgotten_when_the_server_was_started_again(
+async def test_a_refusal_of_tools_is_forgotten_after_a_restart_of_the_server(
     server: Server, page: object, is_kept: bool
 ) -> None:
-    """It may have `--jinja` now; a client that connects again by itself notices no restart."""
+    """It may have `--jinja` now; a client that reconnects on its own notices no restart."""
     await server.reader.make_sure("m")
     server.reader.learn_toolless(with_status(Overloaded(NO_JINJA), 500), "m")
     server.pages["/props"] = page
@@ -338,15 +338,15 @@ async def test_a_refusal_of_tools_is_forgotten_when_the_server_was_started_again
     assert bool(server.reader.facts("m").refuses_tools) is is_kept
 
 
-async def test_a_refusal_of_tools_is_forgotten_when_the_user_chooses_some(server: Server) -> None:
-    """A restart with `--jinja` alone shows nowhere."""
+async def test_a_refusal_of_tools_is_forgotten_if_the_user_chooses_tools(server: Server) -> None:
+    """A restart with only `--jinja` added is not visible otherwise."""
     server.reader.learn_toolless(with_status(Overloaded(NO_JINJA), 500), "m")
     server.reader.forget_tool_refusal("m")
     assert server.reader.facts("m").tools is None
 
 
-async def test_a_server_that_has_gone_is_not_taken_for_the_next_one(server: Server) -> None:
-    """A failed question is a loss: what only the old one said does not hold for the next."""
+async def test_a_server_that_is_gone_is_not_mistaken_for_the_next_one(server: Server) -> None:
+    """A failed request counts as a loss: the old one's facts are not valid for the next."""
     await server.reader.make_sure("old")
     for page in (LOST, {"value": 8192}):
         server.pages["/props"] = page
@@ -356,8 +356,8 @@ async def test_a_server_that_has_gone_is_not_taken_for_the_next_one(server: Serv
     assert (facts.window, facts.slots, facts.tools) == (8192, 0, None)
 
 
-async def test_one_that_answers_otherwise_has_taken_the_place_of_the_other(server: Server) -> None:
-    """A gateway on the same port: nothing that was said holds, nor what was listed."""
+async def test_a_different_answer_means_a_different_server(server: Server) -> None:
+    """A gateway on the same port: neither the facts nor the listing are valid."""
     await server.reader.make_sure("m")
     server.pages["/props"] = with_status(Overloaded("t: busy"), 500)
     server.now += NEAR_FRESH_S + 1
@@ -370,8 +370,8 @@ async def test_one_that_answers_otherwise_has_taken_the_place_of_the_other(serve
     assert (server.reader.facts("m"), server.forgotten, server.changes) == (NO_FACTS, 1, 2)
 
 
-async def test_after_a_loss_the_server_that_replies_is_asked(server: Server) -> None:
-    """The window that is known is that of the one before."""
+async def test_after_a_loss_the_replying_server_is_asked(server: Server) -> None:
+    """The known window is that of the previous one."""
     await server.reader.make_sure("m")
     server.now += 1
     server.reader.doubt(LOST)
@@ -385,7 +385,7 @@ async def test_after_a_loss_the_server_that_replies_is_asked(server: Server) -> 
 
 
 async def test_such_a_server_at_a_public_address_is_asked_once() -> None:
-    """Ollama's own service, a hosted vLLM: each question may cost something."""
+    """Ollama's own service, a hosted vLLM: each request may cost something."""
     server = Server({"/v1/models": {"data": []}}, base_url="https://ollama.com", limits_path="/v1/models")
     for _ in range(2):
         await server.reader.make_sure("m")

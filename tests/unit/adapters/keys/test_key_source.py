@@ -1,4 +1,4 @@
-"""Where keys come from, and what is said when there is none."""
+"""The sources of keys, and the errors if there is none."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def entry(key: str) -> AdapterSettings:
 
 
 def test_a_key_is_read_from_the_environment() -> None:
-    """The name of the variable is what the configuration holds."""
+    """The configuration has the name of the variable."""
     assert KeyReader(environ={"OPENAI_API_KEY": f"{SECRET}\n"})(entry("OPENAI_API_KEY")) == SECRET
 
 
-def test_no_key_is_asked_for_where_none_is_configured() -> None:
+def test_no_key_is_read_if_none_is_configured() -> None:
     """Ollama and other local servers."""
     assert KeyReader(environ={})(entry("")) == ""
 
@@ -42,8 +42,8 @@ def test_a_key_is_read_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert KeyReader(environ={})(entry("file:~/key")) == SECRET
 
 
-def test_a_key_of_a_function_is_taken_first() -> None:
-    """It came with the settings, or later with a change of the adapter."""
+def test_a_functions_key_takes_precedence() -> None:
+    """It was sent with the settings, or later with a change of the adapter."""
     reader = KeyReader({"openai": SECRET}, environ={"OPENAI_API_KEY": "other"})
     assert reader(entry("OPENAI_API_KEY")) == SECRET
     reader.give({"openai": "newer"})
@@ -51,8 +51,8 @@ def test_a_key_of_a_function_is_taken_first() -> None:
 
 
 @pytest.mark.parametrize("place", ["OPENAI_API_KEY", "file:{file}", "cmd:cat {file}", "function"])
-def test_every_key_that_is_found_is_told_so_that_no_text_shows_it(tmp_path: Path, place: str) -> None:
-    """Whatever place it is from: a log line of a library may hold it."""
+def test_every_key_found_is_registered_for_redaction(tmp_path: Path, place: str) -> None:
+    """From any source: a library's log line may contain it."""
     (tmp_path / "key").write_text(SECRET)
     heard: list[str] = []
     environ = {**os.environ, "OPENAI_API_KEY": SECRET}
@@ -79,8 +79,8 @@ def test_only_a_variable_has_a_name_to_hide_from_commands() -> None:
         ("function", "the function env.api_key returned no key"),
     ],
 )
-def test_a_missing_key_names_the_adapter_the_place_and_what_to_do(key: str, words: str) -> None:
-    """And never what was found there."""
+def test_a_missing_key_names_the_adapter_the_source_and_a_remedy(key: str, words: str) -> None:
+    """And never the value found there."""
     limit_s = 0.2 if "sleep" in key else PATIENCE_S
     reader = KeyReader(environ={"PATH": os.environ["PATH"], "EMPTY": " "}, command_limit_s=limit_s)
     with pytest.raises(MissingKey) as caught:
@@ -94,8 +94,8 @@ def test_a_missing_key_names_the_adapter_the_place_and_what_to_do(key: str, word
     assert text.startswith(f"openai: no API key: {caught.value.brief}") or "the environment variable" in text
 
 
-def test_what_a_failing_command_printed_is_not_told() -> None:
-    """Neither in the sentence nor in what hangs on the exception."""
+def test_a_failing_commands_output_is_not_shown() -> None:
+    """Neither in the sentence nor in the chained exceptions."""
     reader = KeyReader(environ={"PATH": os.environ["PATH"], "WORD": SECRET}, command_limit_s=1.0)
     for command in ("cmd:echo $WORD; echo $WORD >&2; exit 1", "cmd:echo $WORD; sleep 30"):
         with pytest.raises(MissingKey) as caught:
@@ -106,8 +106,8 @@ def test_what_a_failing_command_printed_is_not_told() -> None:
 
 
 @pytest.mark.parametrize("content", ["two\nlines", "schlüssel", "a\tb", "x" * 20_000])
-def test_what_cannot_be_a_header_is_no_key(content: str, tmp_path: Path) -> None:
-    """A whole file given by mistake must not end in a header, nor in the message."""
+def test_a_value_that_cannot_be_a_header_is_not_a_key(content: str, tmp_path: Path) -> None:
+    """A whole file given by mistake must not end up in a header or in the error."""
     (tmp_path / "key").write_text(content)
     with pytest.raises(MissingKey) as caught:
         KeyReader(environ={})(entry(f"file:{tmp_path}/key"))
@@ -115,8 +115,8 @@ def test_what_cannot_be_a_header_is_no_key(content: str, tmp_path: Path) -> None
     assert "did not give a key" in str(caught.value)
 
 
-def test_a_binary_file_and_an_empty_one_are_no_keys(tmp_path: Path) -> None:
-    """Each says so."""
+def test_a_binary_file_and_an_empty_one_are_not_keys(tmp_path: Path) -> None:
+    """Each has its own error."""
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "empty").write_bytes(b"\n")
     for name, words in (("binary", "is not a text file"), ("empty", "is empty")):
@@ -124,7 +124,7 @@ def test_a_binary_file_and_an_empty_one_are_no_keys(tmp_path: Path) -> None:
             KeyReader(environ={})(entry(f"file:{tmp_path}/{name}"))
 
 
-def test_nothing_shows_the_keys_it_was_given() -> None:
+def test_no_repr_shows_the_keys() -> None:
     """`repr` is what debuggers and logs print."""
     assert SECRET not in repr(KeyReader({"openai": SECRET}))
 
@@ -139,13 +139,13 @@ def test_nothing_shows_the_keys_it_was_given() -> None:
         ("", ""),
     ],
 )
-def test_the_place_of_a_key_has_a_name(key: str, label: str) -> None:
+def test_the_source_of_a_key_has_a_name(key: str, label: str) -> None:
     """For the sentences about refused keys."""
     assert key_label(entry(key)) == label
 
 
-def test_keys_are_heard_before_an_adapter_needs_them(tmp_path: Path) -> None:
-    """Lesson 44: a tool may find them first, in the file or where a function of the configuration got them."""
+def test_keys_are_registered_before_an_adapter_needs_them(tmp_path: Path) -> None:
+    """Lesson 44: a tool may find them first, in the file or in the source used by a configuration function."""
     (tmp_path / "key").write_text(f"{SECRET}\n")
     heard: list[str] = []
     reader = KeyReader({"one": "given-1"}, environ={}, on_key=heard.append)
@@ -154,7 +154,7 @@ def test_keys_are_heard_before_an_adapter_needs_them(tmp_path: Path) -> None:
     assert heard == ["given-1", "given-2", SECRET]
 
 
-def test_a_key_written_into_the_configuration_is_refused_by_its_beginning() -> None:
+def test_a_literal_key_in_the_configuration_is_recognised_by_its_prefix() -> None:
     """No request is sent without a key; the help on keys is named."""
     with pytest.raises(MissingKey) as caught:
         KeyReader(environ={})(entry("literal:sk-"))

@@ -1,4 +1,4 @@
-"""Keys this host knows stand in no result of a tool, whatever form they take (lesson 44)."""
+"""Keys known to this host are in no tool result, in any encoding (lesson 44)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def known(*values: str) -> KnownSecrets:
 
 
 @given(st.binary(max_size=7), st.binary(max_size=7))
-def test_a_key_is_hidden_in_base64_wherever_it_begins(before: bytes, after: bytes) -> None:
+def test_a_key_is_redacted_in_base64_at_any_offset(before: bytes, after: bytes) -> None:
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         text = known(KEY).hide(encode(before + KEY.encode() + after).decode())
         inner = base64.b64encode(KEY.encode()).decode()
@@ -30,7 +30,7 @@ def test_a_key_is_hidden_in_base64_wherever_it_begins(before: bytes, after: byte
 
 
 @pytest.mark.parametrize("secret", ["a1~/+?é-key-with-signs", KEY])
-def test_a_key_is_hidden_as_it_is_in_hex_and_in_percent_form(secret: str) -> None:
+def test_a_key_is_redacted_in_plain_hex_and_percent_form(secret: str) -> None:
     from urllib.parse import quote
 
     data = secret.encode()
@@ -39,18 +39,18 @@ def test_a_key_is_hidden_as_it_is_in_hex_and_in_percent_form(secret: str) -> Non
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 30), (13, 36), (20, len(KEY)), (5, 28)])
-def test_a_long_piece_of_a_key_is_hidden(start: int, end: int) -> None:
+def test_a_long_part_of_a_key_is_redacted(start: int, end: int) -> None:
     assert known(KEY).hide(f"<{KEY[start:end]}>") == "<[hidden]>"
 
 
-def test_what_only_says_whose_key_it_is_stays() -> None:
+def test_text_that_only_names_the_owner_of_a_key_stays() -> None:
     text = "keys begin with sk-ant-api03- and end in A0"
     assert known(KEY).hide(text) == text
 
 
 @pytest.mark.parametrize("word", ["ollama", "postgres", "no-key-needed", "1234567890", "1234", "", "a b c 1 2 3"])
-def test_a_value_that_may_be_any_word_is_not_hidden(word: str) -> None:
-    """A server on this machine is given a made-up key: its name must stay readable."""
+def test_a_value_that_may_be_any_word_is_not_redacted(word: str) -> None:
+    """A local server often gets a made-up key: its word must stay readable."""
     assert known(word).hide(f"run {word} now") == f"run {word} now"
 
 
@@ -75,7 +75,7 @@ def test_the_environment_is_known_by_names_and_passwords_in_addresses() -> None:
     assert secrets.hide("pen/cil99x") == "[hidden]"
 
 
-def test_of_headers_cookies_and_connection_strings_each_part_that_is_a_key_is_known() -> None:
+def test_each_secret_part_of_headers_cookies_and_connection_strings_is_known() -> None:
     """Issue 20: the words beside the key are kept."""
     secrets = KnownSecrets()
     given_values = {
@@ -91,19 +91,19 @@ def test_of_headers_cookies_and_connection_strings_each_part_that_is_a_key_is_kn
     )
 
 
-def test_the_keys_are_not_in_its_own_description() -> None:
+def test_the_keys_are_not_in_the_objects_repr() -> None:
     assert repr(known(KEY)) == "KnownSecrets(1)"
 
 
-def test_a_variable_that_only_sounds_like_a_key_hides_nothing() -> None:
-    """`compass-01` is a host; the password of a proxy is hidden all the same."""
+def test_a_variable_that_only_sounds_like_a_key_redacts_nothing() -> None:
+    """`compass-01` is a host; a proxy's password is still redacted."""
     secrets = KnownSecrets()
     given_values = {"COMPASS_HOST": "compass-01", "HTTPS_PROXY": "http://me:pencil-77@proxy:3128"}
     secrets.learn_environment(given_values, is_plain_name=given_values.__contains__)
     assert secrets.hide("compass-01 pencil-77") == "compass-01 [hidden]"
 
 
-def test_a_key_with_bytes_that_are_no_text_is_hidden() -> None:
+def test_a_key_with_invalid_utf8_is_redacted() -> None:
     """As `os.environ` has them, as a tool's output shows them, and in percent and hexadecimal form."""
     hide = known("p\udce4ss-1234-abc").hide
     for shown in ("p\udce4ss-1234-abc", "p\ufffdss-1234-abc", "p%E4ss-1234-abc", "70e473732d313233342d616263"):
@@ -112,7 +112,7 @@ def test_a_key_with_bytes_that_are_no_text_is_hidden() -> None:
 
 @pytest.mark.parametrize("before", ["", "X=", "LOOP_KEY=", "a line before it\nANTHROPIC_API_KEY="])
 @pytest.mark.parametrize("columns", [60, 64, 76])
-def test_lines_of_hexadecimal_and_base64_hide_it_too(before: str, columns: int) -> None:
+def test_wrapped_hexadecimal_and_base64_are_redacted_too(before: str, columns: int) -> None:
     """`xxd -p` breaks its lines after 60 letters, `base64` after 76."""
     data = f"{before}{KEY}\nplain=1\n".encode()
     shift = len(before.encode()) % 3

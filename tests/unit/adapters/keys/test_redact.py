@@ -24,8 +24,8 @@ from codecompanion.adapters.keys.redact import _KEY_SHAPES, HIDDEN, plain_url, r
         "gsk_0123456789abcdef and xai-0123456789abcdef",
     ],
 )
-def test_what_looks_like_a_key_is_hidden(text: str) -> None:
-    """Also keys that are not ours: a mistyped one is echoed by the provider."""
+def test_text_that_looks_like_a_key_is_redacted(text: str) -> None:
+    """Also keys that are not ours: the provider echoes a mistyped one."""
     shown = redact(text)
     assert HIDDEN in shown
     for word in ("abcDEF", "wxyz", "SyA123", "abcdefgh1", "0123456789", "c2lnbm"):
@@ -43,7 +43,7 @@ def test_what_looks_like_a_key_is_hidden(text: str) -> None:
     ],
 )
 def test_ordinary_words_stay(text: str) -> None:
-    """A sentence that is all `[hidden]` helps nobody."""
+    """A sentence that consists of `[hidden]` is useless."""
     assert redact(text) == text
 
 
@@ -57,12 +57,12 @@ PIECES = st.sampled_from(
 @pytest.mark.sweep
 @settings(max_examples=500, deadline=None)
 @given(st.lists(PIECES, max_size=12).map("".join) | st.from_regex(_KEY_SHAPES.pattern))
-def test_looking_only_where_a_key_can_begin_hides_the_same(text: str) -> None:
-    """The pattern alone is the truth, and takes thirty times as long over a chat's text (issue 10)."""
+def test_searching_only_where_a_key_can_begin_redacts_the_same(text: str) -> None:
+    """The pattern alone is the reference, and takes thirty times as long over a chat's text (issue 10)."""
     assert redact(text) == _KEY_SHAPES.sub(HIDDEN, text)
 
 
-def test_secrets_are_hidden_whatever_they_look_like() -> None:
+def test_secrets_are_redacted_in_any_form() -> None:
     """The longest first, so that no tail of one remains."""
     assert redact("a hunter2hunter2 b hunter2", ("hunter2", "hunter2hunter2", "a")) == f"a {HIDDEN} b {HIDDEN}"
 
@@ -77,11 +77,11 @@ def test_secrets_are_hidden_whatever_they_look_like() -> None:
     ],
 )
 def test_an_address_is_shown_without_credentials(url: str, shown: str) -> None:
-    """Query strings and user info hold keys at some gateways."""
+    """Query strings and user info contain keys at some gateways."""
     assert plain_url(url) == shown
 
 
-def test_an_endpoint_has_no_secrets_in_its_repr() -> None:
+def test_an_endpoints_repr_has_no_secrets() -> None:
     """It travels through log calls."""
     endpoint = Endpoint(name="a", secrets=("hunter2",))
     assert "hunter2" not in f"{endpoint!r} {endpoint}"

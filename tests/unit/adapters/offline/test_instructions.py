@@ -73,12 +73,12 @@ def edit(old: str, new: str) -> tuple[str, dict[str, Any]]:
     ],
 )
 def test_one_instruction_becomes_one_call(text: str, expected: tuple[str, dict[str, Any]]) -> None:
-    """The forms the help names, with the words people put around them."""
+    """The forms in the help, in natural sentences."""
     assert rounds(text) == [[expected]]
 
 
-def test_then_gives_each_step_its_own_round() -> None:
-    """The second may need what the first found."""
+def test_then_puts_each_step_into_its_own_round() -> None:
+    """The second may need the first one's result."""
     text = "read a.txt, then search for x then replace x with y in a.txt and then run make"
     assert [[tool for tool, _ in calls] for calls in rounds(text)] == [
         ["read_file"],
@@ -89,12 +89,12 @@ def test_then_gives_each_step_its_own_round() -> None:
 
 
 @pytest.mark.parametrize("text", ["read a; search for x; find files *.c", "read a\nsearch for x\nfind files *.c"])
-def test_looking_runs_side_by_side(text: str) -> None:
-    """Parallel calls in one reply, as models make them."""
+def test_read_only_steps_run_in_parallel(text: str) -> None:
+    """Parallel calls in one reply, like a model's."""
     assert [[tool for tool, _ in calls] for calls in rounds(text)] == [["read_file", "grep_search", "file_search"]]
 
 
-def test_what_changes_something_waits_its_turn() -> None:
+def test_a_changing_step_waits_for_its_turn() -> None:
     """A read after an edit must see the edit."""
     text = "- read a\n- replace x with y in a\n- read a\n- read b"
     assert [[tool for tool, _ in calls] for calls in rounds(text)] == [
@@ -109,8 +109,8 @@ def test_several_files_are_several_calls() -> None:
     assert rounds("read a.txt, b.txt and c.txt") == [[read("a.txt"), read("b.txt"), read("c.txt")]]
 
 
-def test_and_before_a_verb_is_a_border() -> None:
-    """But not inside what is looked for."""
+def test_and_before_a_verb_separates_steps() -> None:
+    """But not inside a search term."""
     assert rounds("read a.txt and search for b") == [[read("a.txt"), ("grep_search", {"query": "b"})]]
     assert rounds("search for salt and pepper") == [[("grep_search", {"query": "salt and pepper"})]]
 
@@ -124,20 +124,20 @@ def test_numbered_steps_are_steps() -> None:
     "text",
     ["", "Hello", "Why does foo() return nil?", "then", ";;;", "replace x in a", "search for", "read"],
 )
-def test_everything_else_is_no_instruction(text: str) -> None:
+def test_other_text_is_not_an_instruction(text: str) -> None:
     """Nothing is guessed."""
     assert rounds(text) == []
 
 
-def test_what_was_not_understood_is_told() -> None:
-    """Beside what was."""
+def test_unknown_parts_are_reported() -> None:
+    """Beside the known ones."""
     found = plan('read a.txt; dance with "me"')
     assert [[step.tool for step in steps] for steps in found.rounds] == [["read_file"]]
     assert found.not_understood == ("dance with me",)
 
 
 @given(st.text(alphabet=st.sampled_from("read a.txt;\n`'\"then and in with to search for \ue000\ue0011")))
-def test_any_text_gives_valid_calls(text: str) -> None:
+def test_any_text_yields_valid_calls(text: str) -> None:
     """Property: no crash, no empty argument that a schema would refuse, nothing slow."""
     for steps in plan(text).rounds:
         assert steps
@@ -149,7 +149,7 @@ def test_any_text_gives_valid_calls(text: str) -> None:
 
 
 def test_a_long_text_is_read_quickly() -> None:
-    """A pasted log must not hang the adapter: the patterns do not back-track over it."""
+    """A pasted log must not hang the adapter: the patterns do not backtrack over it."""
     for text in (
         "read " + "a, " * 20_000,
         "in x change " + "to " * 20_000,

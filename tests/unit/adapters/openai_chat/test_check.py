@@ -1,4 +1,4 @@
-"""What is refused before it is sent, and how it is mended."""
+"""Histories refused before they are sent, and their repair."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def result(call_id: str, text: str = "out") -> Message:
 
 
 def test_a_valid_chat_has_no_problems() -> None:
-    """Parallel calls, results in any order, ids used again in a later turn."""
+    """Parallel calls, results in any order, ids reused in a later turn."""
     chat = [user(), call("a", "b"), result("b"), result("a"), call("a"), result("a"), user()]
     assert check_request(chat) == []
     assert repair_request(chat) == [chat[0], chat[1], chat[3], chat[2], *chat[4:]]
@@ -47,7 +47,7 @@ def test_each_violation_is_named() -> None:
         assert any(words in problem for problem in check_request(chat)), words
 
 
-def test_a_result_is_moved_behind_its_call() -> None:
+def test_a_result_is_moved_after_its_call() -> None:
     """A user message queued while a tool ran."""
     chat = [user(), call("a", "b"), result("a"), user("more"), result("b")]
     assert repair_request(chat) == [chat[0], chat[1], chat[2], chat[4], chat[3]]
@@ -61,7 +61,7 @@ def test_a_gap_is_filled_and_an_orphan_left_out() -> None:
     assert repaired[2].is_error
 
 
-def test_repeated_ids_in_one_message_are_told_apart() -> None:
+def test_repeated_ids_in_one_message_are_made_distinct() -> None:
     """Calls and results keep their order."""
     repaired = repair_request([call("a", "a", ""), result("a", "1"), result("a", "2"), result("", "3")])
     assert [c.id for c in repaired[0].tool_calls] == ["a", "a_2", "call"]
@@ -69,8 +69,8 @@ def test_repeated_ids_in_one_message_are_told_apart() -> None:
     assert check_request(repaired) == []
 
 
-def test_reasoning_alone_is_no_content() -> None:
-    """A reply without a word: it is left out, which is nothing to mend; from a user it would be our bug."""
+def test_reasoning_alone_is_not_content() -> None:
+    """A reply without text is dropped, which is not a repair; from a user it would be our bug."""
     only_thought = Message(id="a", role="assistant", content=(ReasoningPart("hm"),))
     assert is_silent(only_thought)
     assert check_request([only_thought]) == []
@@ -108,8 +108,8 @@ MESSAGES = st.lists(
 
 @settings(deadline=None)
 @given(MESSAGES)
-def test_whatever_the_chat_is_the_endpoint_accepts_what_is_sent(messages: list[Message]) -> None:
-    """Property: the server's own rules are the judge; a second repair changes nothing, the input is untouched."""
+def test_the_endpoint_accepts_the_request_for_any_chat(messages: list[Message]) -> None:
+    """Property: the server's own rules are the judge; a second repair changes nothing, the input is unchanged."""
     before = msgspec.json.encode([repr(message) for message in messages])
     repaired = repair_request(messages)
     assert check_request(repaired) == []

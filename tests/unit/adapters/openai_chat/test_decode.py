@@ -43,7 +43,7 @@ def finished(body: bytes) -> Finished:
 
 
 def facts(events: list[StreamEvent]) -> tuple[str, str, list[str], Finished | None]:
-    """Return what must not depend on where the bytes were cut."""
+    """Return the properties that must not depend on where the bytes were split."""
     return (
         "".join(event.text for event in events if isinstance(event, TextDelta)),
         "".join(event.text for event in events if isinstance(event, ReasoningDelta)),
@@ -54,7 +54,7 @@ def facts(events: list[StreamEvent]) -> tuple[str, str, list[str], Finished | No
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("crlf", [False, True])
-def test_a_reply_cut_at_every_byte_is_the_same_reply(crlf: bool) -> None:
+def test_a_reply_split_at_any_byte_is_the_same_reply(crlf: bool) -> None:
     """Text, reasoning, mixed tool calls and usage; also byte by byte."""
     calls = [Call("weather", '{"city": "Łódź 🎉"}', "call_a"), Call("weather", '{"city": "Rome"}', "call_b")]
     usage = {"prompt_tokens": 9, "completion_tokens": 3}
@@ -73,7 +73,7 @@ def test_a_reply_cut_at_every_byte_is_the_same_reply(crlf: bool) -> None:
     assert facts([*pieces, *decoder.finish()]) == whole
 
 
-def test_a_reply_that_ends_at_any_byte_is_complete_or_cut() -> None:
+def test_a_reply_that_ends_at_any_byte_is_complete_or_truncated() -> None:
     """Lesson 39: complete exactly from the finish reason on, and never an exception."""
     (body,) = reply("Hello", calls=[Call("now", "{}", "a")], one_chunk=True).parts
     assert isinstance(body, bytes)
@@ -95,7 +95,7 @@ def test_a_burst_is_one_event() -> None:
 
 
 def test_events_keep_their_order() -> None:
-    """Reasoning, text, calls: joined with their neighbours only."""
+    """Reasoning, text, calls: joined only with their neighbours."""
     body = data(
         delta(reasoning_content="a"),
         delta(reasoning_content="b"),
@@ -116,12 +116,12 @@ def test_events_keep_their_order() -> None:
     ]
 
 
-def test_the_same_reasoning_under_two_names_counts_once() -> None:
+def test_reasoning_sent_under_two_names_counts_once() -> None:
     """OpenRouter and vLLM send both."""
     assert run(data(delta(reasoning="a", reasoning_content="a"), delta("stop")))[0][0] == ReasoningDelta("a")
 
 
-def test_content_parts_are_taken_apart() -> None:
+def test_content_parts_are_separated() -> None:
     """Mistral: thinking and text as a list."""
     parts = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}, {"type": "text", "text": "!"}]},
@@ -150,8 +150,8 @@ def test_content_parts_are_taken_apart() -> None:
         ],
     ],
 )
-def test_usage_is_found_where_endpoints_put_it(chunks: list[Any]) -> None:
-    """In a last chunk, under `x_groq`, in the choice (Moonshot), again and again (the last counts)."""
+def test_usage_is_found_at_each_endpoints_place(chunks: list[Any]) -> None:
+    """In a last chunk, under `x_groq`, in the choice (Moonshot), repeatedly (the last counts)."""
     assert finished(data(delta("stop", content="x"), *chunks)).usage == Usage(5, 1)
 
 
@@ -167,18 +167,18 @@ def test_usage_is_found_where_endpoints_put_it(chunks: list[Any]) -> None:
         ("tool_calls", "stop"),
     ],
 )
-def test_finish_reasons_become_ours(reason: str, stop: str) -> None:
-    """An unknown one is a stop; `tool_calls` without a call is one too."""
+def test_finish_reasons_are_mapped(reason: str, stop: str) -> None:
+    """An unknown one is a stop; so is `tool_calls` without a call."""
     assert finished(data(delta(reason, content="x"))).stop == stop
 
 
-def test_the_reason_error_is_no_end() -> None:
-    """OpenRouter ends a broken reply so."""
+def test_the_reason_error_is_not_an_end() -> None:
+    """OpenRouter ends a broken reply this way."""
     assert isinstance(run(data(delta("error", content="x")))[1].problem, StreamCut)
 
 
-def test_null_and_missing_fields_do_no_harm() -> None:
-    """`tool_calls: null`, `choices: null`, a delta that is null, a choice without index, a refusal."""
+def test_null_and_missing_fields_are_harmless() -> None:
+    """`tool_calls: null`, `choices: null`, a null delta, a choice without index, a refusal."""
     body = data(
         {"choices": None},
         {"choices": [{"delta": None}]},
@@ -190,7 +190,7 @@ def test_null_and_missing_fields_do_no_harm() -> None:
     assert run(body)[0] == [TextDelta("No."), Finished("stop")]
 
 
-def test_other_choices_are_left_out() -> None:
+def test_other_choices_are_ignored() -> None:
     """`n` > 1 would mix two replies."""
     other = {"choices": [{"index": 1, "delta": {"content": "B"}, "finish_reason": "stop"}]}
     events, decoder = run(data(delta(content="A"), other))
@@ -198,7 +198,7 @@ def test_other_choices_are_left_out() -> None:
     assert isinstance(decoder.problem, StreamCut)
 
 
-def test_nothing_counts_after_the_end_marker() -> None:
+def test_nothing_after_the_end_marker_counts() -> None:
     """Some gateways append a second stream."""
     body = data(delta("stop", content="A")) + b"data: [DONE]\n\n" + data(delta(content="B"))
     assert run(body)[0] == [TextDelta("A"), Finished("stop")]
@@ -211,24 +211,24 @@ def test_an_overflow_reported_inside_the_stream_is_an_overflow() -> None:
         assert isinstance(run(body)[1].problem, ContextOverflow)
 
 
-def test_an_error_as_plain_json_in_an_event_stream_is_told() -> None:
+def test_an_error_as_plain_json_in_an_event_stream_is_reported() -> None:
     """The content type says stream, the body is the error object."""
     body = b'{"error": {"message": "The model `x` does not exist"}}'
     assert "does not know the model" in str(run(body)[1].problem)
 
 
 @pytest.mark.parametrize("body", [b"", b"\n\n\n", b": keep-alive\n\n", b"data: [DONE]\n\n", b"data:\n\n"])
-def test_an_empty_reply_is_cut(body: bytes) -> None:
+def test_an_empty_reply_is_truncated(body: bytes) -> None:
     """It must not look like an answer without text."""
     assert isinstance(run(body)[1].problem, StreamCut)
 
 
-def test_what_is_no_stream_at_all_is_malformed() -> None:
-    """Words instead of events."""
+def test_text_that_is_not_a_stream_is_malformed() -> None:
+    """Prose instead of events."""
     assert isinstance(run(b"upstream connect error or disconnect\n")[1].problem, MalformedReply)
 
 
-def test_a_whole_reply_spread_over_choices_is_one_reply() -> None:
+def test_a_reply_split_over_choices_is_one_reply() -> None:
     """Copilot without streaming."""
     call = {"id": "a", "type": "function", "function": {"name": "now", "arguments": "{}"}}
     body = {
@@ -256,7 +256,7 @@ def a_call(arguments: str) -> dict[str, Any]:
     return {"index": 0, "id": "c1", "function": {"name": "read", "arguments": arguments}}
 
 
-def test_a_reply_that_ends_without_saying_why_is_complete_when_its_parts_are() -> None:
+def test_a_reply_without_a_finish_reason_is_complete_if_its_parts_are() -> None:
     """Servers leave `finish_reason` out; `[DONE]` is an end marker, too (lesson 39)."""
     assert finished(data(delta(content="Hello")) + DONE).stop == "stop"
     done = finished(data(delta(tool_calls=[a_call('{"path": "a"}')])) + DONE)
@@ -275,13 +275,13 @@ def test_a_reply_that_ends_without_saying_why_is_complete_when_its_parts_are() -
         data(delta("error", content="Hello")) + DONE,
     ],
 )
-def test_a_reply_whose_parts_are_not_whole_is_cut(body: bytes) -> None:
+def test_a_reply_with_incomplete_parts_is_truncated(body: bytes) -> None:
     """No end marker, half a call, nothing at all, an error."""
     assert isinstance(run(body)[1].problem, StreamCut)
 
 
 @pytest.mark.sweep
-def test_a_call_in_many_pieces_that_repeat_their_id_is_not_read_again_for_each() -> None:
+def test_a_call_in_many_pieces_with_repeated_ids_is_read_once() -> None:
     """A text in pieces of a few characters: a second, not an hour."""
     pieces = ['{"text": "', *["abcd"] * 50_000, '"}']
     chunks = [delta(tool_calls=[{"index": 0, "id": "c1", "function": {"arguments": piece}}]) for piece in pieces]

@@ -1,4 +1,4 @@
-"""How far llama.cpp's server has read the prompt: asked for and read of that server only."""
+"""The prompt progress of llama.cpp's server: requested and read only there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def wire(url: str = "http://127.0.0.1:8080/v1", **fields: Any) -> OpenAIChat:
 
 
 def sent(format_: OpenAIChat) -> dict[str, Any]:
-    """Return the body of a request, which its gate has passed."""
+    """Return the body of a request, after its gate."""
     call = format_.render(ChatRequest(messages=(Message(id="u", role="user", content="Hello"),), model="smol"))
     format_.gate().require_valid(call.chunks, "reply")
     body: dict[str, Any] = msgspec.json.decode(call.body)
@@ -44,8 +44,8 @@ def listing(owner: str) -> bytes:
         ("llamacpp", "http://127.0.0.1:8080/v1", {"return_progress": False}, False),
     ],
 )
-def test_only_llama_cpp_on_this_machine_is_asked(owner: str, url: str, parameters: Any, asks: bool | None) -> None:
-    """Other servers refuse what they do not know; a setting of the user's wins."""
+def test_only_a_local_llama_cpp_is_asked(owner: str, url: str, parameters: Any, asks: bool | None) -> None:
+    """Other servers refuse unknown fields; the user's setting takes precedence."""
     format_ = wire(url, parameters=parameters)
     if owner:
         format_.read_models(listing(owner))
@@ -53,8 +53,8 @@ def test_only_llama_cpp_on_this_machine_is_asked(owner: str, url: str, parameter
 
 
 @pytest.mark.parametrize("parameters", [{}, {"return_progress": True}])
-def test_a_server_that_refuses_to_be_asked_is_not_asked_again(parameters: Any) -> None:
-    """A gateway on the port where llama.cpp was; the user's own setting is dropped too."""
+def test_a_server_that_refuses_it_is_not_asked_again(parameters: Any) -> None:
+    """A gateway on llama.cpp's former port: the user's own setting is dropped, too."""
     format_ = wire(parameters=parameters)
     format_.read_models(listing("llamacpp"))
     assert sent(format_)["return_progress"] is True
@@ -65,8 +65,8 @@ def test_a_server_that_refuses_to_be_asked_is_not_asked_again(parameters: Any) -
     assert not format_.learn_refusal(refused, asked)
 
 
-def test_what_another_server_had_listed_is_forgotten() -> None:
-    """It is asked for its progress no more, and its windows hold no more."""
+def test_the_listing_of_a_former_server_is_forgotten() -> None:
+    """Progress is no longer requested, and its windows are no longer valid."""
     format_ = wire()
     format_.read_models(listing("llamacpp"))
     format_.learn_refusal(
@@ -78,8 +78,8 @@ def test_what_another_server_had_listed_is_forgotten() -> None:
     assert format_.runs_model_itself("smol") is None
 
 
-def test_its_progress_comes_before_the_reply() -> None:
-    """In tokens; the last report, and one that makes no sense, say nothing."""
+def test_the_progress_comes_before_the_reply() -> None:
+    """In tokens; the last report, and an invalid one, are ignored."""
     reports = [{"total": 6100, "cache": 0, "processed": 2048, "time_ms": 9}, {"total": 10, "processed": 10}]
     strange: list[Any] = [{"total": "many"}, {"total": -1, "processed": -2}, 7, {"total": 10**12, "processed": 1}]
     chunks = [{**delta(role="assistant", content=None), "prompt_progress": one} for one in reports + strange]

@@ -1,4 +1,4 @@
-"""`reasoning_details` from the pieces of a stream; the shapes are those of recorded OpenRouter replies."""
+"""`reasoning_details` joined from stream chunks; the shapes are those of recorded OpenRouter replies."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ ENCRYPTED = {"type": "reasoning.encrypted", "data": "gAAAAABp", "id": "rs_1", **
             ],
             [{"type": "reasoning.text", "text": "I must look.", "signature": "c2ln", **CLAUDE}],
         ),
-        # What is encrypted comes whole; the same index does not make it one.
+        # Encrypted entries arrive whole; a shared index does not join them.
         ([[ENCRYPTED], [{**ENCRYPTED, "data": "other"}]], [ENCRYPTED, {**ENCRYPTED, "data": "other"}]),
         ([[summary("a"), {**summary("b"), "index": 1}], [summary("c")]], [summary("ac"), {**summary("b"), "index": 1}]),
         ([None, "x", [], [None]], []),
     ],
 )
-def test_pieces_of_one_entry_are_joined_and_others_stay_apart(pieces: list[Any], whole: list[Any]) -> None:
+def test_pieces_of_one_entry_are_joined_and_others_stay_separate(pieces: list[Any], whole: list[Any]) -> None:
     """By type and index, in the order in which they began."""
     details = ReasoningDetails(ReplyEvents())
     for piece in pieces:
@@ -59,8 +59,8 @@ def decode(*deltas: dict[str, Any], finish: str = "stop") -> list[Any]:
     return [*decoder.feed(body), *decoder.finish()]
 
 
-def test_a_reply_with_details_ends_with_the_sealed_block() -> None:
-    """Its text is shown once, although it comes in two fields; the rest is kept for the endpoint that made it."""
+def test_a_reply_with_details_ends_with_the_encrypted_block() -> None:
+    """Its text is shown once, although it arrives in two fields; the rest is kept for its endpoint."""
     events = decode(
         {"reasoning": "**Hm", "reasoning_details": [summary("**Hm")]},
         {"reasoning": "**", "reasoning_details": [summary("**")]},
@@ -82,6 +82,6 @@ def test_details_without_a_readable_field_are_shown_too() -> None:
 
 
 def test_a_refused_reply_keeps_no_details() -> None:
-    """There is nothing they could go on with."""
+    """They could not be used to continue."""
     events = decode({"content": "no", "reasoning_details": [ENCRYPTED]}, finish="content_filter")
     assert not [event for event in events if isinstance(event, ReasoningDone)]

@@ -1,4 +1,4 @@
-"""What is learned from an endpoint's own words, and what is not."""
+"""Facts learned from an endpoint's error messages, and messages that teach nothing."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ MISTRAL = (
         ("deepseek-reasoner does not support successive user or assistant messages", "", Learned(alternate=True)),
     ],
 )
-def test_a_refusal_teaches_what_to_leave_out_or_put_in(said: str, limit_field: str, learned: Learned) -> None:
-    """Each sentence is a real one; a second refusal in the same words teaches nothing more."""
+def test_a_refusal_teaches_which_field_to_drop_or_add(said: str, limit_field: str, learned: Learned) -> None:
+    """Each message is a real one; a repetition teaches nothing more."""
     assert learn(NOTHING_LEARNED, said, limit_field=limit_field) == learned
     again = learn(learned, said, limit_field="" if learned.limit_field is None else limit_field)
     if learned.limit_field is None:
         assert again is None
 
 
-def test_an_endpoint_that_takes_neither_name_gets_no_limit() -> None:
+def test_an_endpoint_that_accepts_neither_name_gets_no_limit() -> None:
     """The other name is tried first."""
     swapped = Learned(limit_field="max_tokens")
     assert learn(swapped, "Unknown parameter: 'max_tokens'.", limit_field="max_tokens") == Learned(limit_field="")
@@ -86,13 +86,13 @@ def test_an_endpoint_that_takes_neither_name_gets_no_limit() -> None:
         "reasoning_effort is not supported by this model",
     ],
 )
-def test_another_refusal_teaches_nothing(said: str) -> None:
+def test_a_different_refusal_teaches_nothing(said: str) -> None:
     """The user must read it: sending again would only fail again."""
     assert learn(NOTHING_LEARNED, said, limit_field="max_tokens") is None
 
 
-def test_what_was_learned_before_stays() -> None:
-    """An endpoint may lack several things."""
+def test_earlier_facts_are_kept() -> None:
+    """An endpoint may lack several features."""
     first = learn(NOTHING_LEARNED, "unknown field stream_options", limit_field="")
     assert first is not None
     second = learn(first, "unknown field parallel_tool_calls", limit_field="")

@@ -1,4 +1,4 @@
-"""Bodies as they are sent, and the pieces that are kept between requests."""
+"""Rendered request bodies, and the pieces cached between requests."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def user(number: int, text: str = "hi") -> Message:
     return Message(id=f"u{number}", role="user", content=text)
 
 
-def test_only_fields_of_the_wire_are_sent() -> None:
-    """Internal keys would be refused (and are nobody's business)."""
+def test_only_the_fields_of_the_wire_are_sent() -> None:
+    """Internal keys would be refused, and are private."""
     message = Message(
         *("a", "assistant", "text"), cycle=3, tag="tool", path="x", pinned=True, edited=True, ts=1.0, tokens=5, cut=True
     )
     assert sent(None, message) == [{"role": "assistant", "content": "text"}]
 
 
-def test_an_assistant_with_calls_only_has_null_content() -> None:
-    """Some endpoints refuse an empty string, some a missing key; null is accepted by all that were looked at."""
+def test_a_reply_with_only_calls_has_null_content() -> None:
+    """Some endpoints refuse an empty string, some a missing key; all tested ones accept null."""
     message = Message(id="a", role="assistant", tool_calls=(ToolCall("c", "read", '{"p": 1}'),))
     result = Message(id="r", role="tool", content="", tool_call_id="c")
     assistant, tool = sent(None, message, result)
@@ -56,7 +56,7 @@ def test_an_assistant_with_calls_only_has_null_content() -> None:
 
 
 def test_broken_arguments_do_not_break_the_chat() -> None:
-    """Several endpoints parse what they are sent; the model still sees what it wrote."""
+    """Several endpoints parse them; the model still sees what it wrote."""
     message = Message(id="a", role="assistant", tool_calls=(ToolCall("c", "read", '{"p": '),))
     assistant, _ = sent(None, message, Message(id="r", role="tool", content="bad JSON", tool_call_id="c"))
     arguments = assistant["tool_calls"][0]["function"]["arguments"]
@@ -64,7 +64,7 @@ def test_broken_arguments_do_not_break_the_chat() -> None:
 
 
 def test_short_call_ids_stay_paired_and_are_stable() -> None:
-    """Mistral takes nine letters and digits only."""
+    """Mistral accepts only nine letters and digits."""
     message = Message(
         id="a", role="assistant", tool_calls=(ToolCall("call_0123456789", "read"), ToolCall("abcdefghi", "x"))
     )
@@ -77,8 +77,8 @@ def test_short_call_ids_stay_paired_and_are_stable() -> None:
     assert ids[1] == "abcdefghi"
 
 
-def test_reasoning_goes_back_in_the_shape_it_came_in() -> None:
-    """Mistral's thinking is a content part, which nobody else takes."""
+def test_reasoning_is_sent_back_in_its_original_shape() -> None:
+    """Mistral's thinking is a content part, which no other endpoint accepts."""
     content = (ReasoningPart("hm", MISTRAL_THINKING), TextPart("Yes"))
     message = Message(id="a", role="assistant", content=content)
     assert sent(None, message) == [{"role": "assistant", "content": "Yes"}]
@@ -96,8 +96,8 @@ def test_reasoning_goes_back_in_the_shape_it_came_in() -> None:
     assert sent(RenderOptions(send_reasoning=True), calls, result)[0]["reasoning"] == "ab"
 
 
-def test_images_can_be_left_out_for_models_without_eyes() -> None:
-    """A note stands in, so that the text around it makes sense."""
+def test_images_can_be_left_out_for_models_without_vision() -> None:
+    """A note replaces it, so that the text around it makes sense."""
     message = Message(id="u", role="user", content=(TextPart("See"), ImagePart(sha256="ab", path="a.png")))
     (shown,) = sent(RenderOptions(image_input=False), message)
     assert shown["content"][1]["type"] == "text"
@@ -112,8 +112,8 @@ def test_the_system_role_can_be_developer() -> None:
     )
 
 
-def test_a_configured_parameter_wins_over_the_default() -> None:
-    """`stream_options` and `stream` can be set by the user; the limit of the request wins over all."""
+def test_a_configured_parameter_overrides_the_default() -> None:
+    """`stream_options` and `stream` can be set by the user; the request's limit overrides everything."""
     made = renderer(parameters={"stream_options": {"a": 1}, "max_tokens": 7}, max_tokens_field="max_tokens")
     body = msgspec.json.decode(b"".join(made.render(ChatRequest(messages=[user(1)], model="m", max_output_tokens=9))))
     assert (body["stream_options"], body["max_tokens"]) == ({"a": 1}, 9)
@@ -126,21 +126,21 @@ def test_a_configured_parameter_wins_over_the_default() -> None:
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\ud83c\udf89"])
 def test_lone_surrogates_become_replacement_characters(text: str) -> None:
-    """Tool output is bytes decoded by somebody; JSON must be valid UTF-8."""
+    """Tool output is decoded bytes; JSON must be valid UTF-8."""
     decoded = msgspec.json.decode(encode({"content": text, "list": [text], text: 1}))
     assert "\ufffd" in decoded["content"] or decoded["content"] == "🎉"
 
 
-def test_the_kept_pieces_are_bounded() -> None:
-    """A few chats, the oldest goes first."""
+def test_the_cached_pieces_are_limited() -> None:
+    """A few chats; the oldest is dropped first."""
     made = renderer()
     for number in range(10):
         made.render(ChatRequest(messages=[user(number)], model="m", chat_id=str(number)))
     assert list(made._kept) == ["6", "7", "8", "9"]
 
 
-def test_a_summary_request_does_not_push_the_chat_out() -> None:
-    """It is sent once and never again."""
+def test_a_summary_request_does_not_evict_the_chat() -> None:
+    """It is sent only once."""
     made = renderer()
     made.render(ChatRequest(messages=[user(1)], model="m", chat_id="c"))
     made.render(ChatRequest(messages=[user(2)], model="m", chat_id="c", purpose="summary"))
@@ -153,8 +153,8 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
-def test_the_cache_never_shows(operations: list[tuple[str, int]]) -> None:
-    """Property: after any history of edits the body equals that of a renderer without a past."""
+def test_the_cache_has_no_visible_effect(operations: list[tuple[str, int]]) -> None:
+    """Property: after any sequence of edits the body equals that of a new renderer."""
     made = renderer()
     messages = [user(0)]
     for number, (operation, place) in enumerate(operations, 1):
@@ -182,8 +182,8 @@ def test_the_cache_never_shows(operations: list[tuple[str, int]]) -> None:
         assert made.render(request) == renderer().render(request)
 
 
-def test_a_reply_that_says_nothing_is_left_out_and_mends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """An empty answer, or reasoning alone: every later request would be taken for broken, and be rendered again."""
+def test_an_empty_reply_is_left_out_without_a_repair(caplog: pytest.LogCaptureFixture) -> None:
+    """Empty, or only reasoning: otherwise every later request would count as broken, and be rendered again."""
     call = Message(id="a", role="assistant", tool_calls=(ToolCall("c", "read"),))
     result = Message(id="r", role="tool", content="o", tool_call_id="c")
     silent = [

@@ -1,4 +1,4 @@
-"""A summary in the system role for endpoints that take one system message: R-146."""
+"""A summary in the system role for endpoints that accept one system message: R-146."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def new_renderer(one: bool = True) -> ChatRenderer:
     return ChatRenderer(entry, RenderOptions(one_system_message=one), lambda _: b"")
 
 
-def test_the_summary_is_a_turn_of_its_own() -> None:
+def test_the_summary_is_its_own_turn() -> None:
     """R-146: `[System context]`, newline, the summary; answered by `Understood.`, both exact."""
     assert sent(PROMPT, SUMMARY, USER) == [
         ("system", "Prompt."),
@@ -38,24 +38,24 @@ def test_the_summary_is_a_turn_of_its_own() -> None:
     ]
 
 
-def test_the_roles_alternate_when_the_model_spoke_next() -> None:
+def test_the_roles_alternate_even_if_the_model_spoke_next() -> None:
     """Strict templates refuse two replies in a row."""
     assert [role for role, _ in sent(PROMPT, SUMMARY, REPLY, USER)] == ["system", "user", "assistant", "user"]
 
 
-def test_other_endpoints_get_it_where_it_stands() -> None:
-    """Pipeline 5.6: OpenAI's take system messages anywhere."""
+def test_other_endpoints_get_it_in_place() -> None:
+    """Pipeline 5.6: OpenAI's accept system messages anywhere."""
     assert sent(PROMPT, SUMMARY, USER, one=False)[1] == ("system", SUMMARY.text)
 
 
-def test_what_the_user_and_the_system_say_is_not_touched() -> None:
-    """Only a summary, and only one in the system role, is meant."""
+def test_messages_of_the_user_and_the_system_are_unchanged() -> None:
+    """Only summaries, and only those in the system role, are converted."""
     own = Message("x", "user", "Below is a summary", tag="compact_summary")
     assert sent(PROMPT, own, USER) == [("system", "Prompt."), ("user", "Below is a summary"), ("user", "hi")]
 
 
-def test_a_growing_chat_is_rendered_as_a_new_one() -> None:
-    """The pieces kept between requests do not know of the turn."""
+def test_a_growing_chat_is_rendered_like_a_new_one() -> None:
+    """The cached pieces do not depend on the extra turn."""
     kept = new_renderer()
     messages = [PROMPT, SUMMARY, USER]
     for more in (REPLY, Message("u2", "user", "more"), Message("a2", "assistant", "yes")):
@@ -70,6 +70,6 @@ def test_a_growing_chat_is_rendered_as_a_new_one() -> None:
      ("openai_compatible", True), ("openai", False), ("deepseek", False), ("openrouter", False), ("xai", False)],
 )  # fmt: skip
 def test_the_endpoints_that_need_it_are_known(name: str, one: bool) -> None:
-    """Gemini's compatible endpoint, Mistral, and whoever fills a chat template."""
+    """Gemini's compatible endpoint, Mistral, and servers that use a chat template."""
     options = settings.defaults()["adapters"][name]["options"]
     assert options.get("one_system_message", False) is one

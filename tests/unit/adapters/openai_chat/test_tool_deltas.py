@@ -88,8 +88,8 @@ B = ToolCall("b", "grep", '{"q":2}')
         ),
     ],
 )
-def test_two_calls_come_out_whatever_the_endpoint_does(case: str, deltas: list[dict[str, Any]]) -> None:
-    """Each shape was seen at a real endpoint or server."""
+def test_two_calls_are_assembled_from_any_shape(case: str, deltas: list[dict[str, Any]]) -> None:
+    """Each shape occurs at a real endpoint or server."""
     assert assemble(*deltas) == (A, B), case
 
 
@@ -100,13 +100,13 @@ def test_arguments_as_an_object_become_text() -> None:
 
 
 def test_calls_without_ids_and_arguments_at_index_0_are_two_calls() -> None:
-    """Nothing but the name tells them apart."""
+    """Only the name distinguishes them."""
     calls = assemble(delta(0, None, "read", '{"p":1}'), delta(0, None, "read", '{"p":2}'))
     assert [(call.id, call.arguments) for call in calls] == [("new0", '{"p":1}'), ("new1", '{"p":2}')]
 
 
 def test_calls_without_index_id_and_arguments_are_two_calls() -> None:
-    """Two calls of tools that take nothing."""
+    """Two calls of tools without arguments."""
     assert [call.name for call in assemble(delta(None, None, "now"), delta(None, None, "here"))] == ["now", "here"]
 
 
@@ -122,8 +122,8 @@ def test_a_repeated_id_is_replaced() -> None:
     assert [call.id for call in calls] == ["a", "b"]
 
 
-def test_a_call_cut_by_the_limit_is_left_out_and_only_then() -> None:
-    """Broken arguments otherwise go to the runner, which tells the model."""
+def test_only_a_call_truncated_by_the_limit_is_left_out() -> None:
+    """Other broken arguments go to the runner, which reports them to the model."""
     deltas = (delta(0, "a", "read", '{"p":1}'), delta(1, "b", "grep", '{"q":'))
     assert assemble(*deltas, cut_by_limit=True) == (A,)
     assert [call.arguments for call in assemble(*deltas)] == ['{"p":1}', '{"q":']
@@ -161,8 +161,8 @@ def test_a_json_object_is_recognised(text: str, whole: bool) -> None:
     assert is_json_object(text) is whole
 
 
-def test_what_stands_beside_a_call_is_kept_byte_for_byte() -> None:
-    """Gemini's thought signature: it comes with the first of parallel calls and must go back as it was."""
+def test_fields_beside_a_call_are_kept_byte_for_byte() -> None:
+    """Gemini's thought signature: it comes with the first of parallel calls and must be sent back unchanged."""
     body = b'{"index": 0, "id": "c1", "function": {"name": "a", "arguments": "{}"}, "extra_content": %s}'
     extra = b'{"google":  {"thought_signature": "Q2l\\u0041=="}}'
     assembler = ToolCallAssembler(lambda: "new", ReplyEvents(), "openai_chat@google")
@@ -174,8 +174,8 @@ def test_what_stands_beside_a_call_is_kept_byte_for_byte() -> None:
 
 
 @pytest.mark.parametrize("extra", [b"null", b"{}"])
-def test_nothing_beside_a_call_is_nothing(extra: bytes) -> None:
-    """Gateways send empty fields."""
+def test_empty_fields_beside_a_call_are_dropped(extra: bytes) -> None:
+    """Gateways send them."""
     body = b'{"index": 0, "id": "c1", "function": {"name": "a"}, "extra_content": %s}'
     assembler = ToolCallAssembler(lambda: "new", ReplyEvents(), "o")
     assembler.add(msgspec.json.decode(body % extra, type=ToolDelta))

@@ -1,4 +1,4 @@
-"""What endpoints report, as figures that do not overlap (lesson 7)."""
+"""Usage reports of endpoints, as figures that do not overlap (lesson 7)."""
 
 from __future__ import annotations
 

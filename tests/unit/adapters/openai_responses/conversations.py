@@ -1,4 +1,4 @@
-"""Views to render: written by hand and generated, with encrypted reasoning, marked calls, files and compactions."""
+"""Views to render: manual and generated, with encrypted reasoning, marked calls, files and compactions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def body_of(asked: ChatRequest, made: OpenAIResponses | None = None) -> dict[str
 
 
 def items_of(*messages: Message, made: OpenAIResponses | None = None, **more: Any) -> list[dict[str, Any]]:
-    """Return the items the messages become."""
+    """Return the items rendered from the messages."""
     items: list[dict[str, Any]] = body_of(request(*messages, **more), made)["input"]
     return items
 
@@ -75,14 +75,14 @@ def reasoning(name: str, origin: str = ORIGIN) -> ReasoningPart:
 
 
 def reply(number: int, *parts: Part | str, calls: tuple[str, ...] = (), **more: Any) -> Message:
-    """Return a reply; its calls stand where the marks say."""
+    """Return a reply, with its calls at the marks."""
     content = tuple(TextPart(part) if isinstance(part, str) else part for part in parts)
     made = tuple(ToolCall(call_id, "read_file", '{"path": "a"}') for call_id in calls)
     return Message(id=f"a{number}", role="assistant", content=content, tool_calls=made, **more)
 
 
 def compaction(name: str, *, kept: tuple[str, ...] = (), origin: str = ORIGIN, text: str = "") -> Message:
-    """Return the message the session puts in place of what the provider compacted."""
+    """Return the message that replaces the messages compacted by the provider."""
     items: list[dict[str, Any]] = [
         {
             "type": "message",
@@ -99,7 +99,7 @@ def compaction(name: str, *, kept: tuple[str, ...] = (), origin: str = ORIGIN, t
 
 
 def agent_loop() -> list[Message]:
-    """Return a chat with interleaved reasoning and calls, files, and everything else that is rendered."""
+    """Return a chat with interleaved reasoning and calls, files, and everything else that can be rendered."""
     return [
         system(),
         Message(id="rules", role="user", content="rules: be brief", tag="rules"),
@@ -124,7 +124,7 @@ _words = st.sampled_from(["hello", "ok ☃", "x" * 40])
 
 @st.composite
 def chats(draw: st.DrawFn) -> list[Message]:
-    """Draw a valid view: turns with loops, perhaps a compaction in front, perhaps odd ids."""
+    """Draw a valid view: turns with loops, optionally a compaction first, optionally odd ids."""
     messages: list[Message] = [system(draw(_words))] if draw(st.booleans()) else []
     if draw(st.booleans()):
         messages.append(Message(id="rules", role="user", content="rules", tag="rules"))

@@ -1,4 +1,4 @@
-"""Replies as endpoints send them, also those that copy the format loosely, and what ends or breaks one."""
+"""Replies of endpoints, including loose copies of the format, and their ends and errors."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_reasoning_and_calls_keep_their_order() -> None:
     assert (finished.usage.cache_write_tokens, finished.usage.reasoning_tokens) == (10, 5)
 
 
-def test_events_of_items_may_be_mixed() -> None:
+def test_events_of_items_may_be_interleaved() -> None:
     """Pieces belong to the item of their index, or of their id."""
     got, problem = decode(
         added(0, **call("read", "call_1", "")),
@@ -125,7 +125,7 @@ def test_events_of_items_may_be_mixed() -> None:
 
 
 def test_parts_of_a_summary_are_separated() -> None:
-    """Summaries and reasoning text are shown; without a seal they cannot be sent back."""
+    """Summaries and reasoning text are shown; without encrypted content they cannot be sent back."""
     got, _ = decode(
         added(0, type="reasoning", id="rs_1", summary=[]),
         event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="**One**"),
@@ -140,7 +140,7 @@ def test_parts_of_a_summary_are_separated() -> None:
 
 
 def test_phases_are_kept() -> None:
-    """Dropping them makes later replies worse, the SDK's types say."""
+    """Dropping them degrades later replies, according to the SDK's types."""
     got, _ = decode(
         added(0, type="message", role="assistant", phase="commentary"),
         event("output_text.delta", output_index=0, delta="I look"),
@@ -161,8 +161,8 @@ def contents(events: list[StreamEvent]) -> list[str]:
     return [item["encrypted_content"] for part in parts for item in json.loads(part.encrypted)]
 
 
-def test_a_compaction_is_told_once_as_it_is_at_its_end() -> None:
-    """Recorded seals change between the beginning, the end and the finished response."""
+def test_a_compaction_is_reported_once_in_its_final_form() -> None:
+    """Recorded encrypted contents change between the start, the end and the finished response."""
     got, problem = decode(
         event("compaction.compacting", output_index=0, item_id="cmp_1"),
         added(0, **packed("half")),
@@ -184,15 +184,15 @@ def test_a_compaction_is_told_once_as_it_is_at_its_end() -> None:
         ({"type": "error", "code": "server_error", "message": "Sorry"},),
     ],
 )
-def test_a_stream_that_is_cut_keeps_the_beginning_of_a_compaction(rest: tuple[dict[str, Any], ...]) -> None:
-    """R-539: its content is there from the beginning."""
+def test_an_interrupted_stream_keeps_the_start_of_a_compaction(rest: tuple[dict[str, Any], ...]) -> None:
+    """R-539: its content is complete from the start."""
     got, problem = decode(added(0, **packed("half")), *rest)
     assert isinstance(problem, StreamCut)
     assert isinstance(got[0], CompactionBegun)
     assert contents(got) == ["half"]
 
 
-def test_the_last_compaction_told_counts() -> None:
+def test_the_last_reported_compaction_counts() -> None:
     """Some models write two, the second covering all."""
     first, second = packed("early", "1"), packed("all", "2")
     got, _ = decode(added(0, **first), done(0, **first), added(1, **second), done(1, **second), completed())
@@ -201,7 +201,7 @@ def test_the_last_compaction_told_counts() -> None:
 
 
 def test_a_compaction_without_content_has_failed() -> None:
-    """A no-op, told as such; one whose end brings none keeps what its beginning brought."""
+    """A no-op, reported as such; one whose end has no content keeps that of its start."""
     got, _ = decode(added(0, type="compaction", id="cmp_1"), done(0, type="compaction", id="cmp_1"), completed())
     assert got[:2] == [CompactionBegun(), CompactionDone(None)]
     got, _ = decode(added(0, **packed("half")), done(0, type="compaction", id="cmp_1"), completed())
@@ -212,7 +212,7 @@ def test_a_compaction_without_content_has_failed() -> None:
     ("reason", "stop"), [("max_output_tokens", "length"), ("content_filter", "filtered"), (None, "length")]
 )
 def test_an_incomplete_response_is_an_end(reason: str | None, stop: str) -> None:
-    """A call that was cut by the limit cannot be run."""
+    """A call truncated by the limit cannot be run."""
     got, problem = decode(
         event("output_text.delta", output_index=0, delta="Hi"),
         added(1, **call("read", "call_1", "")),
@@ -235,7 +235,7 @@ def test_a_refusal_is_shown_and_ends_filtered() -> None:
 
 @pytest.mark.parametrize("keyed", [True, False])
 def test_items_that_were_not_streamed_are_read_from_the_end(keyed: bool) -> None:
-    """Endpoints that leave out beginnings, indexes, pieces or ends; nothing is told twice."""
+    """Endpoints that omit starts, indexes, chunks or ends; nothing is reported twice."""
     message = {"type": "message", "id": "msg_1", "content": [{"type": "output_text", "text": "Hello"}]}
     output = [sealed("a"), message, call("read", "call_1", '{"p":1}')]
     place = {"output_index": 1} if keyed else {}
@@ -249,8 +249,8 @@ def test_items_that_were_not_streamed_are_read_from_the_end(keyed: bool) -> None
     assert only_the_end == streamed
 
 
-def test_items_of_other_kinds_are_left_out() -> None:
-    """Hosted tools are never asked for; an endpoint that uses one all the same does no harm."""
+def test_items_of_other_kinds_are_ignored() -> None:
+    """Hosted tools are never requested; an endpoint that uses one anyway is harmless."""
     got, problem = decode(
         added(0, type="web_search_call", id="ws_1"),
         event("web_search_call.searching", output_index=0),
@@ -283,8 +283,8 @@ def test_an_error_before_any_output_is_mapped() -> None:
             assert got == []
 
 
-def test_an_error_behind_output_is_a_cut() -> None:
-    """What arrived is kept, the reason told without secrets."""
+def test_an_error_after_output_is_an_interruption() -> None:
+    """Received text is kept, the reason reported without secrets."""
     got, problem = decode(
         event("output_text.delta", output_index=0, delta="Hi"),
         {"type": "error", "code": "server_error", "message": "no sk-1 today"},
@@ -324,8 +324,8 @@ def test_a_call_without_a_name_is_malformed() -> None:
     assert isinstance(problem, MalformedReply)
 
 
-def test_a_whole_reply_is_read_from_json() -> None:
-    """An endpoint that does not stream; an error in place of a reply is mapped."""
+def test_a_complete_reply_is_read_from_json() -> None:
+    """An endpoint that does not stream; an error instead of a reply is mapped."""
     decoder = ResponsesDecoder(ENDPOINT, ORIGIN)
     message = {
         "type": "message",

@@ -1,4 +1,4 @@
-"""The items of a request from kept pieces, and requests that have to be mended first."""
+"""The items of a request from cached pieces, and requests that must be repaired first."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.unit.adapters.openai_responses.conversations import (
 
 
 @given(chats(), st.data())
-def test_bytes_are_the_same_with_and_without_kept_pieces(messages: list[Message], data: st.DataObject) -> None:
+def test_bytes_are_the_same_with_and_without_cached_pieces(messages: list[Message], data: st.DataObject) -> None:
     """A chat that grows, is edited in the middle, compacted, or sent without encrypted parts, through one renderer."""
     made = wire()
     for _ in range(data.draw(st.integers(1, 4))):
@@ -58,7 +58,7 @@ def test_bytes_are_the_same_with_and_without_kept_pieces(messages: list[Message]
 
 @given(chats())
 def test_every_rendered_view_passes_the_check(messages: list[Message]) -> None:
-    """Repeated runs over generated views: no violation, also after a compaction in any place."""
+    """Repeated runs over generated views: no violation, also after a compaction at any place."""
     assert check_body(body_of(request(*messages))) == []
     for place in range(len(messages)):
         view = [*messages[:place], compaction("n"), *messages[place:]]
@@ -87,8 +87,8 @@ def test_only_new_messages_are_rendered(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(rendered) == 3
 
 
-def test_nothing_before_the_newest_compaction_is_sent_but_what_is_protected() -> None:
-    """R-539: the compaction first, protected messages after it with their words, then what followed."""
+def test_before_the_newest_compaction_only_protected_messages_are_sent() -> None:
+    """R-539: the compaction first, then protected messages verbatim, then later ones."""
     messages = [
         system(),
         user(1, "rules", tag="rules"),
@@ -109,15 +109,15 @@ def test_nothing_before_the_newest_compaction_is_sent_but_what_is_protected() ->
     assert body_of(request(*messages))["instructions"] == "be good"
 
 
-def test_a_pinned_result_keeps_its_call_behind_a_compaction() -> None:
+def test_a_pinned_result_keeps_its_call_after_a_compaction() -> None:
     """A result without its call would be refused."""
     pinned = with_changes(result("call_1"), pinned=True)
     items = items_of(user(1), reply(1, calls=("call_1",)), pinned, compaction("k"), user(2))
     assert [item["type"] for item in items] == ["compaction", "function_call", "function_call_output", "message"]
 
 
-def test_a_compaction_of_somebody_else_is_never_sent() -> None:
-    """R-542: what can be read of it, and the rest of the view as it is."""
+def test_another_providers_compaction_is_never_sent() -> None:
+    """R-542: only its readable text, and the rest of the view unchanged."""
     foreign = compaction("x", origin="anthropic_messages@api.anthropic.com", text="they talked")
     items = items_of(user(1, "old"), foreign, user(2))
     assert [item["content"] for item in items] == ["old", "<history_summary>\nthey talked\n</history_summary>", "hi"]
@@ -127,7 +127,7 @@ def test_a_compaction_of_somebody_else_is_never_sent() -> None:
 
 
 def test_ids_of_other_providers_are_translated_with_their_results() -> None:
-    """R-517: too long, repeated, or with other characters; the same ones in every request."""
+    """R-517: too long, repeated, or with other characters; identical in every request."""
     long = "toolu_" + "y" * 80
     messages = [user(1)]
     for number in range(3):
@@ -141,8 +141,8 @@ def test_ids_of_other_providers_are_translated_with_their_results() -> None:
     assert items_of(*messages[:5]) == items[: len(items_of(*messages[:5]))]
 
 
-def test_an_id_that_looks_translated_is_not_taken_twice() -> None:
-    """`a_2` of the history and the second use of `a`."""
+def test_an_id_that_looks_translated_is_not_used_twice() -> None:
+    """`a_2` in the history and the second use of `a`."""
     messages = [user(1)]
     for number, call_id in enumerate(["a", "a_2", "a", "a"]):
         messages += [reply(number, calls=(call_id,)), result(call_id)]
@@ -150,8 +150,8 @@ def test_an_id_that_looks_translated_is_not_taken_twice() -> None:
     assert check_body(body) == []
 
 
-def test_a_broken_view_is_mended_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """A bug elsewhere must not cost the user a dead chat; the next request is not fooled by kept pieces."""
+def test_a_broken_view_is_repaired_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A bug elsewhere must not make a chat unusable; cached pieces do not hide it from the next request."""
     messages = [user(1), reply(1, calls=("call_1", "call_2")), user(2), result("call_2"), result("ghost")]
     made = wire()
     with caplog.at_level(logging.WARNING):
@@ -164,8 +164,8 @@ def test_a_broken_view_is_mended_and_logged(caplog: pytest.LogCaptureFixture) ->
     assert items_of(*mended, made=made) == items_of(*mended)
 
 
-def test_a_message_without_anything_to_send_is_no_problem(caplog: pytest.LogCaptureFixture) -> None:
-    """Reasoning alone (a reply that was cut), an empty text, a call of a user."""
+def test_a_message_without_content_is_not_a_problem(caplog: pytest.LogCaptureFixture) -> None:
+    """Only reasoning (a truncated reply), an empty text, a call in a user message."""
     strange = Message(id="x", role="user", content="calls", tool_calls=(ToolCall("c", "read"),))
     items = items_of(user(1), reply(1, reasoning("a")), user(2, ""), strange)
     assert [item["content"] for item in items] == ["hi", "calls"]
@@ -173,13 +173,13 @@ def test_a_message_without_anything_to_send_is_no_problem(caplog: pytest.LogCapt
 
 
 def test_more_images_than_fit_are_an_overflow() -> None:
-    """The session then takes the oldest out, as after an answer 413 (lesson 27)."""
+    """The session then removes the oldest, as after status 413 (lesson 27)."""
     images = tuple(ImagePart(url="https://x.test/a.png") for _ in range(MAX_IMAGES + 1))
     with pytest.raises(ContextOverflow, match="fit into a request"):
         body_of(request(Message(id="u", role="user", content=images)))
 
 
-def test_a_summary_keeps_nothing() -> None:
+def test_a_summary_caches_nothing() -> None:
     """Its messages are not those of the chat."""
     made, messages = wire(), agent_loop()
     first = made.render(request(*messages)).body

@@ -1,4 +1,4 @@
-"""Bodies as they are sent to `/responses`: the head, and what messages become."""
+"""Bodies for `/responses`: the head, and rendered messages."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def kinds(items: list[dict[str, Any]]) -> list[str]:
     return [item.get("role") or item["type"] for item in items]
 
 
-def test_the_head_asks_for_nothing_stored_and_nothing_truncated() -> None:
-    """The system prompt is `instructions`; reasoning comes back encrypted; the cache key tells nothing of the chat."""
+def test_the_head_disables_storing_and_truncation() -> None:
+    """The system prompt is `instructions`; reasoning is returned encrypted; the cache key is not the chat's id."""
     body = body_of(request(system("be good"), user(1), chat_id="secret-chat"))
     assert body["stream"] is True
     assert body["store"] is False
@@ -57,8 +57,8 @@ def test_the_head_asks_for_nothing_stored_and_nothing_truncated() -> None:
     assert body["prompt_cache_key"] != body_of(request(user(2), chat_id="other"))["prompt_cache_key"]
 
 
-def test_a_summary_of_the_system_stays_where_it_stands() -> None:
-    """Pipeline 5.6: as a developer's message, in place; after the prompt and between turns alike (R-129)."""
+def test_a_system_summary_stays_in_place() -> None:
+    """Pipeline 5.6: as a developer message, in place; after the prompt and between turns alike (R-129)."""
     summary = Message(id="s", role="system", content="[Conversation Summary]", tag="compact_summary")
     told = {"type": "message", "role": "developer", "content": "[Conversation Summary]"}
     first = body_of(request(system("be good"), summary, user(1)))
@@ -69,15 +69,15 @@ def test_a_summary_of_the_system_stays_where_it_stands() -> None:
 
 
 @pytest.mark.parametrize("model", ["gpt-4.1", "gpt-4o-mini", "openai/gpt-4.1", "gpt-3.5-turbo", "ft:gpt-4o:me"])
-def test_a_model_that_does_not_reason_is_not_asked_to(model: str) -> None:
+def test_a_model_without_reasoning_gets_no_reasoning_fields(model: str) -> None:
     """It answers 400 to `reasoning` and to encrypted reasoning."""
     body = body_of(request(user(1), model=model))
     assert "reasoning" not in body
     assert "include" not in body
 
 
-def test_parameters_of_the_user_are_merged() -> None:
-    """Effort beside our summary, a summary of their own instead of ours, other includes beside ours."""
+def test_the_users_parameters_are_merged() -> None:
+    """Effort beside our summary, the user's summary instead of ours, other includes beside ours."""
     effort = body_of(request(user(1)), wire(parameters={"reasoning": {"effort": "high"}, "temperature": 1}))
     assert effort["reasoning"] == {"effort": "high", "summary": "auto"}
     assert effort["temperature"] == 1
@@ -87,7 +87,7 @@ def test_parameters_of_the_user_are_merged() -> None:
     assert body["include"] == ["message.output_text.logprobs", "reasoning.encrypted_content"]
 
 
-def test_limits_are_raised_to_what_the_endpoint_takes() -> None:
+def test_limits_are_raised_to_the_endpoints_minimum() -> None:
     """16 tokens of output, 50,000 of a threshold (R-539)."""
     body = body_of(request(user(1), max_output_tokens=3, compact_at=10))
     assert body["max_output_tokens"] == 16
@@ -97,8 +97,8 @@ def test_limits_are_raised_to_what_the_endpoint_takes() -> None:
     assert "context_management" not in body_of(request(user(1), compact_at=170_000), off)
 
 
-def test_options_turn_single_fields_off() -> None:
-    """For endpoints that copy less of the format."""
+def test_options_disable_single_fields() -> None:
+    """For endpoints with an incomplete copy of the format."""
     options = ResponsesOptions(prompt_cache_key=False, reasoning_summary="none", send_reasoning=False)
     body = body_of(request(user(1), reply(1, reasoning("a"), "text"), user(2)), wire(options))
     assert "prompt_cache_key" not in body
@@ -106,8 +106,8 @@ def test_options_turn_single_fields_off() -> None:
     assert kinds(body["input"]) == ["user", "assistant", "user"]
 
 
-def test_tools_are_functions_and_their_names_are_mended() -> None:
-    """`strict` false: our schemas leave out optional keys. A call in the history keeps the name of its tool."""
+def test_tools_are_functions_with_adapted_names() -> None:
+    """`strict` false: our schemas have optional keys. A call in the history keeps the name of its tool."""
     spec = ToolSpec("my.tool", "does it", {"type": "object", "properties": {}})
     calling = Message(id="a", role="assistant", tool_calls=(ToolCall("call_1", "my.tool"),))
     body = body_of(request(user(1), calling, result("call_1"), tools=(spec,)), wire(parallel_tool_calls=False))
@@ -125,8 +125,8 @@ def test_tools_are_functions_and_their_names_are_mended() -> None:
     assert "parallel_tool_calls" not in body_of(request(user(1), tools=()), wire(parallel_tool_calls=False))
 
 
-def test_a_reply_keeps_the_order_in_which_it_was_written() -> None:
-    """Encrypted reasoning directly in front of what it led to, calls at their marks, phases kept, no ids of items."""
+def test_a_reply_keeps_its_original_order() -> None:
+    """Encrypted reasoning directly before its item, calls at their marks, phases kept, no item ids."""
     body = body_of(request(*agent_loop()))
     assert check_body(body) == []
     assert kinds(body["input"]) == [
@@ -139,7 +139,7 @@ def test_a_reply_keeps_the_order_in_which_it_was_written() -> None:
     assert body["input"][11]["output"] == NO_OUTPUT
 
 
-def test_a_phase_nobody_knows_does_not_block_the_chat() -> None:
+def test_an_unknown_phase_does_not_block_the_chat() -> None:
     """A server may write a phase newer than our table: it is shown, and not sent back."""
     said = Message(id="a", role="assistant", content=(TextPart("hi", "analysis"),))
     body = body_of(request(user(1), said, user(2)))
@@ -147,14 +147,14 @@ def test_a_phase_nobody_knows_does_not_block_the_chat() -> None:
     assert [item.get("phase") for item in body["input"]] == [None] * 3
 
 
-def test_of_sealed_reasoning_in_a_row_the_last_is_sent() -> None:
-    """The endpoint writes such runs at times and refuses to take them back."""
+def test_of_consecutive_encrypted_reasoning_the_last_is_sent() -> None:
+    """The endpoint sometimes writes such runs and refuses them later."""
     items = items_of(user(1), reply(1, reasoning("a"), reasoning("b"), "text"), user(2))
     assert [item.get("id") for item in items] == [None, "rs_b", None, None]
 
 
 def test_calls_without_a_mark_come_last() -> None:
-    """As a reply of another provider has them."""
+    """As in another provider's reply."""
     assert kinds(items_of(user(1), reply(1, "text", calls=("x",)), result("x"))) == [
         *("user", "assistant", "function_call", "function_call_output")
     ]
@@ -172,23 +172,23 @@ def test_calls_without_a_mark_come_last() -> None:
         (ReasoningPart("t", origin="openai_responses@api.openai.com", encrypted='{"summary": []}'), TextPart("text")),
     ],
 )
-def test_reasoning_is_left_out(parts: tuple[Any, ...]) -> None:
-    """Without the item it belonged to, of another maker (R-542), not encrypted, not readable."""
+def test_unusable_reasoning_is_left_out(parts: tuple[Any, ...]) -> None:
+    """Without its item, of another provider (R-542), not encrypted, not readable."""
     items = items_of(user(1), reply(1, *parts), user(2))
     assert "reasoning" not in kinds(items)
     assert "only readable" not in json.dumps(items)
 
 
-def test_a_request_without_encrypted_parts_has_only_what_can_be_read() -> None:
-    """What the session sends after `EncryptedRefused`."""
+def test_a_request_without_encrypted_parts_has_only_readable_ones() -> None:
+    """As sent by the session after `EncryptedRefused`."""
     messages = [user(1), compaction("k", text="long ago"), reply(1, reasoning("a"), "text"), user(2)]
     items = items_of(*messages, send_encrypted=False)
     assert kinds(items) == ["user", "user", "assistant", "user"]
     assert items[1]["content"] == "<history_summary>\nlong ago\n</history_summary>"
 
 
-def test_sealed_items_are_sent_back_without_fields_of_answers() -> None:
-    """`created_by` and `status: null` are unknown in a request; what is encrypted is untouched."""
+def test_encrypted_items_are_sent_back_without_response_fields() -> None:
+    """`created_by` and `status: null` are unknown in a request; the encrypted content is unchanged."""
     item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "s", "status": None, "new": 1}
     part = ReasoningPart("", origin="openai_responses@api.openai.com", encrypted=json.dumps(item))
     assert items_of(user(1), reply(1, part, "text"))[1] == {
@@ -221,8 +221,8 @@ def test_files_are_sent_as_data() -> None:
     assert [part["type"] for part in body["input"][2]["output"]] == ["input_text", "input_image"]
 
 
-def test_files_a_model_cannot_take_become_notes() -> None:
-    """The model shall know that there was something; so shall one whose file is gone."""
+def test_files_a_model_does_not_accept_become_notes() -> None:
+    """The model learns that there was something; the same for a missing file."""
     message = Message(id="u", role="user", content=(ImagePart(sha256="i", path="a.png"), DocumentPart(sha256="d" * 20)))
 
     def gone(_: str) -> bytes:
@@ -243,8 +243,8 @@ def test_broken_arguments_do_not_break_the_chat() -> None:
     assert json.loads(arguments) == {"invalid_json": '{"p": '}
 
 
-def test_a_compaction_request_leaves_out_what_stays_as_it_is() -> None:
-    """R-540: protected messages stay in the history verbatim; sent along, they would come back twice."""
+def test_a_compaction_request_omits_protected_messages() -> None:
+    """R-540: they stay in the history verbatim; if sent, they would be returned twice."""
     messages = [*agent_loop(), user(3, "pinned", pinned=True)]
     call = wire().render_compaction(request(*messages), "mind the tests")
     assert call is not None
@@ -260,8 +260,8 @@ def test_a_compaction_request_leaves_out_what_stays_as_it_is() -> None:
     assert "sealed-a" in sent
 
 
-def test_a_count_asks_for_the_prompt_of_the_request() -> None:
-    """What changes the prompt, and nothing else: the endpoint refuses other keys."""
+def test_a_count_sends_the_prompt_of_the_request() -> None:
+    """Only fields that change the prompt: the endpoint refuses other keys."""
     made = wire(parameters={"reasoning": {"effort": "low"}, "service_tier": "flex"})
     call = made.render_count(request(*agent_loop(), compact_at=60_000))
     assert call is not None

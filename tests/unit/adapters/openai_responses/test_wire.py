@@ -1,4 +1,4 @@
-"""What the endpoint can do, and how that is learned from its refusals."""
+"""Abilities of the endpoint, and how they are learned from its refusals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def entry(**fields: object) -> dict[str, dict[str, object]]:
     return {"t": {"kind": "openai_responses", "base_url": BASE_URL, **fields}}
 
 
-def test_the_registry_makes_it() -> None:
+def test_the_registry_creates_it() -> None:
     """With the options of the entry, and an origin that names format and host (R-542)."""
     settings = read_settings(entry(options={"compaction": False}))
     made = make_wire(settings["t"], lambda _: b"")
@@ -44,7 +44,7 @@ def test_the_registry_makes_it() -> None:
     ],
 )
 def test_a_wrong_option_or_parameter_is_named(fields: dict[str, object], words: str) -> None:
-    """When the adapter is made, not when it is used."""
+    """At creation, not at the first use."""
     with pytest.raises(ConfigError, match=words):
         make_wire(read_settings(entry(**fields))["t"], lambda _: b"")
 
@@ -62,8 +62,8 @@ def test_a_wrong_option_or_parameter_is_named(fields: dict[str, object], words: 
         ("Unsupported value: 'reasoning.summary' does not support 'auto' with this model.", "reasoning"),
     ],
 )
-def test_a_field_the_model_does_not_have_is_left_out_from_then_on(message: str, gone: str) -> None:
-    """Once per model: the request is sent again without it, others keep it."""
+def test_an_unsupported_field_is_left_out_from_then_on(message: str, gone: str) -> None:
+    """Once per model: the request is sent again without it, other models keep it."""
     made, asked = wire(), request(user(1), compact_at=60_000)
     assert gone in body_of(asked, made)
     assert made.learn_refusal(refusal(message), asked)
@@ -88,8 +88,8 @@ def test_other_refusals_teach_nothing(error: AdapterError) -> None:
     assert not wire().learn_refusal(error, request(user(1), compact_at=60_000))
 
 
-def test_what_the_user_asked_for_is_not_left_out() -> None:
-    """A wrong `reasoning.summary` of the user's own is told to the user."""
+def test_a_field_set_by_the_user_is_not_left_out() -> None:
+    """An invalid `reasoning.summary` of the user is reported."""
     made = wire(parameters={"reasoning": {"summary": "detailed"}})
     assert not made.learn_refusal(refusal("Unsupported parameter: 'reasoning.summary'."), request(user(1)))
     assert body_of(request(user(1)), made)["reasoning"] == {"summary": "detailed"}
@@ -107,7 +107,7 @@ def test_what_the_user_asked_for_is_not_left_out() -> None:
     ],
 )
 def test_a_missing_endpoint_is_asked_once(error: AdapterError, gone: bool) -> None:
-    """Gateways have `/responses` without what is below it."""
+    """Gateways have `/responses` without its subpaths."""
     made, asked = wire(), request(user(1))
     made.learn_missing("compaction", error, "gpt-5")
     assert (made.render_compaction(asked, "") is None) == gone
@@ -116,7 +116,7 @@ def test_a_missing_endpoint_is_asked_once(error: AdapterError, gone: bool) -> No
     assert (made.render_count(asked) is None) == gone
 
 
-def test_paths_stand_below_the_one_of_the_entry() -> None:
+def test_paths_are_below_the_entrys_path() -> None:
     """Azure has a query after its path."""
     made = wire(chat_path="/openai/responses?api-version=preview")
     asked = request(user(1))
@@ -128,7 +128,7 @@ def test_paths_stand_below_the_one_of_the_entry() -> None:
     assert count.path == "/openai/responses/input_tokens?api-version=preview"
 
 
-def test_a_compaction_is_kept_with_every_item() -> None:
+def test_a_compaction_is_kept_with_all_its_items() -> None:
     """Kept messages too: the guide says not to prune them. Nothing else is a compaction."""
     items = [{"type": "message", "role": "user", "content": []}, {"type": "compaction", "encrypted_content": "p"}]
     usage = {"input_tokens": 90, "output_tokens": 7}
@@ -145,11 +145,11 @@ def test_a_compaction_is_kept_with_every_item() -> None:
     [(b'{"input_tokens": 51}', 51), (b"{}", None), (b"[]", None), (b"x", None), (b'{"input_tokens": true}', None)],
 )
 def test_a_count_is_read(body: bytes, count: int | None) -> None:
-    """None when the answer holds none."""
+    """None if the answer has none."""
     assert wire().read_count(body) == count
 
 
-def test_compaction_off_is_off_in_every_form() -> None:
+def test_disabled_compaction_is_off_in_every_form() -> None:
     """R-534: then the client compacts."""
     made = wire(ResponsesOptions(compaction=False))
     assert not made.compacts_natively("gpt-5")

@@ -1,4 +1,4 @@
-"""Addresses of requests: below base_url, queries of both kept; importing the transport."""
+"""Request addresses: below base_url, with both queries; importing the transport."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BASE = "https://gateway.example/v1"
 
 
 async def address(base_url: str, path: str) -> str:
-    """Return where a request for `path` goes."""
+    """Return the address of a request for `path`."""
     seen: list[httpx2.Request] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:

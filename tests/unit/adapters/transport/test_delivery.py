@@ -1,4 +1,4 @@
-"""What a failure of the transport means for a request: sent again before its last byte, never after."""
+"""The consequence of a transport failure: sent again before the last byte of a request, never after."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from codecompanion.adapters.transport.delivery import AnswerLost, Delivery, NotD
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_of_the_connection_after_the_last_byte_is_a_lost_answer(error: Exception) -> None:
-    """Also those that httpx2 lets through as they are."""
+def test_a_connection_error_after_the_last_byte_is_a_lost_answer(error: Exception) -> None:
+    """Also those that httpx2 passes through unmapped."""
     delivery = Delivery()
     assert type(delivery.failure(error)) is NotDelivered
     delivery.is_complete = True
@@ -32,7 +32,7 @@ def test_an_error_of_the_connection_after_the_last_byte_is_a_lost_answer(error: 
     assert error_from_exception(failure, Endpoint(name="t")).perhaps_processed
 
 
-def test_other_errors_stay_as_they_are() -> None:
-    """They say nothing of the connection."""
+def test_other_errors_are_unchanged() -> None:
+    """They are not about the connection."""
     error = ValueError("x")
     assert Delivery().failure(error) is error

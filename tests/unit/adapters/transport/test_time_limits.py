@@ -1,4 +1,4 @@
-"""How long silence is waited for, by where the endpoint is and how long the prompt (lesson 18)."""
+"""The limit on silence, by the endpoint's location and the prompt's length (lesson 18)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from codecompanion.formats.byte_limits import KEEP_ALIVE_S
         ("https://api.openai.com/v1", 30.0, 30.0),
     ],
 )
-def test_keep_alives_are_waited_through_for_an_hour_or_as_configured(
+def test_keep_alives_extend_the_wait_to_an_hour_or_as_configured(
     address: str, configured: float, limit: float | None
 ) -> None:
-    """A server on this machine may read a long prompt for as long as it takes."""
+    """A local server may read a long prompt for any time."""
     settings = AdapterSettings(name="a", kind="openai", base_url=address, idle_timeout_s=configured)
     assert max_keep_alive_s(settings) == limit
 
@@ -52,8 +52,8 @@ def test_keep_alives_are_waited_through_for_an_hour_or_as_configured(
         ("", "public"),
     ],
 )
-def test_where_an_endpoint_is(address: str, place: str) -> None:
-    """Names, IPv4, IPv6 with and without ports; what cannot be read is somewhere else."""
+def test_the_location_of_an_endpoint_is_classified(address: str, place: str) -> None:
+    """Names, IPv4, IPv6 with and without ports; an unreadable address counts as remote."""
     assert place_of(address) == place
 
 
@@ -61,13 +61,13 @@ def settings(base_url: str, **more: float) -> AdapterSettings:
     return AdapterSettings(name="x", kind="openai_compatible", base_url=base_url, **more)
 
 
-def test_a_server_on_this_machine_is_waited_for_without_a_limit() -> None:
+def test_a_local_server_is_awaited_without_a_limit() -> None:
     """A long prompt takes it many minutes; the status line counts, `q` stops it."""
     assert max_silence_s(settings("http://127.0.0.1:8080/v1"), 4_000_000) is None
 
 
 def test_a_long_prompt_gets_more_time() -> None:
-    """Ten minutes at least, for reasoning that is not shown."""
+    """Ten minutes at least, for hidden reasoning."""
     short = max_silence_s(settings("https://api.openai.com/v1"), 2_000)
     long = max_silence_s(settings("https://api.openai.com/v1"), 4_000_000)
     assert short is not None
@@ -75,20 +75,20 @@ def test_a_long_prompt_gets_more_time() -> None:
     assert 600 <= short < long
 
 
-def test_a_configured_limit_is_taken_as_it_is() -> None:
-    """Lesson 13: also on this machine, also for a long prompt."""
+def test_a_configured_limit_is_used_unchanged() -> None:
+    """Lesson 13: also on this machine, and for a long prompt."""
     for address in ("http://127.0.0.1:1", "http://192.168.0.2", "https://api.openai.com/v1"):
         assert max_silence_s(settings(address, idle_timeout_s=7.0), 4_000_000) == 7.0
 
 
-def test_what_may_have_been_processed_is_repeated_by_the_user_only() -> None:
-    """Each try may be billed; a refusal for the rate was none, and a count is free."""
+def test_a_request_that_may_have_been_processed_is_repeated_only_by_the_user() -> None:
+    """Each try may be billed; a rate limit was not processed, and a count is free."""
     assert wait_before_retry(StreamCut("x"), 1, max_retries=3, random=0.5) is None
     assert wait_before_retry(StreamCut("x"), 1, max_retries=3, random=0.5, is_free=True) is not None
     assert wait_before_retry(RateLimited("x"), 3, max_retries=3, random=0.5) is not None
 
 
-def test_errors_in_a_group_are_told_by_the_one_that_is_known() -> None:
+def test_errors_in_a_group_are_reported_by_the_known_one() -> None:
     """Tasks of the transport fail together."""
     group = ExceptionGroup(
         "unhandled", [ZeroDivisionError("x"), ExceptionGroup("more", [ConnectionRefusedError(111, "y")])]

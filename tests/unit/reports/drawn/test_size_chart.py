@@ -1,4 +1,4 @@
-"""The chart of `/cost`: what it draws, in every width (R-356)."""
+"""The chart of `/cost`: its drawing at every width (R-356)."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def text_of(lines: list[ChartLine]) -> str:
         ("thousands-200", 5_000, 200, {}),
     ],
 )
-def test_the_chart_reads_as_it_did(name: str, requests: int, width: int, more: dict[str, int]) -> None:
-    """Golden texts: look at them when they change."""
+def test_the_chart_equals_its_golden_text(name: str, requests: int, width: int, more: dict[str, int]) -> None:
+    """Check them visually after a change."""
     drawn = text_of(chart(managed(requests, undone_at=more.get("undone_at", 0)), width, ascii=bool(more.get("ascii"))))
     file = GOLDEN / f"{name}.txt"
     if not file.exists():
@@ -85,10 +85,8 @@ def test_the_chart_reads_as_it_did(name: str, requests: int, width: int, more: d
     st.booleans(),
 )
 @example(steps=[("edited", 1), ("call", 1)], width=60, ascii=False)
-def test_whatever_happened_it_fits_and_its_colours_lie_on_it(
-    steps: list[tuple[str, int]], width: int, ascii: bool
-) -> None:
-    """No line is wider than the window; a span ends where its line does at the latest, at a whole character."""
+def test_any_history_fits_and_its_colours_match(steps: list[tuple[str, int]], width: int, ascii: bool) -> None:
+    """No line is wider than the window; a span ends at the end of its line at the latest, at a whole character."""
     log, newest = LogWriter(), ""
     log.begin("q")
     for kind, number in steps:
@@ -110,8 +108,8 @@ def test_whatever_happened_it_fits_and_its_colours_lie_on_it(
             line.text.encode()[span.first : span.end].decode()
 
 
-def test_the_line_is_the_request_and_all_that_is_missing_from_it() -> None:
-    """Edits and compactions add up; what is undone or restored is missing no longer, what /clear took never was."""
+def test_the_line_is_the_request_plus_everything_removed() -> None:
+    """Edits and compactions add up; undone or restored parts no longer count, and those of /clear never did."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(50_000))
@@ -137,8 +135,8 @@ def test_the_line_is_the_request_and_all_that_is_missing_from_it() -> None:
     ]  # fmt: skip
 
 
-def test_the_report_shows_the_chart_the_sums_and_where_its_colours_are() -> None:
-    """R-356: both sums, the saving in tokens and money, and what did not fit is said."""
+def test_the_report_has_the_chart_the_totals_and_the_colour_spans() -> None:
+    """R-356: both totals, the savings in tokens and money, and a note about parts that did not fit."""
     report = cost_report(read_log(managed(90).events), Page(width=80))
     lines = report.text.split("\n")
     sent = sum(size.sent for size in context_sizes(read_log(managed(90).events)))

@@ -1,4 +1,4 @@
-"""Chats to export: one with everything in it, and ones whose texts want to break out."""
+"""Chats to export: one with everything in it, and ones with texts that try to break out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def added(message: Message) -> history.MessageAdded:
 
 
 def full_chat(text: str = "Why is `pop()` **red**?") -> list[LogEvent]:
-    """Return a chat with all there is: attachment, reasoning, tool, changed file, edit, compaction, undo, image."""
+    """Return a chat with everything: attachment, reasoning, tool, changed file, edit, compaction, undo, image."""
     call = ToolCall(
         "c1",
         "insert_edit",

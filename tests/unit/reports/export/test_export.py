@@ -1,4 +1,4 @@
-"""A chat as a page and as Markdown: everything is there, what was removed says so, and nothing breaks out."""
+"""A chat as a page and as Markdown: everything is there, removed messages are marked, and nothing breaks out."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def markdown_of(chat: Conversation) -> str:
     return chat_as_markdown(chat, zone=UTC, version="1.2.3")
 
 
-def test_a_chat_is_read_with_all_that_happened() -> None:
+def test_a_chat_is_read_with_all_its_events() -> None:
     chat = chat_of()
     file, user, model, edit, compaction, picture, failed = chat.entries
     assert isinstance(file, Said)
@@ -62,7 +62,7 @@ def test_a_chat_is_read_with_all_that_happened() -> None:
     assert failed.text.startswith("The turn failed: The endpoint refused")
 
 
-def test_the_page_shows_all_of_it() -> None:
+def test_the_page_shows_everything() -> None:
     page = page_of(chat_of())
     text = "".join(read(page).text)
     for part in (
@@ -75,7 +75,7 @@ def test_the_page_shows_all_of_it() -> None:
     assert "https:" not in page
 
 
-def test_the_markdown_shows_all_of_it() -> None:
+def test_the_markdown_shows_everything() -> None:
     text = markdown_of(chat_of())
     headings = [line for line in text.splitlines() if re.match("#{1,2} ", line)]
     assert [heading.partition(" (")[0] for heading in headings[1:]] == ["## Me", "## CodeCompanion", "## Me"]
@@ -98,7 +98,7 @@ def test_the_view_alone_can_be_exported() -> None:
     assert [entry.title for entry in chat.said] == ["file: src/stack.py", "summary", ""]
 
 
-def test_a_chat_of_nothing_says_so() -> None:
+def test_an_empty_chat_is_reported() -> None:
     chat = read_conversation(log_of(), READER)
     assert chat.title == "Chat"
     assert "Nothing has been said yet." in page_of(chat)
@@ -106,7 +106,7 @@ def test_a_chat_of_nothing_says_so() -> None:
 
 
 def test_every_text_is_cleaned() -> None:
-    """Whatever is shown went through the cleaner: there is no other way out."""
+    """All displayed text passed the cleaner: there is no other path."""
     secret = "TOPSECRET"
     chat = chat_of(secret, Reader(lambda text: text.replace(secret, "[hidden]"), lambda sha256: PNG))
     assert secret not in page_of(chat)
@@ -114,8 +114,8 @@ def test_every_text_is_cleaned() -> None:
     assert "[hidden]" in page_of(chat)
 
 
-def test_ids_of_calls_may_repeat() -> None:
-    """Each call has the result that came after it."""
+def test_call_ids_may_repeat() -> None:
+    """Each call has the next result."""
     from codecompanion.model.messages import ToolCall
 
     call = ToolCall("same", "read_file", "{}")
@@ -132,7 +132,7 @@ def test_ids_of_calls_may_repeat() -> None:
 
 
 def test_a_name_stays_readable_in_the_source() -> None:
-    """Only what Markdown would change is written in another way."""
+    """Only characters that Markdown would interpret are escaped."""
     chat = chat_of("x")
     title = "OPENAI_API_KEY! a > b & c, but _this_ &lt; <b> *not*"
     source = markdown_of(msgspec.structs.replace(chat, title=title))
@@ -203,25 +203,25 @@ def test_no_text_breaks_out_of_the_markdown(text: str) -> None:
 
 
 @given(NASTY)
-def test_blocks_lose_no_line_of_code(text: str) -> None:
+def test_code_blocks_keep_every_line(text: str) -> None:
     for block in blocks_of(text):
         assert "\r" not in block.text
         assert all(line in text.replace("\r\n", "\n").replace("\r", "\n") for line in block.text.split("\n"))
 
 
 @pytest.mark.parametrize("size", [200_000])
-def test_a_huge_paragraph_is_written_as_it_is(size: int) -> None:
+def test_a_huge_paragraph_is_written_unchanged(size: int) -> None:
     chat = read_conversation(log_of(added(Message(id="u", role="user", content="`**" * size))), READER)
     assert len(page_of(chat)) > 3 * size
     assert len(markdown_of(chat)) > size
 
 
-def test_a_turn_that_the_user_stopped_is_told() -> None:
+def test_a_turn_stopped_by_the_user_is_marked() -> None:
     chat = read_conversation(log_of(history.TurnEnded(turn_id="1", reason="stopped")), READER)
     assert chat.entries == (Note("Stopped by the user."),)
 
 
 @pytest.mark.parametrize("written", [page_of, markdown_of])
-def test_an_export_is_not_taken_for_text_of_the_project(written: Callable[[Conversation], str]) -> None:
-    """It stands in the current folder: the next question would get the chat itself for code."""
+def test_an_export_does_not_count_as_text_of_the_project(written: Callable[[Conversation], str]) -> None:
+    """It is in the current folder: the next question would otherwise get the chat itself as code."""
     assert why_no_text(written(chat_of()).encode()) == "generated"

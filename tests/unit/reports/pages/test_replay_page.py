@@ -1,4 +1,4 @@
-"""`replay --html`: the page holds what the table says, and nothing of a file name or a policy gets out of its place."""
+"""`replay --html`: the page has the table's figures, and no file name or policy breaks out of its place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NASTY = st.one_of(
 
 
 class Seen(HTMLParser):
-    """Collects elements and text of a page, and holds that every element is closed."""
+    """Collects elements and text of a page, and asserts that every element is closed."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -78,7 +78,7 @@ def replayed(*, names: tuple[str, ...] = ("a.jsonl",), label: str = "adaptive", 
     return Replayed(("(none)", label), sessions, totals, 60_000, "5m", f"codecompanion replay {names[0]}", "1.2.3")
 
 
-def test_the_page_has_every_figure_chart_mark_and_who_made_it() -> None:
+def test_the_page_has_every_figure_chart_mark_and_author() -> None:
     page = replay_page(replayed(names=("a.jsonl", "b.jsonl")))
     seen = read(page)
     text = " ".join("".join(seen.text).split())
@@ -99,7 +99,7 @@ def test_the_page_has_every_figure_chart_mark_and_who_made_it() -> None:
     assert "edits: 1, compactions: 0, faults: 1." in text
 
 
-def test_the_page_asks_for_nothing() -> None:
+def test_the_page_loads_nothing() -> None:
     page = replay_page(replayed())
     assert not re.search(r"https?:|//|src=|@import|url\((?!#)", page.replace("<!doctype html>", ""))
     assert "script" not in read(page).tags
@@ -108,14 +108,14 @@ def test_the_page_asks_for_nothing() -> None:
 
 @given(NASTY, NASTY)
 def test_names_stay_names(name: str, label: str) -> None:
-    """Whatever a file or a policy is called: the same elements, and the name is shown."""
+    """For any file or policy name: the same elements, and the name is shown."""
     plain, nasty = read(replay_page(replayed())), read(replay_page(replayed(names=(name,), label=label)))
     assert nasty.tags == plain.tags
     assert nasty.attributes == plain.attributes
 
 
 @given(st.text())
-def test_what_is_escaped_is_text_and_can_be_written(text: str) -> None:
+def test_escaped_text_is_valid_and_can_be_written(text: str) -> None:
     done = escaped(text)
     assert not set(done) & set("<>\"'")
     done.encode()
@@ -128,7 +128,7 @@ POINTS = st.lists(
 
 
 @given(POINTS, POINTS, st.integers(1, 1_000_000))
-def test_every_chart_is_sound_and_inside_its_frame(points: list[Point], unmanaged: list[Point], window: int) -> None:
+def test_every_chart_is_valid_and_inside_its_frame(points: list[Point], unmanaged: list[Point], window: int) -> None:
     scale = scale_of([points], unmanaged, window)
     root = ElementTree.fromstring(size_svg("p", points, unmanaged, scale, key="k"))  # noqa: S314 - our own output
     assert root.attrib["viewBox"] == f"0 0 {WIDTH} {HEIGHT}"

@@ -1,4 +1,4 @@
-"""What a question asks for, taken apart (issue 11)."""
+"""Parsing a question into its subject (issue 11)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from codecompanion.retrieval.ranking.question import asking_words, read_question
         ("-" * 4000, ()),
     ],
 )
-def test_what_looks_like_a_file_or_folders(text, paths):
+def test_lookalikes_of_files_and_folders_are_found(text, paths):
     assert read_question(text).paths == paths
 
 
-def test_a_word_of_every_question_counts_where_it_is_a_name() -> None:
+def test_a_common_question_word_counts_if_it_is_a_name() -> None:
     text = "explain how Explain reads large plans"
     assert asking_words(text) == ["explain", "how"]
     plain, here = read_question(text), read_question(text, {"explain"})

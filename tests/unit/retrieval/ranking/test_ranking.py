@@ -28,7 +28,7 @@ def test_stems_of_names_are_those_of_their_parts() -> None:
     assert stems_of("parseHTTPReplies") == [stem("parse"), "http", stem("replies")]
 
 
-def test_a_question_is_taken_apart() -> None:
+def test_a_question_is_parsed() -> None:
     question = read_question("How does `read_file` in src/reader.py call HTTPClient.send() for the users?")
     assert {"read", "file", "reader", "http", "client", "send", "users"} <= set(question.words)
     assert {"how", "does", "the"}.isdisjoint(question.words)
@@ -38,18 +38,18 @@ def test_a_question_is_taken_apart() -> None:
     assert not question.is_about_documents
 
 
-def test_words_side_by_side_are_pairs() -> None:
+def test_adjacent_words_are_pairs() -> None:
     """`parse reply` and `parseReply` are one phrase in the index; words of asking are in none."""
     assert read_question("fix the reply parser of parseReply").pairs == ("reply parser", "parser parse", "parse reply")
     assert read_question("parser").pairs == ()
 
 
-def test_words_of_asking_count_when_nothing_else_is_there() -> None:
+def test_common_question_words_count_if_there_is_nothing_else() -> None:
     assert read_question("how to fix").words == ("fix",)
     assert read_question("").words == ()
 
 
-def test_a_name_is_looked_for_in_every_spelling() -> None:
+def test_a_name_is_searched_in_every_spelling() -> None:
     assert set(spellings("totalPrice")) == {"totalPrice", "totalprice", "total_price", "TotalPrice"}
     assert set(spellings("pay")) == {"pay", "Pay"}
 
@@ -58,7 +58,7 @@ def test_a_question_may_be_about_documents() -> None:
     assert read_question("typo in the Readme").is_about_documents
 
 
-def test_any_word_query_is_of_quoted_words() -> None:
+def test_any_word_query_consists_of_quoted_words() -> None:
     assert any_word_query(("a", "b")) == '"a" OR "b"'
     assert any_word_query(()) == ""
 
@@ -77,7 +77,7 @@ def test_any_word_query_is_of_quoted_words() -> None:
         ("src/contest.py", FileKind()),
     ],
 )
-def test_kinds_of_files(path: str, kind: FileKind) -> None:
+def test_files_have_a_kind(path: str, kind: FileKind) -> None:
     assert kind_of(path) == kind
 
 
@@ -95,7 +95,7 @@ def test_rare_words_count_more() -> None:
     assert scores["b"] < scores["a"] / 3
 
 
-def test_files_come_and_go() -> None:
+def test_files_are_added_and_removed() -> None:
     index = index_of(a="one", b="two")
     index.put("a", count_path_words((), ["three"]))
     index.remove("b")
@@ -108,7 +108,7 @@ WORDS = ("x", "bench", "benchmark", "config")
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.sampled_from(WORDS), min_size=1), st.booleans())))
-def test_an_index_changed_file_by_file_is_that_of_the_files_left(steps: list[tuple[str, list[str], bool]]) -> None:
+def test_an_incremental_index_equals_one_of_the_remaining_files(steps: list[tuple[str, list[str], bool]]) -> None:
     changed, left = WordIndex(), dict[str, list[str]]()
     for name, words, is_put in steps:
         changed.score_prefixes(["bench"])
@@ -126,7 +126,7 @@ def test_an_index_changed_file_by_file_is_that_of_the_files_left(steps: list[tup
     assert changed.score_prefixes(asked) == pytest.approx(made.score_prefixes(asked))
 
 
-def test_weight_goes_along_the_edges() -> None:
+def test_weight_is_passed_along_the_edges() -> None:
     edges = {"seed": {"near": 3.0, "other": 1.0}, "near": {"far": 1.0}}
     arrived = spread({"seed": 1.0}, edges)
     assert arrived["near"] > arrived["far"] > 0
@@ -140,8 +140,8 @@ def test_weight_goes_along_the_edges() -> None:
     st.dictionaries(st.sampled_from("abcd"), st.floats(0.1, 5), min_size=1),
     st.dictionaries(st.sampled_from("abcd"), st.dictionaries(st.sampled_from("abcd"), st.floats(0.1, 5))),
 )
-def test_no_weight_is_made_of_nothing(seeds: dict[str, float], edges: dict[str, dict[str, float]]) -> None:
-    """Half is passed on in each step, so less than all that was there can arrive."""
+def test_passing_on_creates_no_weight(seeds: dict[str, float], edges: dict[str, dict[str, float]]) -> None:
+    """Half is passed on in each step, so less than the original total can arrive."""
     assert sum(spread(seeds, edges).values()) <= 1.0
 
 
@@ -166,25 +166,25 @@ def test_a_named_definition_comes_first() -> None:
     assert paths_of("where is read_file", evidence)[0] == "define.py"
 
 
-def test_a_document_stands_after_source_unless_it_is_asked_for_or_much_better() -> None:
+def test_a_document_ranks_below_source_unless_asked_for_or_much_better() -> None:
     same = Evidence(chunks=(hit(1, "guide.md", 5), hit(2, "a.py", 4)))
     assert paths_of("parse things", same) == ["a.py", "guide.md"]
     better = Evidence(chunks=(hit(1, "guide.md", 50), hit(2, "a.py", 4)), paths={"guide.md": 3.0})
     assert paths_of("the guide", better)[0] == "guide.md"
 
 
-def test_a_neighbour_that_no_word_speaks_for_is_found_by_its_uses() -> None:
+def test_a_file_without_the_words_is_found_by_its_users() -> None:
     evidence = Evidence(chunks=(hit(1, "a.py", 5),), edges={"a.py": {"helper.py": 2.0}})
     assert paths_of("parse things", evidence) == ["a.py", "helper.py"]
 
 
-def test_the_file_in_play_wins_between_equals() -> None:
+def test_the_file_in_play_wins_among_equals() -> None:
     evidence = Evidence(chunks=(hit(1, "a.py", 5), hit(2, "b.py", 5)), in_play=("b.py",))
     assert paths_of("parse things", evidence) == ["b.py", "a.py"]
     assert "b.py" in find_seeds(read_question("parse"), evidence, ranking())
 
 
-def test_vectors_are_counted_when_there_are_any() -> None:
+def test_vectors_are_counted_if_there_are_any() -> None:
     without = Evidence(chunks=(hit(1, "a.py", 5), hit(2, "b.py", 4.9)))
     with_them = Evidence(chunks=(hit(1, "a.py", 5, cosine=0.1), hit(2, "b.py", 4.9, cosine=0.8)))
     assert paths_of("parse things", without)[0] == "a.py"
@@ -203,14 +203,14 @@ def test_words_and_vectors_of_one_chunk_count_more_than_those_of_two() -> None:
     assert paths_of("parse", evidence) == ["one.py", "two.py"]
 
 
-def test_a_chunk_that_only_vectors_found_speaks_for_its_file() -> None:
+def test_a_chunk_found_only_by_vectors_counts_for_its_file() -> None:
     evidence = Evidence(chunks=(hit(1, "a.py", 0, cosine=0.9), hit(2, "b.py", 0, cosine=0.2)))
     assert paths_of("parse things", evidence) == ["a.py"]
     assert nearness_of(evidence.chunks) == {1: 1.0, 2: 0.0}
     assert nearness_of((hit(1, "a.py", 1, cosine=0.3), hit(2, "b.py", 1))) == {1: 1.0}
 
 
-def test_words_that_begin_alike_are_abbreviations() -> None:
+def test_words_with_a_common_beginning_are_abbreviations() -> None:
     index = index_of(benchmarks="benchmarks/router", conf="docs/conf", other="lib/bend", test="test/bench")
     scores = index.score_prefixes(stems_of("bench: read the configuration"))
     assert set(scores) == {"benchmarks", "conf"}
@@ -222,7 +222,7 @@ def test_words_that_begin_alike_are_abbreviations() -> None:
     assert paths_of("bench", evidence) == ["b.py", "a.py"]
 
 
-def test_commits_like_the_question_name_their_files() -> None:
+def test_commits_similar_to_the_question_name_their_files() -> None:
     commits = LikeCommits(
         [
             (stems_of("Parse headers of a reply"), ("reply.py", "tests/test_reply.py")),
@@ -239,13 +239,13 @@ def test_commits_like_the_question_name_their_files() -> None:
     assert LikeCommits().score(["reply"]) == {}
 
 
-def test_only_the_nearest_commits_count() -> None:
+def test_only_the_most_similar_commits_count() -> None:
     """Every second commit shares a word; beyond twenty of them it is by chance. Of equals the newer ones count."""
     commits = LikeCommits([(["cache"], (f"file{number}.py",)) for number in range(50)])
     assert set(commits.score(["cache"])) == {f"file{number}.py" for number in range(20)}
 
 
-def test_the_shares_of_a_score_are_said() -> None:
+def test_the_parts_of_a_score_are_reported() -> None:
     """R-268: why a file was found."""
     (ranked,) = rank_files(read_question("parse"), Evidence(chunks=(hit(1, "a.py", 5),)), ranking())
     assert dict(ranked.signals)["chunk"] == ranking().weights.chunk
@@ -256,7 +256,7 @@ def test_the_shares_of_a_score_are_said() -> None:
     st.dictionaries(st.sampled_from(["a.py", "b.md", "d.lua"]), st.floats(0, 50)),
     st.dictionaries(st.sampled_from(["a.py", "d.lua"]), st.floats(0, 1)),
 )
-def test_scores_are_between_nothing_and_one_and_sorted(
+def test_scores_are_sorted_and_between_zero_and_one(
     chunks: list[tuple[str, float]], paths: dict[str, float], recency: dict[str, float]
 ) -> None:
     hits = tuple(hit(number, path, score) for number, (path, score) in enumerate(chunks))
@@ -269,12 +269,12 @@ def test_scores_are_between_nothing_and_one_and_sorted(
     assert rank_files(read_question("parse the docs"), evidence, ranking(), 2) == ranked[:2]
 
 
-def test_nothing_speaks_for_nothing() -> None:
+def test_without_evidence_there_is_no_result() -> None:
     assert rank_files(read_question("parse"), Evidence(), ranking()) == ()
     assert scaled({"a": 0.0}) == {}
 
 
-def test_places_of_a_file_stand_by_their_worth() -> None:
+def test_places_of_a_file_are_sorted_by_score() -> None:
     chunks = (hit(1, "a.py", 2, start=1), hit(2, "a.py", 6, start=20), hit(3, "a.py", 4, start=40))
     files = rank_files(read_question("parse"), Evidence(chunks=chunks), ranking())
     one = best_places(read_question("parse"), files, chunks, (), 1)
@@ -292,7 +292,7 @@ def test_the_place_of_a_named_definition_comes_first_in_its_file() -> None:
     assert best_places(question, files, chunks, named, 1)[0].start == 20
 
 
-def test_lines_that_a_like_commit_changed_come_before_others_with_the_same_words() -> None:
+def test_lines_changed_by_a_similar_commit_precede_others_with_the_same_words() -> None:
     chunks = (hit(1, "a.py", 5, start=1), hit(2, "a.py", 5, start=20), hit(3, "a.py", 5, start=40))
     edits = EditedLines([(["unlike"], {"a.py": [(43, 44)], "b.py": [(1, 9)]}), (["pars"], {"a.py": [(29, 30)]})])
     question = read_question("parse")
@@ -306,7 +306,7 @@ def test_lines_that_a_like_commit_changed_come_before_others_with_the_same_words
     assert older.likeness > 0
 
 
-def test_places_in_documents_come_later_unless_documents_are_asked_for() -> None:
+def test_places_in_documents_come_later_unless_asked_for() -> None:
     chunks = (hit(1, "guide.md", 9), hit(2, "a.py", 5))
     for text, first in (("parse", "a.py"), ("parse documentation", "guide.md")):
         files = [RankedFile("guide.md", 0.9), RankedFile("a.py", 0.9)]
@@ -320,7 +320,7 @@ def places_of(text: str, chunks: tuple[ChunkHit, ...], *definitions: DefinitionH
     return [place.symbol for place in best_places(question, files, chunks, definitions, per_file=1)]
 
 
-def test_the_definition_that_is_asked_for_comes_before_what_speaks_of_defining() -> None:
+def test_the_requested_definition_precedes_text_about_defining() -> None:
     chunks = (
         ChunkHit(1, "port.py", 1, 20, "normalize_port", "function", bm25=3.0),
         ChunkHit(2, "main.py", 1, 20, "imports", "block", bm25=2.5),
@@ -330,7 +330,7 @@ def test_the_definition_that_is_asked_for_comes_before_what_speaks_of_defining()
     assert "defined" not in read_question("where is handle_help defined").words
 
 
-def test_a_class_in_capitals_comes_before_a_property_in_small_letters() -> None:
+def test_a_capitalised_class_precedes_a_lower_case_property() -> None:
     chunks = (
         ChunkHit(1, "client.py", 1, 3, "Client.cookies", "method", bm25=3.0),
         ChunkHit(2, "models.py", 9, 12, "Cookies", "class", bm25=2.0),
@@ -358,8 +358,8 @@ def test_a_dotted_name_means_the_method_not_its_class() -> None:
     assert found == ["Client.send"]
 
 
-def test_the_tables_are_whole() -> None:
-    """Every weight stands in the file; words are lower case, as they are compared."""
+def test_the_tables_are_complete() -> None:
+    """Every weight is in the file; words are lower case, as in comparisons."""
     assert set(Weights.__struct_fields__) >= {"chunk", "path", "vector"}
     assert ranking().weights.chunk == 1
     words = question_words()

@@ -40,14 +40,14 @@ def test_words_and_characters_are_limited() -> None:
     assert query_words(" " * 4096 + "late") == ()
 
 
-def test_a_query_of_the_index_asks_for_the_phrase_of_a_name() -> None:
-    """R-231: the index holds split words, and not those that stand everywhere."""
+def test_a_query_of_the_index_uses_the_phrase_of_a_name() -> None:
+    """R-231: the index has split words, without the most common ones."""
     assert index_query("fix parseURLPath_2 user_name __") == '"fix" AND "parse url path" AND "user name"'
     assert index_query("") == ""
 
 
 @pytest.mark.parametrize(("bm25", "score"), [(0.0, 0.0), (-1.0, 0.5), (-3.0, 0.75), (2.0, 0.0)])
-def test_the_score_of_a_rank(bm25: float, score: float) -> None:
+def test_a_rank_is_converted_to_a_score(bm25: float, score: float) -> None:
     """R-231: raw = -bm25, score = raw / (1 + raw)."""
     assert text_score(bm25) == pytest.approx(score)
 

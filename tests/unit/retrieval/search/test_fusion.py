@@ -39,27 +39,25 @@ def found(chunk: int, score: float, text: str = "", indexed_at: float | None = N
         (-1, -1, (0.5, 0.5)),
     ],
 )
-def test_weights_are_brought_into_range_and_sum_to_one(
-    vector: float, text: float, expected: tuple[float, float]
-) -> None:
+def test_weights_are_clamped_and_sum_to_one(vector: float, text: float, expected: tuple[float, float]) -> None:
     """R-228."""
     assert effective_weights(vector, text) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("asked", "k", "each"), [(10, 10, 20), (0, 1, 20), (-5, 1, 20), (30, 30, 30), (99, 50, 50)])
-def test_how_many_are_fetched_and_returned(asked: int, k: int, each: int) -> None:
+def test_the_numbers_fetched_and_returned_are_limited(asked: int, k: int, each: int) -> None:
     """R-228, R-229."""
     assert (effective_top_k(asked), fetched_from_each_side(asked)) == (k, each)
 
 
-def test_a_missing_side_counts_nothing() -> None:
+def test_a_missing_side_counts_zero() -> None:
     """R-228: score = wv × vector + wt × text."""
     ranked = fuse([found(1, 1.0), found(2, 0.5)], [found(2, 0.9), found(3, 1.0)], HybridOptions(), 0)
     assert [each.chunk for each in ranked] == [1, 2, 3]
     assert [each.score for each in ranked] == pytest.approx([0.7, 0.7 * 0.5 + 0.3 * 0.9, 0.3])
 
 
-def test_the_text_of_the_keyword_side_wins_when_it_has_one() -> None:
+def test_the_keyword_sides_text_takes_precedence() -> None:
     """R-229."""
     both = fuse([found(1, 1, "vector"), found(2, 1, "vector")], [found(1, 1, "words"), found(2, 1)], HybridOptions(), 0)
     assert [each.text for each in both] == ["words", "vector"]
@@ -81,7 +79,7 @@ def test_scores_halve_with_each_half_life(age: float, half_life: float, expected
     assert decay(0.8, 10) == pytest.approx(0.8 * math.exp(-math.log(2) / 30 * 10))
 
 
-def test_decay_is_off_by_default_and_leaves_the_undated_alone() -> None:
+def test_decay_is_off_by_default_and_ignores_undated_chunks() -> None:
     """R-233."""
     old, undated = found(1, 1.0, indexed_at=0), found(2, 0.9)
     assert [each.chunk for each in fuse([old, undated], [], HybridOptions(), 90 * DAY)] == [1, 2]
@@ -89,7 +87,7 @@ def test_decay_is_off_by_default_and_leaves_the_undated_alone() -> None:
     assert [(each.chunk, each.score) for each in decayed] == [(2, pytest.approx(0.63)), (1, pytest.approx(0.0875))]
 
 
-def test_different_texts_come_forward() -> None:
+def test_different_texts_move_up() -> None:
     """R-233: maximal marginal relevance with the Jaccard index of words."""
     ranked = [found(1, 1.0, "a b c d"), found(2, 0.95, "a b c d"), found(3, 0.8, "x y z"), found(4, 0.0, "q")]
     assert [each.chunk for each in diversify(ranked, 0.7)] == [1, 3, 2, 4]
@@ -104,13 +102,13 @@ def test_only_two_hundred_are_diversified() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.text("ab ", max_size=6)), max_size=30), st.floats(0, 1))
-def test_nothing_is_lost_or_doubled(candidates: list[tuple[float, str]], trade_off: float) -> None:
-    """R-233: an order, no filter."""
+def test_nothing_is_lost_or_duplicated(candidates: list[tuple[float, str]], trade_off: float) -> None:
+    """R-233: it reorders and does not filter."""
     ranked = [found(i, score, text) for i, (score, text) in enumerate(candidates)]
     assert sorted(each.chunk for each in diversify(ranked, trade_off)) == list(range(len(ranked)))
 
 
-def test_equal_and_empty_sets() -> None:
+def test_equal_and_empty_sets_are_handled() -> None:
     """R-233: no division by zero."""
     assert jaccard(frozenset(), frozenset()) == 0
     assert jaccard(frozenset("ab"), frozenset("bc")) == pytest.approx(1 / 3)

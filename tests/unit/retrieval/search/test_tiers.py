@@ -16,7 +16,7 @@ from codecompanion.retrieval.search.term_counting import counted_terms
 CHUNK = Candidate(1, "a.py", 1, 2, 0.5)
 
 
-def test_terms_are_the_different_longer_words() -> None:
+def test_terms_are_the_distinct_longer_words() -> None:
     """R-235."""
     assert counted_terms("How does the API do the I/O of api_keys?") == ("how", "does", "the", "api", "api_keys")
 
@@ -50,7 +50,7 @@ def test_the_next_tier_answers_after_a_failure_or_an_empty_result(
     assert all("no embeddings are configured" in said or "nothing found" in said for said in answered.not_used)
 
 
-def test_any_exception_is_one_step_down() -> None:
+def test_any_exception_leads_to_the_next_tier() -> None:
     """R-227: exception or zero results, whatever the exception."""
 
     def search(tier: SearchTier) -> Sequence[Candidate]:
@@ -73,13 +73,13 @@ def test_any_exception_is_one_step_down() -> None:
         ("", False),
     ],
 )
-def test_broad_questions(question: str, broad: bool) -> None:
+def test_broad_questions_are_recognised(question: str, broad: bool) -> None:
     """R-236."""
     assert is_broad(question) is broad
 
 
-def test_common_files_stand_in_the_order_of_the_document_then_entry_points() -> None:
-    """R-236: at most three entry points, what is missing is skipped."""
+def test_common_files_are_in_the_documents_order_followed_by_entry_points() -> None:
+    """R-236: at most three entry points, missing ones are skipped."""
     paths = ["plugin/b.lua", "plugin/a.lua", "lua/oil/init.lua", "lua/oil/view/init.lua", "main.py", "src/main.rs"]
     assert common_files(["go.mod", "docs/README.md", "README.md", "x/README.md", *paths]) == (
         *("README.md", "docs/README.md", "go.mod"),
@@ -88,7 +88,7 @@ def test_common_files_stand_in_the_order_of_the_document_then_entry_points() -> 
     assert common_files([]) == ()
 
 
-def test_a_long_common_file_is_cut_with_a_mark() -> None:
+def test_a_long_common_file_is_truncated_with_a_mark() -> None:
     """R-236."""
     assert cut_common("x" * 5000) == "x" * 5000
     assert cut_common("x" * 5001) == "x" * 5000 + CUT

@@ -1,4 +1,4 @@
-"""The index file: what is put is found, what changes changes alone, what is damaged is made again (R-231, R-239)."""
+"""The index file: entries are found, changes are incremental, damage leads to a rebuild (R-231, R-239)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def matching(path: Path, query: str) -> list[tuple[str, int]]:
-    """Return path and first line of the chunks that match, best first, as a search would ask."""
+    """Return path and first line of the matching chunks, best first, like a search."""
     with closed_at_end(IndexReader(path)).reading() as connection:
         return connection.execute(
             "SELECT f.path, c.start FROM chunk_text t JOIN chunks c ON c.id = t.rowid JOIN files f ON f.id = c.file_id"
@@ -43,7 +43,7 @@ def matching(path: Path, query: str) -> list[tuple[str, int]]:
         ).fetchall()
 
 
-def test_what_is_put_is_found(path: Path) -> None:
+def test_an_added_entry_is_found(path: Path) -> None:
     writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("src/parser.py", "parseReply of headers", "render_page with colours")], now=7)
     assert matching(path, '"reply"') == [("src/parser.py", 1)]
@@ -62,7 +62,7 @@ def test_what_is_put_is_found(path: Path) -> None:
     writer.close()
 
 
-def test_a_changed_file_keeps_the_chunks_it_still_has(path: Path) -> None:
+def test_a_changed_file_keeps_its_unchanged_chunks(path: Path) -> None:
     writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("a.py", "one alpha", "two beta")], now=1)
     with closed_at_end(IndexReader(path)).reading() as connection:
@@ -105,7 +105,7 @@ def test_a_touched_file_keeps_everything(path: Path) -> None:
     assert (known.mtime_ns, known.size) == (99, 9)
 
 
-def test_a_batch_that_fails_leaves_nothing(path: Path) -> None:
+def test_a_failed_batch_leaves_nothing(path: Path) -> None:
     writer = closed_at_end(IndexWriter(path, ROOT))
     bad = indexed("b.py", "two beta")
     with pytest.raises(AttributeError):
@@ -115,7 +115,7 @@ def test_a_batch_that_fails_leaves_nothing(path: Path) -> None:
     assert closed_at_end(IndexReader(path)).files_using("alpha") == [("a.py", 1)]
 
 
-def test_many_dead_chunks_ask_for_a_rebuild(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_dead_chunks_request_a_rebuild(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codecompanion.store.code_index.index_writer._FEW_CHUNKS", 3)
     writer = closed_at_end(IndexWriter(path, ROOT))
     for version in range(4):
@@ -125,7 +125,7 @@ def test_many_dead_chunks_ask_for_a_rebuild(path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("content", [b"garbage" * 1000, b"SQLite format 3\0" + b"\xff" * 8000, b""])
-def test_what_is_no_index_is_made_again(path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_an_index_is_rebuilt(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     with pytest.raises((IndexUnusable, FileNotFoundError)):
@@ -135,7 +135,7 @@ def test_what_is_no_index_is_made_again(path: Path, content: bytes) -> None:
     assert closed_at_end(IndexReader(path)).counts().files == 1
 
 
-def test_another_format_is_made_again(path: Path) -> None:
+def test_another_format_is_rebuilt(path: Path) -> None:
     IndexWriter(path, ROOT).close()
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
@@ -146,7 +146,7 @@ def test_another_format_is_made_again(path: Path) -> None:
     open_existing(path).close()
 
 
-def test_indexes_of_earlier_formats_go_when_nobody_uses_them(path: Path) -> None:
+def test_unused_indexes_of_earlier_formats_are_deleted(path: Path) -> None:
     path.parent.mkdir(parents=True)
     stem = path.name.rsplit(".", 2)[0]
     unused, used, others = (path.with_name(name) for name in (f"{stem}.0.db", f"{stem}.01.db", f"other{stem}.0.db"))
@@ -158,7 +158,7 @@ def test_indexes_of_earlier_formats_go_when_nobody_uses_them(path: Path) -> None
     assert [one.exists() for one in (unused, used, others)] == [False, True, True]
 
 
-def test_a_reader_notices_that_the_file_was_made_again(path: Path) -> None:
+def test_a_reader_notices_a_rebuilt_file(path: Path) -> None:
     writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("a.py", "one alpha")], now=1)
     reader = closed_at_end(IndexReader(path))
@@ -169,7 +169,7 @@ def test_a_reader_notices_that_the_file_was_made_again(path: Path) -> None:
     assert reader.counts().files == 0
 
 
-def test_reading_goes_on_while_a_batch_is_written(path: Path) -> None:
+def test_reading_continues_while_a_batch_is_written(path: Path) -> None:
     writer = closed_at_end(IndexWriter(path, ROOT))
     writer.put([indexed("a.py", "one alpha")], now=1)
     reader = closed_at_end(IndexReader(path))
@@ -187,7 +187,7 @@ def test_the_file_is_private_and_has_its_own_name_per_root(tmp_path: Path) -> No
 
 
 def users(path: Path, *names: str) -> dict[str, list[tuple[str, int]]]:
-    """Return who uses each of the names."""
+    """Return the users of each name."""
     return {name: closed_at_end(IndexReader(path)).files_using(name) for name in names}
 
 
@@ -200,8 +200,8 @@ def finished(path: Path, *files: IndexedFile) -> IndexWriter:
     return writer
 
 
-def test_a_name_that_is_defined_later_has_the_users_it_had_all_along(path: Path) -> None:
-    """A new function is found to be used by files that nobody has touched since the index was built."""
+def test_a_name_defined_later_has_its_existing_users(path: Path) -> None:
+    """A new function gets users from files that have not changed since the index was built."""
     unchanged = indexed("b.py", "two foo", "three foo", "four bar")
     writer = finished(path, indexed("a.py", "one two"), unchanged, indexed("c.py", "five foo"))
     assert users(path, "two", "foo", "bar") == {"two": [("a.py", 1)], "foo": [], "bar": []}
@@ -214,7 +214,7 @@ def test_a_name_that_is_defined_later_has_the_users_it_had_all_along(path: Path)
     assert users(path, "foo", "bar", "else") == {"foo": [], "bar": [], "else": [("c.py", 1)]}
 
 
-def test_a_name_that_nothing_defines_any_more_comes_back_with_its_users(path: Path) -> None:
+def test_a_redefined_name_gets_its_users_back(path: Path) -> None:
     writer = finished(path, indexed("a.py", "foo end"), indexed("b.py", "two foo"))
     writer.put([indexed("a.py", "other end", mtime_ns=2)], now=2)
     writer.put([indexed("c.py", "three foo")], now=2)
@@ -223,8 +223,8 @@ def test_a_name_that_nothing_defines_any_more_comes_back_with_its_users(path: Pa
     assert users(path, "foo") == {"foo": [("b.py", 1), ("c.py", 1)]}
 
 
-def test_following_changes_one_by_one_ends_where_a_build_begins(path: Path, tmp_path: Path) -> None:
-    """Whatever is saved in whatever order, the users of every name are those a fresh index has."""
+def test_incremental_changes_yield_the_same_as_a_build(path: Path, tmp_path: Path) -> None:
+    """After any sequence of saves, the users of every name equal those in a fresh index."""
     chance = random.Random(7)
     words = [f"name{number}" for number in range(40)]
 
@@ -247,6 +247,6 @@ def test_following_changes_one_by_one_ends_where_a_build_begins(path: Path, tmp_
     assert users(path, *defined) == users(fresh, *defined)
 
 
-def test_identifiers_are_taken_apart() -> None:
+def test_identifiers_are_split() -> None:
     assert split_words("parseHTTPReply_v2(getURL, __init__)") == "parse http reply v2 get url init".split()
     assert index_words("return self.parser for x in the Parser's 数 列") == ["parser", "parser", "数", "列"]

@@ -54,7 +54,7 @@ def test_chunks_are_found_by_words_of_text_symbol_and_path(reader: IndexReader) 
     assert all(row.bm25 <= 0 for row in by_path)
 
 
-def test_only_so_many_chunks_and_only_below_a_folder(reader: IndexReader) -> None:
+def test_results_are_limited_in_number_and_to_a_folder(reader: IndexReader) -> None:
     with reader.reading() as connection:
         paths = search.file_paths(connection)
         assert len(search.find_chunks(connection, '"shared"', EQUAL, 2)) == 2
@@ -85,8 +85,8 @@ def test_definitions_are_found_by_their_exact_name(reader: IndexReader) -> None:
         assert len(search.find_definitions(connection, ["run"], limit=3)) == 3
 
 
-def test_who_uses_whom_without_names_that_many_define(reader: IndexReader) -> None:
-    """`run` is defined in more files than can be told apart, so it makes no edge."""
+def test_the_graph_ignores_names_with_many_definitions(reader: IndexReader) -> None:
+    """`run` is defined in too many files to be attributed, so it yields no edge."""
     graph = search.ReferenceGraph()
     with reader.reading() as connection:
         ids = {path: file for file, path in search.file_paths(connection).items()}
@@ -96,7 +96,7 @@ def test_who_uses_whom_without_names_that_many_define(reader: IndexReader) -> No
         assert graph.edges_of(connection, [ids["other.py"]]) == {}
 
 
-def test_the_graph_is_read_once_until_it_is_forgotten(reader: IndexReader, tmp_path: Path) -> None:
+def test_the_graph_is_cached_until_it_is_invalidated(reader: IndexReader, tmp_path: Path) -> None:
     graph = search.ReferenceGraph()
     with reader.reading() as connection:
         ids = {path: file for file, path in search.file_paths(connection).items()}
@@ -113,7 +113,7 @@ def test_the_graph_is_read_once_until_it_is_forgotten(reader: IndexReader, tmp_p
 
 
 @pytest.mark.parametrize(("name", "more_than"), [("parse_file", "parse"), ("parseFile", "parse"), ("Parser", "run")])
-def test_names_of_several_words_say_more(name: str, more_than: str) -> None:
+def test_names_of_several_words_are_more_specific(name: str, more_than: str) -> None:
     assert search.strength(name, 1) >= search.strength(more_than, 1)
     assert search.strength("ab", 9) == 0
     assert search.strength(name, 4) == 2 * search.strength(name, 1)

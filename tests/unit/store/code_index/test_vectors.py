@@ -35,7 +35,7 @@ def vectors_of(**numbers: Sequence[float]) -> dict[bytes, Vector]:
 
 
 def texts_of(path: Path, found: dict[int, float]) -> list[str]:
-    """Return `file:line` of the found chunks, in their order."""
+    """Return `file:line` of the found chunks, in order."""
     with closed_at_end(IndexReader(path)).reading() as connection:
         query = "SELECT c.id, f.path || ':' || c.start FROM chunks c JOIN files f ON f.id = c.file_id"
         names = dict(connection.execute(query))
@@ -54,7 +54,7 @@ def index(path: Path) -> IndexWriter:
     return writer
 
 
-def test_a_run_that_was_stopped_knows_what_is_missing(index: IndexWriter, path: Path) -> None:
+def test_an_interrupted_run_knows_the_missing_texts(index: IndexWriter, path: Path) -> None:
     writer = closed_at_end(VectorWriter(path))
     assert [(one.path, one.chunks, one.all_chunks) for one in writer.missing(MODEL)] == [("a.py", 2, 2), ("b.py", 2, 2)]
     writer.put(MODEL, vectors_of(one=[1, 0], two=[0, 1]))
@@ -66,7 +66,7 @@ def test_a_run_that_was_stopped_knows_what_is_missing(index: IndexWriter, path: 
     writer.close()
 
 
-def test_the_same_text_has_one_vector_and_all_its_places_are_found(index: IndexWriter, path: Path) -> None:
+def test_identical_texts_share_one_vector_and_all_places_are_found(index: IndexWriter, path: Path) -> None:
     pytest.importorskip("numpy")
     writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     assert reader.nearest(unit_vector([1, 0]), 5) == {}
@@ -79,8 +79,8 @@ def test_the_same_text_has_one_vector_and_all_its_places_are_found(index: IndexW
     assert closed_at_end(IndexReader(path)).counts().vectors == 3
 
 
-def test_vectors_outlive_their_chunks_and_come_back_with_them(index: IndexWriter, path: Path) -> None:
-    """A checkout and back costs nothing; what is gone is not found meanwhile."""
+def test_vectors_outlive_their_chunks_and_are_reused(index: IndexWriter, path: Path) -> None:
+    """Switching branches and back costs nothing; removed chunks are not found in between."""
     pytest.importorskip("numpy")
     writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     writer.put(MODEL, vectors_of(one=[1, 0], two=[1, 0.2], three=[0, 1]))
@@ -91,7 +91,7 @@ def test_vectors_outlive_their_chunks_and_come_back_with_them(index: IndexWriter
     assert texts_of(path, reader.nearest(unit_vector([1, 0]), 2)) == ["moved.py:1"]
 
 
-def test_what_does_not_fit_is_skipped(index: IndexWriter, path: Path) -> None:
+def test_vectors_of_a_wrong_size_are_skipped(index: IndexWriter, path: Path) -> None:
     """R-232: another number of dimensions and empty vectors are skipped; an empty query finds nothing."""
     pytest.importorskip("numpy")
     writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
@@ -104,7 +104,7 @@ def test_what_does_not_fit_is_skipped(index: IndexWriter, path: Path) -> None:
     assert reader.nearest(unit_vector([1, 0, 0, 0]), 9) == {}
 
 
-def test_an_index_that_is_made_again_is_read_again(index: IndexWriter, path: Path) -> None:
+def test_a_rebuilt_index_is_read_again(index: IndexWriter, path: Path) -> None:
     pytest.importorskip("numpy")
     writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     writer.put(MODEL, vectors_of(one=[1, 0], two=[0, 1], three=[0, 1]))
@@ -119,8 +119,8 @@ def test_an_index_that_is_made_again_is_read_again(index: IndexWriter, path: Pat
     assert texts_of(path, reader.nearest(unit_vector([1, 0]), 1)) == ["c.py:1"]
 
 
-def test_the_nearest_of_many_are_those_that_an_exact_comparison_gives(index: IndexWriter, path: Path) -> None:
-    """One byte a number in memory changes no cosine, and the order only where two of them are all but equal."""
+def test_the_nearest_of_many_equal_those_of_an_exact_comparison(index: IndexWriter, path: Path) -> None:
+    """One byte per number in memory changes no cosine, and the order only for nearly equal ones."""
     pytest.importorskip("numpy")
     chance = random.Random(5)
     texts = [f"text{number}" for number in range(1_500)]
@@ -152,7 +152,7 @@ def test_without_numpy_named_chunks_are_compared(index: IndexWriter, path: Path)
     assert reader.nearest(unit_vector([0, 1]), 9) == pytest.approx(found)
 
 
-def test_what_nobody_uses_goes_when_there_is_much_of_it(
+def test_unused_vectors_are_deleted_once_there_are_many(
     index: IndexWriter, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("numpy")
@@ -170,7 +170,7 @@ def test_what_nobody_uses_goes_when_there_is_much_of_it(
     assert len(reader.nearest(unit_vector([1, 0]), 9)) == 4
 
 
-def test_many_vectors_give_what_comparing_each_gives(path: Path) -> None:
+def test_many_vectors_yield_the_same_as_single_comparisons(path: Path) -> None:
     pytest.importorskip("numpy")
     rng = random.Random(7)
     texts = [f"text{number}" for number in range(800)]
@@ -192,8 +192,8 @@ def test_a_stored_vector_is_float32_in_little_endian() -> None:
     assert list(from_blob(b"\0\0\x80\x3f\0")) == [1.0], "a damaged end is left out"
 
 
-def test_an_index_that_is_replaced_keeps_its_vectors(index: IndexWriter, path: Path) -> None:
-    """Somebody may have paid for them: the file is damaged, or of another format."""
+def test_a_replaced_index_keeps_its_vectors(index: IndexWriter, path: Path) -> None:
+    """They may have cost money: for a damaged file, or one of another format."""
     writer = closed_at_end(VectorWriter(path))
     writer.put(MODEL, vectors_of(one=[1, 0], two=[0, 1]))
     writer.close()
@@ -214,7 +214,7 @@ def test_an_index_that_is_replaced_keeps_its_vectors(index: IndexWriter, path: P
     assert older.exists()
 
 
-def test_a_file_that_is_nothing_is_replaced_without_a_trace(index: IndexWriter, path: Path) -> None:
+def test_a_useless_file_is_replaced_completely(index: IndexWriter, path: Path) -> None:
     index.close()
     remove_index(path)
     path.write_bytes(b"not a database" * 99)

@@ -48,7 +48,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def reader(index: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexReader]:
-    """Return what reads the index; so few chunks are scored without further thought as if it were a large one."""
+    """Return a reader of the index; the threshold for scoring everything is as low as for a large one."""
     monkeypatch.setattr(word_search, "FEW_CHUNKS", 50)
     reader = closed_at_end(IndexReader(index))
     yield reader
@@ -79,10 +79,10 @@ def score_all(reader: IndexReader, *phrases: str) -> list[ChunkRow]:
 
 
 @pytest.mark.parametrize("guessed_last_score", [word_search._LAST_SCORE, 8.0, 100.0])
-def test_the_best_chunks_are_those_of_scoring_all(
+def test_the_best_chunks_equal_those_of_a_full_scoring(
     reader: IndexReader, queries: list[str], monkeypatch: pytest.MonkeyPatch, guessed_last_score: float
 ) -> None:
-    """Whatever is left out of the work is not left out of the result, however wrong the guess is."""
+    """Work that is skipped never changes the result, however wrong the estimate."""
     monkeypatch.setattr(word_search, "_LAST_SCORE", guessed_last_score)
     chosen = random.Random(3)
     for _ in range(150):
@@ -101,18 +101,18 @@ def test_chunks_of_common_words_alone_are_not_scored(reader: IndexReader, querie
     assert queries == ['"hotel" OR "india"']
 
 
-def test_a_moderate_word_counts_where_a_rare_one_is(reader: IndexReader, queries: list[str]) -> None:
+def test_a_moderate_word_counts_beside_a_rare_one(reader: IndexReader, queries: list[str]) -> None:
     found = ask(reader, "delta", "hotel", "india")
     assert queries == ['("hotel" OR "india") AND ("delta")', '("hotel" OR "india") NOT ("delta")']
     assert [row.chunk for row in found] == [row.chunk for row in score_all(reader, "delta", "hotel", "india")]
 
 
-def test_common_words_are_looked_for_when_there_is_nothing_else(reader: IndexReader) -> None:
+def test_common_words_are_searched_if_there_is_nothing_else(reader: IndexReader) -> None:
     assert len(ask(reader, "alpha", "bravo")) == LIMIT
     assert len(ask(reader, "alpha", "missing")) == LIMIT
 
 
-def test_all_is_scored_when_the_common_words_could_change_the_result(
+def test_everything_is_scored_if_common_words_could_change_the_result(
     reader: IndexReader, queries: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(word_search, "_LAST_SCORE", 100.0)
@@ -128,7 +128,7 @@ def test_a_small_result_is_scored_at_once(reader: IndexReader, queries: list[str
     assert queries == ['"hotel"']
 
 
-def test_pairs_of_words_that_are_not_there_are_not_looked_for(reader: IndexReader, queries: list[str]) -> None:
+def test_missing_word_pairs_are_not_searched(reader: IndexReader, queries: list[str]) -> None:
     assert ask(reader, "missing", pairs=("missing alpha",)) == []
     ask(reader, "hotel", "missing", "alpha", pairs=("hotel missing", "missing alpha", "hotel alpha"))
     assert queries == ['"hotel" OR "hotel alpha"']
@@ -137,7 +137,7 @@ def test_pairs_of_words_that_are_not_there_are_not_looked_for(reader: IndexReade
 def test_pairs_of_very_common_words_are_limited(
     reader: IndexReader, queries: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pair of the rarest words comes first, and one is always looked for."""
+    """The pair of the rarest words comes first, and one is always searched."""
     monkeypatch.setattr(word_search, "PAIR_POSTINGS", 500)
     ask(reader, "alpha", "bravo", "hotel", pairs=("alpha bravo", "bravo hotel"))
     assert queries == ['"hotel" OR "bravo hotel"']
@@ -145,7 +145,7 @@ def test_pairs_of_very_common_words_are_limited(
     assert queries[1] == '"alpha bravo"'
 
 
-def test_below_a_folder_every_chunk_is_looked_at(reader: IndexReader, queries: list[str]) -> None:
+def test_below_a_folder_every_chunk_is_checked(reader: IndexReader, queries: list[str]) -> None:
     with reader.reading() as connection:
         found = find_any(connection, WordCounts(), ("alpha", "delta", "hotel"), (), COLUMNS, LIMIT, "files/7.py")
     assert len(found) == 1

@@ -1,4 +1,4 @@
-"""Damaged databases: what can be read is saved, the damaged file is kept, the user is told (issue 2, bad input)."""
+"""Damaged databases: readable data is saved, the damaged file kept, the user notified (issue 2, bad input)."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def kept_files(desk: Desk) -> list[Path]:
 
 
 @pytest.mark.sweep
-def test_a_lost_header_costs_nothing_and_the_damaged_file_is_kept(desk: Desk) -> None:
-    """The first page is lent from a fresh database; every event, draft and calibration comes back."""
+def test_a_lost_header_loses_nothing_and_the_damaged_file_is_kept(desk: Desk) -> None:
+    """The first page is taken from a fresh database; every event, draft and calibration is recovered."""
     expected = fill(desk)
     overwrite(desk.path, 0, b"garbage!" * (PAGE // 8))
     damaged = desk.path.read_bytes()
@@ -74,8 +74,8 @@ def test_a_lost_header_costs_nothing_and_the_damaged_file_is_kept(desk: Desk) ->
 
 
 @pytest.mark.parametrize("junk", [b"\0" * PAGE, b"\xff" * PAGE, NOISE], ids=["zeros", "ones", "noise"])
-def test_a_damaged_page_in_the_middle_costs_only_its_entries(desk: Desk, junk: bytes) -> None:
-    """Met while reading: the rest is shown and the user told; the next start repairs the file."""
+def test_a_damaged_page_in_the_middle_loses_only_its_entries(desk: Desk, junk: bytes) -> None:
+    """Found while reading: the rest is shown and the user notified; the next start repairs the file."""
     expected = fill(desk)
     overwrite(desk.path, page_of_events(desk.path), junk)
     store = desk.open()
@@ -115,7 +115,7 @@ def test_a_lost_page_above_all_others_hides_nothing(desk: Desk) -> None:
     assert store.list_sessions()[0].messages == 60
 
 
-def test_only_reading_page_by_page_brings_that_back(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_reading_page_by_page_recovers_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Why `carve` is there: SQLite's own scan, which `repair` does first, gives nothing below a lost root."""
     expected = fill(desk, chats=2, messages=18)
     overwrite(desk.path, (root_of_events(desk.path) - 1) * PAGE, b"\0" * PAGE)
@@ -157,7 +157,7 @@ def test_any_single_damaged_page_leaves_a_working_store_after_two_starts(desk: D
         store.close()
 
 
-def test_a_truncated_file_gives_back_what_it_still_holds(desk: Desk) -> None:
+def test_a_truncated_file_yields_its_remaining_events(desk: Desk) -> None:
     """A copy that was cut off: the events in its first part are saved."""
     expected = fill(desk)
     size = desk.path.stat().st_size
@@ -172,8 +172,8 @@ def test_a_truncated_file_gives_back_what_it_still_holds(desk: Desk) -> None:
     assert kept_files(desk)[0].stat().st_size > size // 2
 
 
-def test_a_file_that_is_no_database_at_all_is_kept_and_a_new_one_begun(desk: Desk) -> None:
-    """Somebody's text file under our name is not ours to delete."""
+def test_a_file_that_is_not_a_database_is_kept_and_a_new_one_created(desk: Desk) -> None:
+    """A text file under our name is not ours to delete."""
     desk.folder.mkdir()
     desk.path.write_text("dear diary " * 1000)
     store = desk.open()
@@ -183,7 +183,7 @@ def test_a_file_that_is_no_database_at_all_is_kept_and_a_new_one_begun(desk: Des
 
 
 @pytest.mark.parametrize("tried_first", [True, False])
-def test_what_only_the_write_ahead_log_holds_is_saved_too(desk: Desk, start: Start, tried_first: bool) -> None:
+def test_events_only_in_the_write_ahead_log_are_saved_too(desk: Desk, start: Start, tried_first: bool) -> None:
     """Killed before a checkpoint, then the header lost: the WAL is read, and its content kept with the damaged file."""
     expected = fill(desk, chats=1)
     process = start("""
@@ -211,8 +211,8 @@ def test_what_only_the_write_ahead_log_holds_is_saved_too(desk: Desk, start: Sta
         assert kept.with_name(kept.name + "-wal").read_bytes() == wal
 
 
-def test_a_damaged_search_index_is_made_again_at_the_next_start(desk: Desk) -> None:
-    """SQLite's page check does not see inside the index; the log is all that is needed to make it again."""
+def test_a_damaged_search_index_is_rebuilt_at_the_next_start(desk: Desk) -> None:
+    """SQLite's page check does not cover the index; the log is sufficient to rebuild it."""
     expected = fill(desk, chats=1)
     with sqlite3.connect(desk.path) as connection:
         connection.execute("UPDATE message_text_data SET block = x'00' WHERE id > 10")
@@ -239,7 +239,7 @@ def test_one_undecodable_row_is_left_out_and_reported_once_per_load(desk: Desk) 
     ]
 
 
-def test_a_damaged_file_another_neovim_uses_is_not_taken_away_from_it(desk: Desk, start: Start) -> None:
+def test_a_damaged_file_in_use_by_another_neovim_is_left_in_place(desk: Desk, start: Start) -> None:
     """Renaming it under a living host would lose that host's next messages."""
     process = start("store = open_store(folder)\ntell('open')\nsys.stdin.read()")
     assert process.stdout is not None
@@ -252,7 +252,7 @@ def test_a_damaged_file_another_neovim_uses_is_not_taken_away_from_it(desk: Desk
     assert kept_files(desk) == []
 
 
-def test_an_interrupted_exchange_of_the_repaired_file_is_finished(desk: Desk) -> None:
+def test_an_interrupted_swap_of_the_repaired_file_is_completed(desk: Desk) -> None:
     """Killed between the renames of a repair: the rebuilt file takes its place, the damaged one is kept."""
     expected = fill(desk, chats=1)
     shutil.copyfile(desk.path, desk.folder / "sessions.rebuilt")
@@ -275,7 +275,7 @@ def test_an_interrupted_exchange_of_the_repaired_file_is_finished(desk: Desk) ->
     ],
 )
 def test_the_notice_of_damage_fits_the_command_line(saved: Saved, sentence: str) -> None:
-    """Of 80 columns 68 are free beside the ruler; what is longer is cut, and the way back with it (R-478)."""
+    """Of 80 columns 68 are free beside the ruler; the rest would be cut, and with it the remedy (R-478)."""
     assert saved.sentence() == sentence
     assert len(sentence) <= 68
 
@@ -288,8 +288,8 @@ def test_the_notice_of_a_loss_fits_it_too(state: State, chats: int) -> None:
     assert loss.sentence().endswith("see :CodeCompanionRestore")
 
 
-def test_checkhealth_tells_what_was_damaged_and_where_it_is_kept(desk: Desk) -> None:
-    """Also after the next start, until the file is deleted; and what was lost while the store was open."""
+def test_checkhealth_reports_the_damage_and_the_kept_file(desk: Desk) -> None:
+    """Also after the next start, until the file is deleted; and losses while the store was open."""
     fill(desk)
     overwrite(desk.path, 0, b"garbage!" * (PAGE // 8))
     desk.open().close()

@@ -1,4 +1,4 @@
-"""A database deleted, emptied or replaced while it is open: noticed by the next write, said, gone on with."""
+"""A database deleted, emptied or replaced while open: detected by the next write, reported, continued."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def told() -> list[StoreError]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file in the place of the lost one is taken at the first look, a failure tried again with the next write."""
+    """A file in place of the lost one is used at the first check, and a failure retried with the next write."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 0.0)
     monkeypatch.setattr("codecompanion.store.writer_thread.SETTLE_S", 0.0)
     monkeypatch.setattr("codecompanion.store.writer_thread.RETRY_S", 0.0)
@@ -54,10 +54,8 @@ def store(tmp_path: Path, told: list[StoreError]):
     store.close()
 
 
-def test_a_deleted_database_is_written_again_with_everything(
-    tmp_path: Path, store: Store, told: list[StoreError]
-) -> None:
-    """What SQLite still holds of a deleted file would end with the process."""
+def test_a_deleted_database_is_rewritten_completely(tmp_path: Path, store: Store, told: list[StoreError]) -> None:
+    """SQLite's still open copy of a deleted file would be lost with the process."""
     store.append("c", [said("one"), said("two")]).result()
     for file in tmp_path.glob("sessions.db*"):
         file.unlink()
@@ -74,7 +72,7 @@ def test_a_deleted_database_is_written_again_with_everything(
     again.close()
 
 
-def test_a_deleted_folder_is_made_again(tmp_path: Path, told: list[StoreError]) -> None:
+def test_a_deleted_folder_is_recreated(tmp_path: Path, told: list[StoreError]) -> None:
     store = open_store(tmp_path / "data", report=told.append)
     store.append("c", [said("one")]).result()
     shutil.rmtree(tmp_path / "data")
@@ -86,10 +84,10 @@ def test_a_deleted_folder_is_made_again(tmp_path: Path, told: list[StoreError]) 
     again.close()
 
 
-def test_an_emptied_database_is_started_over_and_the_way_back_is_named(
+def test_an_emptied_database_is_started_over_and_the_remedy_named(
     tmp_path: Path, store: Store, told: list[StoreError]
 ) -> None:
-    """R-478: checkpoints are files of their own; the sentence says how they come back."""
+    """R-478: checkpoints are separate files; the sentence says how to restore them."""
     store.append("c", [said("one")]).result()
     store._database.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (tmp_path / "sessions.db").write_bytes(b"")
@@ -104,7 +102,7 @@ def test_an_emptied_database_is_started_over_and_the_way_back_is_named(
     assert store.check() == []
 
 
-def test_another_file_in_its_place_is_used_and_said(tmp_path: Path, store: Store, told: list[StoreError]) -> None:
+def test_a_file_in_its_place_is_used_and_reported(tmp_path: Path, store: Store, told: list[StoreError]) -> None:
     """A backup that was copied back counts from the next write on."""
     other = open_store(tmp_path / "other")
     other.append("c", [said("from the backup")]).result()
@@ -118,10 +116,10 @@ def test_another_file_in_its_place_is_used_and_said(tmp_path: Path, store: Store
     assert ":CodeCompanionRestore" in str(told[0])
 
 
-def test_while_no_new_file_can_be_made_the_old_one_stays_in_use_and_it_is_said_once(
+def test_while_no_new_file_can_be_created_the_old_one_stays_in_use(
     tmp_path: Path, store: Store, told: list[StoreError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk must not turn a deleted file into an empty one."""
+    """Reported once. A full disk must not turn a deleted file into an empty one."""
     store.append("c", [said("one")]).result()
     for file in tmp_path.glob("sessions.db*"):
         file.unlink()
@@ -143,14 +141,14 @@ def test_while_no_new_file_can_be_made_the_old_one_stays_in_use_and_it_is_said_o
 
 
 def another(folder: Path, *said_there: str) -> Path:
-    """Return a file that another Neovim has left, with all of it in it."""
+    """Return a complete file left by another Neovim."""
     other = open_store(folder)
     other.append("theirs", [said(text) for text in said_there]).result()
     other.close()
     return folder / "sessions.db"
 
 
-def test_a_backup_moved_over_the_file_does_not_get_the_log_of_the_lost_one(
+def test_a_backup_moved_over_the_file_does_not_get_the_lost_files_log(
     tmp_path: Path, store: Store, told: list[StoreError]
 ) -> None:
     """`mv backup.db sessions.db`: SQLite would add the -wal that lies there, and both files would be damaged."""
@@ -187,7 +185,7 @@ def newer(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [garbage, half, newer])
-def test_a_file_that_cannot_be_used_is_left_alone_and_said_once(
+def test_an_unusable_file_is_left_alone_and_reported_once(
     tmp_path: Path, store: Store, told: list[StoreError], make: Callable[[Path], None]
 ) -> None:
     store.append("c", [said("one")]).result()
@@ -215,7 +213,7 @@ def test_an_empty_file_in_its_place_is_filled(tmp_path: Path, store: Store, told
     assert texts(store) == ["one", "two"]
 
 
-def test_an_older_file_in_its_place_is_brought_to_our_format(tmp_path: Path, store: Store) -> None:
+def test_an_older_file_in_its_place_is_migrated(tmp_path: Path, store: Store) -> None:
     store.append("c", [said("one")]).result()
     old = sqlite3.connect(tmp_path / "old.db", isolation_level=None)
     migrate(old, "old", MIGRATIONS[:2])
@@ -230,13 +228,13 @@ def test_an_older_file_in_its_place_is_brought_to_our_format(tmp_path: Path, sto
     assert store.check() == []
 
 
-def test_a_file_that_is_being_copied_is_waited_for(
+def test_a_file_being_copied_is_awaited(
     tmp_path: Path, store: Store, told: list[StoreError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`cp backup.db sessions.db`, looked at half way: not a byte of it is touched."""
+    """`cp backup.db sessions.db`, seen half way: not a byte of it is changed."""
     monkeypatch.setattr(
         "codecompanion.store.damage.lost_file.SETTLE_S", 2.0
-    )  # a slow machine stands still between two pieces, too
+    )  # a slow machine may pause between two pieces, too
     monkeypatch.setattr("codecompanion.store.writer_thread.SETTLE_S", 0.1)
     whole = another(tmp_path / "other", *(f"text {i} " * 100 for i in range(100))).read_bytes()
     store.append("c", [said("one")]).result()
@@ -257,10 +255,10 @@ def test_a_file_that_is_being_copied_is_waited_for(
     assert len(told) == 1
 
 
-def test_what_is_said_while_a_copy_arrives_is_in_it_after_the_end(
+def test_messages_during_a_copy_are_in_it_after_the_end(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neovim ends before the new file was looked at twice."""
+    """Neovim exits before the new file was checked a second time."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 0.1)
     monkeypatch.setattr("codecompanion.store.writer_thread.SETTLE_S", 0.15)
     events = store.append("c", [said("one")]).result()
@@ -276,7 +274,7 @@ def test_what_is_said_while_a_copy_arrives_is_in_it_after_the_end(
 
 
 @pytest.mark.parametrize("how", ["deleted", "emptied"])
-def test_a_file_that_comes_while_ours_is_made_is_not_overwritten(
+def test_a_file_that_appears_during_a_renewal_is_not_overwritten(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """The user puts the backup there while a large file is copied and checked."""
@@ -296,7 +294,7 @@ def test_a_file_that_comes_while_ours_is_made_is_not_overwritten(
     assert not (tmp_path / "sessions.db.renewed").exists()
 
 
-def test_a_renewal_that_fails_is_not_tried_with_every_read(
+def test_a_failed_renewal_is_not_retried_with_every_read(
     tmp_path: Path, store: Store, told: list[StoreError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries = []
@@ -314,7 +312,7 @@ def test_a_renewal_that_fails_is_not_tried_with_every_read(
     assert len(tries) == len(told) == 1
 
 
-def test_a_folder_that_became_a_file_is_said(tmp_path: Path, told: list[StoreError]) -> None:
+def test_a_folder_replaced_by_a_file_is_reported(tmp_path: Path, told: list[StoreError]) -> None:
     store = open_store(tmp_path / "data", report=told.append)
     store.append("c", [said("one")]).result()
     shutil.rmtree(tmp_path / "data")
@@ -328,7 +326,7 @@ def test_a_folder_that_became_a_file_is_said(tmp_path: Path, told: list[StoreErr
 
 
 def test_a_deleted_owner_lock_is_locked_again(tmp_path: Path) -> None:
-    """Another Neovim would take this one for dead, and its chats."""
+    """Otherwise another Neovim would consider this one dead, and take its chats."""
     store = open_store(tmp_path / "data")
     store.acquire("c").result()
     shutil.rmtree(tmp_path / "data")
@@ -338,7 +336,7 @@ def test_a_deleted_owner_lock_is_locked_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["live", "loss", "rebuild"])
-def test_whatever_goes_wrong_in_a_renewal_the_writer_goes_on(
+def test_after_any_failure_of_a_renewal_the_writer_continues(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """A chat that waits for an answer of the store must get one."""
@@ -356,7 +354,7 @@ def test_whatever_goes_wrong_in_a_renewal_the_writer_goes_on(
     assert texts(store)[-2:] == ["two", "three"]
 
 
-def test_a_write_that_breaks_down_is_an_error_for_whoever_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_is_an_error_for_its_caller(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("a bug")
 
@@ -368,7 +366,7 @@ def test_a_write_that_breaks_down_is_an_error_for_whoever_waits(store: Store, mo
     assert texts(store) == ["two"]
 
 
-def test_what_is_kept_while_a_copy_settles_is_carried_over(
+def test_changes_during_a_settling_copy_are_carried_over(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drafts, grants, learned values, and a chat that was closed in the meantime; revoked grants stay revoked."""

@@ -1,4 +1,4 @@
-"""Whose log lies beside the database: another file was copied or moved there, open or closed (issue 9, section 5)."""
+"""The owner of the log beside the database, after another file was copied or moved there (issue 9, section 5)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
-    """A file of another past, with all of it in it."""
+    """A file with another history, complete."""
     other = open_store(tmp_path / "other")
     for number in range(30):
         other.append("theirs", [said(f"from the backup {number} " * 100)])
@@ -62,7 +62,7 @@ def backup(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def host(desk: Desk, start: Start) -> subprocess.Popen[str]:
-    """Another Neovim, with much in its log that is not in the file yet."""
+    """Another Neovim, with many events in its log that are not in the file yet."""
     process = start(HOST)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -102,8 +102,8 @@ def test_a_file_copied_over_the_open_one_is_used_without_our_log(desk: Desk, bac
     assert len(desk.reports) == 1
 
 
-def test_an_older_state_of_the_same_database_is_noticed_too(desk: Desk, tmp_path: Path) -> None:
-    """Yesterday's backup has the same tables and the same first messages, and was ours."""
+def test_an_older_state_of_the_same_database_is_detected_too(desk: Desk, tmp_path: Path) -> None:
+    """Yesterday's backup has the same tables and first messages, and was ours."""
     store = desk.open()
     store.append("days", [said("yesterday")]).result()
     store.close()
@@ -121,7 +121,7 @@ def test_an_older_state_of_the_same_database_is_noticed_too(desk: Desk, tmp_path
     assert sound(desk.path)
 
 
-def test_what_is_no_database_is_kept_and_the_chats_go_on(desk: Desk) -> None:
+def test_a_file_that_is_not_a_database_is_kept_and_the_chats_continue(desk: Desk) -> None:
     store, losses = watched(desk)
     desk.path.write_bytes(b"garbage!" * 4_000)
     store.append("open", [said("said after")]).result()
@@ -135,11 +135,9 @@ def test_what_is_no_database_is_kept_and_the_chats_go_on(desk: Desk) -> None:
     assert sound(desk.path)
 
 
-def test_a_copy_that_still_arrives_is_waited_for(
-    desk: Desk, backup: Path, monkeypatch: pytest.MonkeyPatch, start: Start
-) -> None:
-    """Half a file must not be taken for a damaged one."""
-    monkeypatch.setattr(lost_file, "SETTLE_S", 2.0)  # a slow machine stands still between two pieces, too
+def test_a_copy_in_progress_is_awaited(desk: Desk, backup: Path, monkeypatch: pytest.MonkeyPatch, start: Start) -> None:
+    """Half a file must not be mistaken for a damaged one."""
+    monkeypatch.setattr(lost_file, "SETTLE_S", 2.0)  # a slow machine may pause between two pieces, too
     store, losses = watched(desk)
     copier = start(
         """
@@ -183,8 +181,8 @@ def test_a_copied_file_is_not_written_to_at_the_end_when_nothing_could_be_done(
     assert len(texts(desk.open(), "theirs")) == 30
 
 
-def test_folding_in_by_two_hosts_is_no_other_file(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of them changes the file, and the other one must not take that for a copy."""
+def test_checkpoints_by_two_hosts_do_not_count_as_another_file(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them changes the file, and the other one must not mistake that for a copy."""
     monkeypatch.setattr(writer, "CHECKPOINT_BYTES", 40_000)
     first, second = desk.open(), desk.open()
     for store, chat in ((first, "a"), (second, "b")):
@@ -221,7 +219,7 @@ def test_drafts_of_killed_hosts_are_removed(desk: Desk) -> None:
     assert young.exists()
 
 
-def test_a_file_that_is_just_being_folded_into_has_its_mark(desk: Desk) -> None:
+def test_a_file_during_a_checkpoint_has_its_mark(desk: Desk) -> None:
     """The first page is written first: for a moment the file is shorter than that page says."""
     store, _ = watched(desk)
     store.close()
@@ -234,8 +232,8 @@ def test_a_file_that_is_just_being_folded_into_has_its_mark(desk: Desk) -> None:
     assert marks.mark_of_file(copy) is None
 
 
-def test_a_change_through_sqlite_itself_is_no_other_file(desk: Desk) -> None:
-    """Somebody restores a backup with the `sqlite3` program, or sets the mark of the file."""
+def test_a_change_through_sqlite_itself_is_not_another_file(desk: Desk) -> None:
+    """A restore with the `sqlite3` program, or a changed mark of the file."""
     store, losses = watched(desk)
     other = sqlite3.connect(desk.path, isolation_level=None)
     other.execute("PRAGMA application_id = 77")
@@ -247,7 +245,7 @@ def test_a_change_through_sqlite_itself_is_no_other_file(desk: Desk) -> None:
     assert losses == [] or losses[0].renewed.state == "sound"
 
 
-def test_a_moved_file_does_not_get_the_log_of_a_host_that_hangs(
+def test_a_moved_file_does_not_get_the_log_of_a_hanging_host(
     desk: Desk, backup: Path, host: subprocess.Popen[str]
 ) -> None:
     """`mv backup.db sessions.db`, then a new Neovim before the running one has noticed anything."""
@@ -271,7 +269,7 @@ def test_a_moved_file_does_not_get_the_log_of_a_host_that_hangs(
 
 
 def test_a_deleted_file_leaves_no_log_to_the_next_one(desk: Desk, host: subprocess.Popen[str]) -> None:
-    """`rm sessions.db` with the log still there, which another Neovim has open; the new one has said something."""
+    """`rm sessions.db` with its log still there, open in another Neovim; the new one has stored a message."""
     host.send_signal(signal.SIGSTOP)
     desk.path.unlink()
     store = desk.open()
@@ -285,8 +283,8 @@ def test_a_deleted_file_leaves_no_log_to_the_next_one(desk: Desk, host: subproce
     assert store.check() == []
 
 
-def test_a_new_file_without_a_chat_makes_way_for_the_deleted_one(desk: Desk, host: subprocess.Popen[str]) -> None:
-    """`rm sessions.db*` and a new Neovim: the running one still has everything, also what is closed."""
+def test_a_new_file_without_a_chat_is_replaced_by_the_deleted_one(desk: Desk, host: subprocess.Popen[str]) -> None:
+    """`rm sessions.db*` and a new Neovim: the running one still has everything, including closed chats."""
     host.send_signal(signal.SIGSTOP)
     for file in desk.folder.glob("sessions.db*"):
         file.unlink()
@@ -311,7 +309,7 @@ def test_a_new_file_without_a_chat_makes_way_for_the_deleted_one(desk: Desk, hos
 def test_the_log_of_a_killed_host_is_not_added_to_another_file(
     desk: Desk, backup: Path, host: subprocess.Popen[str], how: str
 ) -> None:
-    """The Neovim was killed, a backup put in place, Neovim started: what counts is the backup."""
+    """The Neovim was killed, a backup restored, Neovim started: the backup counts."""
     host.kill()
     host.wait()
     log = (desk.folder / "sessions.db-wal").read_bytes()
@@ -323,7 +321,7 @@ def test_the_log_of_a_killed_host_is_not_added_to_another_file(
     assert (desk.folder / "sessions.db-wal.old").read_bytes() == log
 
 
-def test_the_log_of_a_killed_host_counts_where_it_belongs(desk: Desk, host: subprocess.Popen[str]) -> None:
+def test_the_log_of_a_killed_host_counts_for_its_own_file(desk: Desk, host: subprocess.Popen[str]) -> None:
     """Also after the folder was copied to another place, log and all."""
     host.kill()
     host.wait()
@@ -351,7 +349,7 @@ def test_a_database_with_its_own_log_keeps_it(desk: Desk, host: subprocess.Popen
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[" * 5_000, b'{"marks": ["x"]}', b"\xff\xfe"])
-def test_a_list_that_cannot_be_read_tells_nothing(desk: Desk, content: bytes) -> None:
+def test_an_unreadable_list_is_ignored(desk: Desk, content: bytes) -> None:
     store, losses = watched(desk)
     marks.beside(desk.path, "-marks").write_bytes(content)
     os.utime(desk.path, (time.time() + 5,) * 2)
@@ -362,7 +360,7 @@ def test_a_list_that_cannot_be_read_tells_nothing(desk: Desk, content: bytes) ->
     assert desk.reports == []
 
 
-def test_where_the_list_cannot_be_written_nothing_else_fails(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_list_does_not_cause_other_failures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is folded in another time; at the end SQLite does it."""
 
     def full(*_: object, **__: object) -> None:
@@ -384,8 +382,8 @@ def test_where_the_list_cannot_be_written_nothing_else_fails(desk: Desk, monkeyp
     assert not [report for report in desk.reports if not isinstance(report, StoreError)]
 
 
-def test_a_file_whose_host_was_killed_while_it_left_it_gets_its_name_back(desk: Desk) -> None:
-    """At the end of a host a file that was copied over has another name for a moment; nobody else looked for it."""
+def test_a_file_whose_host_was_killed_during_its_exit_gets_its_name_back(desk: Desk) -> None:
+    """When a host exits, a file that was copied over briefly has another name, which no other code looks for."""
     store = desk.open()
     store.append("open", [said("said before")]).result()
     store.close()

@@ -1,4 +1,4 @@
-"""Checkpoint files: R-463, R-469, R-478; killed, full, read-only, shared, bounded."""
+"""Checkpoint files: R-463, R-469, R-478; killed, full disk, read-only, shared, limited."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def words(stored) -> list[str]:
     return [one.raw["conversationHistory"][0]["content"].strip() if one.raw else one.problem for one in stored]
 
 
-def test_files_lie_where_the_source_has_them(tmp_path):
+def test_files_are_where_the_source_has_them(tmp_path):
     """R-478: spans/<chat>.jsonl and checkpoints/<chat>.json, private, without leftovers."""
     files = CheckpointFiles(tmp_path)
     files.save_checkpoint("c", checkpoint(1), keep=True)
@@ -67,7 +67,7 @@ def test_only_the_newest_snapshot_is_kept(tmp_path):
 
 
 def test_the_newest_is_tried_first_then_earlier_ones_then_the_snapshot(tmp_path):
-    """R-473, R-474: what is damaged is told and passed over by whoever reads it."""
+    """R-473, R-474: a damaged one is reported and skipped by its reader."""
     files = CheckpointFiles(tmp_path)
     files.save_snapshot("c", {"conversationHistory": [{"role": "user", "content": "snapshot"}]})
     files.save_checkpoint("c", checkpoint(1), keep=True)
@@ -80,7 +80,7 @@ def test_the_newest_is_tried_first_then_earlier_ones_then_the_snapshot(tmp_path)
 
 
 def test_a_chosen_checkpoint_is_tried_first(tmp_path):
-    """R-473: the rest stands after it, so that one that cannot be read falls through."""
+    """R-473: the others follow, so that an unreadable one falls through."""
     files = CheckpointFiles(tmp_path)
     for number in (1, 2, 3):
         files.save_checkpoint("c", checkpoint(number), keep=True)
@@ -91,8 +91,8 @@ def test_a_chosen_checkpoint_is_tried_first(tmp_path):
     assert files.payloads_of("c", "nope")[0].problem
 
 
-def test_the_picker_sees_kind_time_and_messages(tmp_path):
-    """The newest first, each once, also where it has two names."""
+def test_the_picker_shows_kind_time_and_messages(tmp_path):
+    """Newest first, each once, even with two names."""
     files = CheckpointFiles(tmp_path)
     files.save_checkpoint("c", checkpoint(1, "pre_compaction"), keep=True)
     files.save_checkpoint("c", checkpoint(2), keep=True)
@@ -118,7 +118,7 @@ def test_a_chat_keeps_ten_and_the_newest_before_a_compaction(tmp_path):
 
 
 def test_large_checkpoints_of_a_chat_are_dropped_by_size(tmp_path, monkeypatch):
-    """The rule of growth: at most so many bytes, but never the newest."""
+    """The growth rule: at most that many bytes, but never dropping the newest."""
     monkeypatch.setattr(module, "KEPT_BYTES", 5_000)
     files = CheckpointFiles(tmp_path)
     for number in range(6):
@@ -126,7 +126,7 @@ def test_large_checkpoints_of_a_chat_are_dropped_by_size(tmp_path, monkeypatch):
     assert [stored.time for stored in files.list_checkpoints("c")] == [1005]
 
 
-def test_the_chat_written_longest_ago_goes_first(tmp_path, monkeypatch):
+def test_the_least_recently_written_chat_is_dropped_first(tmp_path, monkeypatch):
     """The rule of growth: all chats together."""
     files = CheckpointFiles(tmp_path)
     for number, chat in enumerate("abc"):
@@ -142,8 +142,8 @@ def test_the_chat_written_longest_ago_goes_first(tmp_path, monkeypatch):
     assert not (tmp_path / "transcripts/spans/a.jsonl").exists()
 
 
-def test_words_are_kept_once_and_halved_when_they_are_too_many(tmp_path, monkeypatch):
-    """R-469, R-478: a message stands once in the file, also after a restart; old ones go first."""
+def test_text_is_stored_once_and_halved_if_there_is_too_much(tmp_path, monkeypatch):
+    """R-469, R-478: a message is in the file once, also after a restart; old ones are dropped first."""
     files = CheckpointFiles(tmp_path)
     files.append_spans("c", [{"objectId": "1"}, {"objectId": "2"}])
     files.append_spans("c", [{"objectId": "2"}, {"objectId": "3"}])
@@ -157,8 +157,8 @@ def test_words_are_kept_once_and_halved_when_they_are_too_many(tmp_path, monkeyp
     assert (tmp_path / "transcripts/spans/c.jsonl").stat().st_size <= 1_000
 
 
-def test_a_line_cut_by_a_kill_harms_no_other(tmp_path):
-    """R-478: it is left out, and what is appended next begins a line of its own."""
+def test_a_line_truncated_by_a_kill_harms_no_other(tmp_path):
+    """R-478: it is skipped, and the next append starts its own line."""
     files = CheckpointFiles(tmp_path)
     files.append_spans("c", [{"objectId": "1"}])
     path = tmp_path / "transcripts/spans/c.jsonl"
@@ -231,13 +231,13 @@ def save(folder: Path, number: int) -> None:
 
 
 def named(raw: dict, place: Place) -> dict:
-    """Return the payload with its conversation elsewhere."""
+    """Return the payload with its conversation stored elsewhere."""
     rest = {key: value for key, value in raw.items() if key != "conversationHistory"}
     return {**rest, KEY: {"name": place.name, "bytes": place.bytes}}
 
 
 def said(*texts: str, at: int = 0) -> list[bytes]:
-    """Return lines that add these messages after so many."""
+    """Return lines that append these messages at that position."""
     return [
         b'{"history":[[0,%d],{"role":"user","content":"%s"}]}\n' % (number, text.encode())
         for number, text in enumerate(texts, at)
@@ -248,8 +248,8 @@ def conversations(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in (tmp_path / "transcripts/conversations/c").iterdir())
 
 
-def test_a_conversation_is_stored_once_for_all_that_stand_for_a_part_of_it(tmp_path):
-    """R-463, R-478: a checkpoint names how much of the file is its own; later lines do not change it."""
+def test_a_conversation_is_stored_once_for_all_its_checkpoints(tmp_path):
+    """R-463, R-478: a checkpoint stores the length of its part of the file; later lines do not change it."""
     files = CheckpointFiles(tmp_path)
     first = files.append_conversation("c", files.begin_conversation("c"), said("words 1"))
     files.save_checkpoint("c", named(checkpoint(1), first), keep=True)
@@ -261,8 +261,8 @@ def test_a_conversation_is_stored_once_for_all_that_stand_for_a_part_of_it(tmp_p
     assert KEY not in files.payloads_of("c")[0].raw
 
 
-def test_a_conversation_goes_with_the_last_checkpoint_that_names_it(tmp_path, monkeypatch):
-    """R-478: what a chat that started over wrote stays as long as a kept checkpoint needs it."""
+def test_a_conversation_is_deleted_with_the_last_checkpoint_that_names_it(tmp_path, monkeypatch):
+    """R-478: the file of a restarted chat stays as long as a kept checkpoint needs it."""
     monkeypatch.setattr(module, "KEPT", 1)
     files = CheckpointFiles(tmp_path)
     for number in range(3):
@@ -275,8 +275,8 @@ def test_a_conversation_goes_with_the_last_checkpoint_that_names_it(tmp_path, mo
     assert len(conversations(tmp_path)) == 1
 
 
-def test_a_conversation_counts_against_what_is_kept(tmp_path, monkeypatch):
-    """R-478: 32 MB are of the checkpoints with all they stand for."""
+def test_a_conversation_counts_towards_the_limit(tmp_path, monkeypatch):
+    """R-478: 32 MB for the checkpoints with everything they refer to."""
     monkeypatch.setattr(module, "KEPT_BYTES", 20_000)
     files = CheckpointFiles(tmp_path)
     for number in range(4):
@@ -286,8 +286,8 @@ def test_a_conversation_counts_against_what_is_kept(tmp_path, monkeypatch):
     assert len(conversations(tmp_path)) == 2
 
 
-def test_what_was_cut_off_of_a_conversation_is_told_and_passed_over(tmp_path):
-    """R-474: a file that is shorter than a checkpoint says, or has a damaged line, is no state."""
+def test_a_truncated_conversation_is_reported_and_skipped(tmp_path):
+    """R-474: a file shorter than in its checkpoint, or with a damaged line, is not a valid state."""
     files = CheckpointFiles(tmp_path)
     good = files.append_conversation("c", files.begin_conversation("c"), said("words 1"))
     files.save_snapshot("c", named(checkpoint(1), good))
@@ -300,7 +300,7 @@ def test_what_was_cut_off_of_a_conversation_is_told_and_passed_over(tmp_path):
     assert "line 2: there is no run" in files.payloads_of("c")[0].problem
 
 
-def test_what_a_failed_append_left_is_overwritten(tmp_path):
+def test_the_remains_of_a_failed_append_are_overwritten(tmp_path):
     """R-478: it was never named."""
     files = CheckpointFiles(tmp_path)
     place = files.append_conversation("c", files.begin_conversation("c"), said("words 1"))
@@ -313,7 +313,7 @@ def test_what_a_failed_append_left_is_overwritten(tmp_path):
 
 
 @pytest.mark.sweep
-def test_a_kill_between_any_two_steps_leaves_whole_files(tmp_path):
+def test_a_kill_between_any_two_steps_leaves_complete_files(tmp_path):
     """R-478: killed -9 at every opening, flush, link and rename, each file is the old or the new one, whole."""
     environment = {**os.environ, "PYTHONPATH": f"{PYTHON_DIR}:{PYTHON_DIR.parent}"}
     subprocess.run([sys.executable, "-c", SAVE, str(tmp_path)], env=environment, check=True)
@@ -332,8 +332,8 @@ def test_a_kill_between_any_two_steps_leaves_whole_files(tmp_path):
     assert seen == {("words 1", "words 1"), ("words 1", "words 2"), ("words 2", "words 2")}
 
 
-def test_drafts_of_the_killed_are_swept(tmp_path):
-    """They are nobody's, and would pile up."""
+def test_drafts_of_killed_hosts_are_removed(tmp_path):
+    """They have no owner, and would pile up."""
     files = CheckpointFiles(tmp_path)
     files.save_snapshot("c", {})
     draft = tmp_path / "transcripts/snapshots/c.json.abc.new"
@@ -346,8 +346,8 @@ def test_drafts_of_the_killed_are_swept(tmp_path):
 
 
 @pytest.mark.parametrize("call", ["open", "fsync", "replace"])
-def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch, call):
-    """R-472: the caller is told in one sentence; the file before is untouched, no draft stays."""
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, call):
+    """R-472: the caller gets one sentence; the old file is unchanged, no draft stays."""
     files = CheckpointFiles(tmp_path)
     files.save_checkpoint("c", checkpoint(1), keep=False)
     real = os.open
@@ -377,7 +377,7 @@ def test_without_links_both_names_are_written(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+def test_an_unwritable_folder_is_reported(tmp_path):
     """R-472."""
     tmp_path.chmod(0o500)
     try:
@@ -387,7 +387,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path):
         tmp_path.chmod(0o700)
 
 
-def test_a_file_in_the_place_of_the_folder_is_told(tmp_path):
+def test_a_file_in_place_of_the_folder_is_reported(tmp_path):
     """R-472: also for root."""
     (tmp_path / "state").write_text("not a folder")
     with pytest.raises(StoreUnavailable, match="cannot use"):
@@ -395,7 +395,7 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path):
 
 
 def test_two_neovims_write_their_own_chats(tmp_path):
-    """Each host has files of its own; the folder is shared."""
+    """Each host has its own files; the folder is shared."""
     one, other = CheckpointFiles(tmp_path), CheckpointFiles(tmp_path)
     for number in range(3):
         one.save_checkpoint("a", checkpoint(number, chat="a"), keep=True)
@@ -405,7 +405,7 @@ def test_two_neovims_write_their_own_chats(tmp_path):
 
 
 def read_plainly(stored: bytes) -> Place | None:
-    """Return the place that a whole reading of the file finds."""
+    """Return the position found by reading the whole file."""
     raw = json.loads(stored)
     return msgspec.convert(raw[KEY], Place) if KEY in raw else None
 
@@ -425,12 +425,12 @@ def read_plainly(stored: bytes) -> Place | None:
     ],
 )
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
-def test_the_place_of_a_conversation_is_the_same_when_only_the_end_is_read(raw, separators):
+def test_reading_only_the_end_yields_the_same_position(raw, separators):
     stored = json.dumps(raw, separators=separators).encode()
     assert place_in(stored) == read_plainly(stored)
 
 
-def test_of_what_we_write_only_the_end_is_read(monkeypatch):
+def test_of_our_own_files_only_the_end_is_read(monkeypatch):
     stored = payloads.encode({"a": "x" * 1000, KEY: msgspec.to_builtins(Place("3", 12, 7))})
 
     def loads(given):

@@ -1,4 +1,4 @@
-"""Deleting a chat leaves nothing of it after, and everything of the others (issue 8, section 4)."""
+"""Deleting a chat removes all of it, and nothing of the others (issue 8, section 4)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def picture(sha256: str) -> MessageAdded:
     return MessageAdded(message=Message(id="p", role="user", tag="image", content=(ImagePart(sha256=sha256),)))
 
 
-def test_a_deleted_chat_is_gone_and_the_others_are_whole(desk: Desk) -> None:
-    """Events, totals, draft, search index; the index itself stays sound, and a row number used again finds its text."""
+def test_a_deleted_chat_is_gone_and_the_others_are_complete(desk: Desk) -> None:
+    """Events, totals, draft, search index; the index itself stays valid, and a reused row number finds its text."""
     store = desk.open()
     kept = store.append("kept", [CREATED, said("a needle of mine")]).result()
     store.append("gone", [CREATED, said("a needle of theirs"), said("more words")]).result()
@@ -59,7 +59,7 @@ def test_a_deleted_chat_is_gone_and_the_others_are_whole(desk: Desk) -> None:
 
 @pytest.mark.parametrize("order", [("a", "b", "c"), ("b", "a", "c"), ("c", "b", "a"), ("b", "c", "a")])
 def test_branches_share_an_index_entry_until_the_last_of_them_is_deleted(desk: Desk, order: tuple[str, ...]) -> None:
-    """A fork indexes nothing again; whoever is deleted, the others are found, and rows used again are not."""
+    """A fork adds no index entries; after any deletion the others are found, and reused rows are not."""
     store = desk.open()
     store.append("a", [CREATED, said("a needle", number=1), said("another needle ofThread", number=2)]).result()
     store.fork("a", "b", 3, (), [ChatForked(from_chat="a", family="a")]).result()
@@ -86,7 +86,7 @@ def test_branches_share_an_index_entry_until_the_last_of_them_is_deleted(desk: D
     assert b"needle" not in desk.path.read_bytes()
 
 
-def test_contents_go_with_the_last_chat_that_uses_them(desk: Desk) -> None:
+def test_contents_are_deleted_with_the_last_chat_that_uses_them(desk: Desk) -> None:
     """A picture shared by two chats outlives the first; a whole result that only one chat has goes with it."""
     store = desk.open()
     shared, own = store.put_blob(b"shared picture"), store.put_blob(b"own result")
@@ -103,7 +103,7 @@ def test_contents_go_with_the_last_chat_that_uses_them(desk: Desk) -> None:
     assert list((desk.folder / "blobs").iterdir()) == []
 
 
-def test_a_content_that_was_just_stored_waits_for_the_next_deletion(desk: Desk) -> None:
+def test_recently_stored_content_waits_for_the_next_deletion(desk: Desk) -> None:
     """Another Neovim stores a picture first and logs it afterwards: in between nothing names it."""
     store = desk.open()
     desk.now = 1_800_000_000.0
@@ -120,8 +120,8 @@ def test_a_content_that_was_just_stored_waits_for_the_next_deletion(desk: Desk) 
     assert list((desk.folder / "blobs").iterdir()) == []
 
 
-def test_who_writes_does_not_wait_until_all_contents_are_looked_at(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tens of thousands of contents took the writer more than a second; what is written comes between two slices."""
+def test_a_writer_does_not_wait_for_the_check_of_all_contents(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tens of thousands of contents used to block the writer for over a second; writes run between two slices."""
     monkeypatch.setattr(deletion, "SLICE", 10)
     store = desk.open()
     store.append("a", [CREATED, said("x")]).result()
@@ -158,15 +158,15 @@ def test_a_chat_of_another_host_is_refused(desk: Desk, start: Start) -> None:
     assert len(store.load_events("a")) == 2
 
 
-def test_what_was_spent_still_counts_for_the_budget_of_all_chats(store: Store) -> None:
-    """R-358: deleting chats is no way around a budget."""
+def test_the_costs_of_a_deleted_chat_still_count_for_the_total_budget(store: Store) -> None:
+    """R-358: deleting chats must not bypass a budget."""
     store.append("a", [CREATED, spent(0.5)]).result()
     store.append("b", [CREATED, spent(0.25)]).result()
     store.delete("a").result()
     assert (store.spent(), store.spent("a")) == (Spent(0.75), Spent())
 
 
-def test_a_row_of_the_picker_has_what_is_shown_of_a_chat(store: Store) -> None:
+def test_a_row_of_the_picker_has_the_displayed_fields(store: Store) -> None:
     """First and last question on one line, bounded; from the totals, so that no log is read."""
     turn: list[EventPayload] = [CREATED, said("First\n question", number=1), said("answer", "assistant", 2)]
     last = MessageAdded(message=Message(id="q", role="user", content=(TextPart("the last " + "x" * 500),)))
@@ -177,7 +177,7 @@ def test_a_row_of_the_picker_has_what_is_shown_of_a_chat(store: Store) -> None:
     assert len(info.last_question) == 160
 
 
-def test_a_new_name_makes_a_chat_no_newer(store: Store) -> None:
+def test_renaming_does_not_make_a_chat_newer(store: Store) -> None:
     store.append("a", [CREATED, said("x")]).result()
     store.append("b", [CREATED, said("y")]).result()
     store.append("a", [TitleSet(title="Mine", by_user=True)]).result()
@@ -185,8 +185,8 @@ def test_a_new_name_makes_a_chat_no_newer(store: Store) -> None:
     assert store.find_session("a").title == "Mine"  # type: ignore[union-attr]
 
 
-def test_a_branch_has_not_paid_for_what_it_copied(desk: Desk) -> None:
-    """What stands before `ChatForked` was paid for in the other chat; also after a salvage, which counts again."""
+def test_a_branch_did_not_pay_for_its_copied_part(desk: Desk) -> None:
+    """Calls before `ChatForked` were paid for in the other chat; also after a salvage, which counts again."""
     store = desk.open()
     forked = ChatForked(from_chat="a", family="root", at_message="m")
     store.append("b", [CREATED, said("x"), spent(0.5), forked, spent(0.25)]).result()

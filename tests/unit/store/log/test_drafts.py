@@ -1,4 +1,4 @@
-"""Drafts beside the log: what was stored as a message is a draft no more (lesson 36)."""
+"""Drafts beside the log: text stored as a message is no longer a draft (lesson 36)."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from tests.leftovers import closed_at_end
         ("more\n\nhello", "more\n\nhello"),
     ],
 )
-def test_the_message_that_was_stored_leaves_the_draft_in_the_same_transaction(draft, left):
-    """One that waited was kept in front of what was typed meanwhile: that stays."""
+def test_storing_a_message_removes_its_draft_in_the_same_transaction(draft, left):
+    """A queued one was kept before newly typed text, which stays."""
     store = closed_at_end(open_memory_store())
     store.save_draft("c", draft).result()
     store.append("c", [MessageAdded(message=Message(id="m", role="user", content="hello"))]).result()
     assert store.load_draft("c") == left
 
 
-def test_what_is_typed_into_a_copy_is_no_draft_of_the_owner_until_its_host_is_gone(tmp_path):
-    """Nothing typed is lost or doubled: each text is in one place, and comes to one who opens the chat."""
+def test_text_typed_into_a_copy_is_not_the_owners_draft_until_its_host_exits(tmp_path):
+    """Nothing typed is lost or duplicated: each text is in one place, and the next host to open the chat gets it."""
     ours, theirs = open_store(tmp_path), open_store(tmp_path)
     try:
         ours.append("c", [ChatCreated(adapter="a", model="m", policy="p", cwd="/")]).result()
         ours.save_draft("c", "ours").result()
         theirs.save_draft("c", "theirs", "copy 1").result()
         assert ours.take_drafts("c", "copy 2", owned=True).result() == ("ours", "")  # it lives: its text is its own
-        assert theirs.take_drafts("c", "copy 1", owned=False).result() == ("", "")  # it stands in its input
+        assert theirs.take_drafts("c", "copy 1", owned=False).result() == ("", "")  # it is in its input
         theirs.save_draft("c", "theirs", "copy 1").result()
     finally:
         theirs.close()

@@ -1,4 +1,4 @@
-"""What a message is found by beside its words: names, letter pairs, calls (R-516)."""
+"""Search terms of a message besides its words: names, letter pairs, calls (R-516)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from codecompanion.store.log.inner_words import MAX_CALL_CHARS, inner_words, pai
         ("README", []),
     ],
 )
-def test_a_name_falls_into_its_words(name: str, pieces: list[str]) -> None:
+def test_a_name_is_split_into_its_words(name: str, pieces: list[str]) -> None:
     assert pieces_of(name) == pieces
 
 
-def test_unspaced_letters_go_in_pairs() -> None:
+def test_text_without_spaces_is_split_into_pairs() -> None:
     assert pairs_of("数据库") == ["数据", "据库"]
     assert pairs_of("数") == ["数"]
     assert inner_words(Message(id="m", role="user", content="the 数据库, twice 数据库")) == "数据 据库"
 
 
-def test_plain_prose_needs_nothing() -> None:
+def test_plain_prose_needs_no_extra_terms() -> None:
     assert inner_words(Message(id="m", role="user", content="Plain prose, with GNU and a Name.")) == ""
 
 
-def test_calls_and_paths_are_found_and_of_a_long_argument_its_beginning() -> None:
-    """A file that is written whole would be indexed twice."""
+def test_calls_and_paths_are_found_and_the_beginning_of_a_long_argument() -> None:
+    """Otherwise a written file would be indexed twice."""
     call = ToolCall("c", "write_file", '{"path": "src/a.lua", "text": "' + "x" * MAX_CALL_CHARS + ' tail"}')
     asked = inner_words(Message(id="m", role="assistant", tool_calls=(call,))).split()
     assert {"write", "file", "src", "a", "lua"} <= set(asked)
@@ -46,6 +46,6 @@ def test_calls_and_paths_are_found_and_of_a_long_argument_its_beginning() -> Non
 
 
 @given(st.text(max_size=60))
-def test_any_text_gives_words_that_are_each_there_once(text: str) -> None:
+def test_any_text_yields_distinct_words(text: str) -> None:
     words = inner_words(Message(id="m", role="user", content=text)).split()
     assert len(words) == len(set(words))

@@ -1,4 +1,4 @@
-"""What chats have cost is a running total of the store: asking costs the same however long the logs are (R-358)."""
+"""The costs of chats are a running total in the store: a query takes constant time for any logs (R-358)."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ OLD = (
 
 @pytest.mark.parametrize("stored", OLD)
 def test_logs_of_older_versions_can_still_be_read(stored: bytes) -> None:
-    """What is new has a default, and is left out where it is not used."""
+    """New fields have a default, and are omitted if unused."""
     payload = decode_payload(stored)
     assert encode_payload(payload) == stored
     assert getattr(payload, "request_id", "") == ""
     assert isinstance(payload, CompactionStarted) or payload.adapter == "a"  # type: ignore[union-attr]
 
 
-def test_the_end_of_a_request_comes_back_equal() -> None:
+def test_the_end_of_a_request_survives_a_round_trip() -> None:
     ended = RequestEnded(request_id="r", result="failed", duration_ms=12, error="no network")
     assert decode_payload(encode_payload(ended)) == ended

@@ -1,4 +1,4 @@
-"""Search over everything said: a phrase, a question, names, days; one ranking for all (R-516; design, Store)."""
+"""Search over all messages: a phrase, a question, names, days; one ranking for all (R-516; design, Store)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ DAY = 86_400.0
 
 
 def found(store: Store, query: str, chat_id: str | None = "c") -> list[str]:
-    """The ids of what is found, best first."""
+    """Return the ids of the results, best first."""
     return [hit.message_id for hit in store.search(query, chat_id)]
 
 
 def talk(store: Store, *texts: str) -> None:
-    """Say it in turns, as messages m0, m1 and so on."""
+    """Append turns as messages m0, m1 and so on."""
     roles = ("user", "assistant")
     store.append("c", [said(text, roles[n % 2], n) for n, text in enumerate(texts)]).result()  # type: ignore[arg-type]
 
 
 def filler(count: int) -> list[str]:
-    """Messages about something else, all different."""
+    """Return messages about something else, all different."""
     return [f"Nothing of note happened at stage {number} of the walk." for number in range(count)]
 
 
@@ -53,7 +53,7 @@ def test_any_word_finds_all_words_come_first_and_the_last_may_be_a_beginning(sto
 
 
 def test_a_question_finds_its_answer_among_messages_with_the_same_small_words(store: Store) -> None:
-    """The words every question is made of say nothing; a rare word says more than a frequent one."""
+    """Common question words carry no meaning; a rare word counts more than a frequent one."""
     talk(
         store,
         *filler(30),
@@ -65,13 +65,13 @@ def test_a_question_finds_its_answer_among_messages_with_the_same_small_words(st
 
 
 def test_a_verb_is_found_in_its_other_forms(store: Store) -> None:
-    """No stemmer brings buy and bought together."""
+    """No stemmer maps buy and bought together."""
     talk(store, *filler(9), "I bought a kayak.", *filler(9))
     assert found(store, "what did she buy") == ["m9"]
 
 
 def test_a_reply_is_found_by_the_question_it_answers(store: Store) -> None:
-    """A reply seldom repeats the words; one that stands elsewhere with a single one of them comes after."""
+    """A reply rarely repeats the words; an unrelated one with a single one of them ranks lower."""
     talk(
         store,
         *filler(12),
@@ -84,7 +84,7 @@ def test_a_reply_is_found_by_the_question_it_answers(store: Store) -> None:
     assert set(found(store, "port the staging gateway listens on")[:2]) == {"m12", "m13"}
 
 
-def test_words_side_by_side_come_before_the_same_words_apart(store: Store) -> None:
+def test_adjacent_words_rank_above_separate_ones(store: Store) -> None:
     """A phrase counts more, and a quoted one most."""
     talk(store, "merge the two conflict lists", "a merge conflict arose", "conflict of the last merge", *filler(20))
     assert found(store, "merge conflict")[0] == "m1"
@@ -92,7 +92,7 @@ def test_words_side_by_side_come_before_the_same_words_apart(store: Store) -> No
 
 
 @pytest.mark.parametrize("query", ["parse table", "parse_table", "where is parseTable defined?", "ParseTable"])
-def test_a_name_is_found_by_itself_and_by_the_words_in_it(store: Store, query: str) -> None:
+def test_a_name_is_found_by_itself_and_by_its_words(store: Store, query: str) -> None:
     """Upper case and underscores part words as spaces do."""
     talk(store, "The table is laid", *filler(8), "parseTable(rows) loses the last one", "We parse nothing", *filler(8))
     assert found(store, query)[0] == "m9"
@@ -104,7 +104,7 @@ def test_a_name_in_words_is_found_by_the_name(store: Store) -> None:
     assert found(store, "readConfigFile") == ["m8"]
 
 
-def test_a_path_comes_before_a_file_of_the_same_name_elsewhere(store: Store) -> None:
+def test_a_path_ranks_above_an_equally_named_file_elsewhere(store: Store) -> None:
     """And that before its parts in other places."""
     talk(
         store,
@@ -117,8 +117,8 @@ def test_a_path_comes_before_a_file_of_the_same_name_elsewhere(store: Store) -> 
     assert found(store, "What about lua/chat/render.lua?")[:2] == ["m6", "m7"]
 
 
-def test_what_a_tool_gave_is_found_by_its_call(store: Store) -> None:
-    """The path stands in the call alone; of two results with the same call id each has its own call."""
+def test_a_tool_result_is_found_by_its_call(store: Store) -> None:
+    """The path is only in the call; of two results with one call id each has its own call."""
 
     def call(path: str, number: int) -> list[MessageAdded]:
         asked = ToolCall("same", "read_file", f'{{"path": "{path}"}}')
@@ -133,7 +133,7 @@ def test_what_a_tool_gave_is_found_by_its_call(store: Store) -> None:
     assert "«socket»" in next(hit.snippet for hit in hits if hit.message_id == "a1")
 
 
-def test_writing_without_spaces_is_found_by_any_part_of_it(store: Store) -> None:
+def test_text_without_spaces_is_found_by_any_part_of_it(store: Store) -> None:
     """Chinese, Japanese, Korean: no word stands by itself in the text."""
     talk(store, "数据库连接失败了，请检查端口", "テーブルの解析が遅いです", "서울에서 만나요", "nothing here")
     assert found(store, "连接失败") == ["m0"]
@@ -143,14 +143,14 @@ def test_writing_without_spaces_is_found_by_any_part_of_it(store: Store) -> None
     assert "«连接失败»" in store.search("连接失败")[0].snippet
 
 
-def test_a_query_of_small_words_only_works_as_a_phrase(store: Store) -> None:
-    """Where nothing has the phrase, any of the words will do."""
+def test_a_query_of_small_words_is_a_phrase(store: Store) -> None:
+    """If there is no such phrase, any of the words counts."""
     talk(store, "to be or not to be", "it is not to be or so", "be to or", *filler(3))
     assert found(store, "to be or not to be") == ["m0"]
     assert set(found(store, "not what")) == {"m0", "m1"}
 
 
-def test_a_day_in_the_question_brings_what_was_said_then_to_the_front(desk: Desk) -> None:
+def test_a_day_in_the_question_ranks_its_messages_first(desk: Desk) -> None:
     """Absolute and relative to today."""
     store = desk.open()
     noon = datetime.datetime(2023, 5, 16, 12).timestamp()  # a Tuesday
@@ -164,10 +164,10 @@ def test_a_day_in_the_question_brings_what_was_said_then_to_the_front(desk: Desk
 
 
 @pytest.mark.parametrize("common", [4, 10_000])
-def test_words_that_stand_nearly_everywhere_count_only_where_rarer_ones_led(
+def test_very_common_words_count_only_beside_rarer_ones(
     store: Store, monkeypatch: pytest.MonkeyPatch, common: int
 ) -> None:
-    """It saves time in a long history and changes nothing at the top; a branch is found like the chat it comes from."""
+    """It saves time in a long history and changes nothing at the top; a branch is found like its original."""
     monkeypatch.setattr(search, "COMMON", common)
     monkeypatch.setattr(search, "POOL", 5)
     rooms = ["the walk to the quarry at stage two", *(f"the quarry, seen from stage {n}" for n in range(3))]
@@ -179,14 +179,14 @@ def test_words_that_stand_nearly_everywhere_count_only_where_rarer_ones_led(
 
 
 def test_a_pasted_traceback_is_a_query_too(store: Store) -> None:
-    """Names go first where there is not room for every word."""
+    """Names take precedence if there is no room for every word."""
     talk(store, *filler(9), "load_settings() raises KeyError", *filler(9))
     lines = " ".join(f"word{number} other{number}" for number in range(3_000))
     assert found(store, f"{lines} in load_settings")[0] == "m9"
 
 
 def test_text_parts_are_found_and_system_prompt_and_rules_are_not(store: Store) -> None:
-    """System prompt and rules stand in every chat: finding them finds nothing."""
+    """System prompt and rules are in every chat: finding them is useless."""
     parts = (TextPart("needle in a part"), ImagePart(path="x.png"))
     store.append(
         "c",
@@ -205,14 +205,14 @@ def test_text_parts_are_found_and_system_prompt_and_rules_are_not(store: Store) 
     ["", " ", '"', "AND", "NEAR(", "a* OR", "text:x", "-", "*", "\0", "\udc80", "中文", "中", '""', "a/b/", "_"],
 )
 def test_no_query_is_a_syntax_error(store: Store, query: str) -> None:
-    """What the user types is words, never FTS5 syntax."""
+    """The user's input is words, never FTS5 syntax."""
     store.append("c", [said("and near or text 中文 x")]).result()
     assert isinstance(store.search(query), list)
 
 
 @given(st.text(st.characters(codec=None), max_size=20))
-def test_any_query_on_any_text_gives_an_answer(text: str) -> None:
-    """A text is found by itself as far as it has words."""
+def test_any_query_on_any_text_returns_an_answer(text: str) -> None:
+    """A text is found by itself if it has words."""
     store = open_memory_store()
     try:
         store.append("c", [said(text)]).result()
@@ -243,8 +243,8 @@ def to_version_5(desk: Desk) -> None:
     connection.close()
 
 
-def test_what_an_older_version_stored_is_taken_into_the_index_while_the_store_is_used(desk: Desk) -> None:
-    """Opening reads no message; words of the text are found at once, inner words when the index is complete."""
+def test_messages_of_an_older_version_are_indexed_while_the_store_is_used(desk: Desk) -> None:
+    """Opening reads no message; words are found at once, inner words once the index is complete."""
     store = desk.open()
     for number in range(75):
         store.append("c", [said(f"parseTable{number} says {'数据库' if number == 3 else 'no'}", number=number)])
@@ -265,7 +265,7 @@ def test_what_an_older_version_stored_is_taken_into_the_index_while_the_store_is
 
 
 @pytest.mark.parametrize("max_bytes", [inner_index.MAX_BYTES, 1])
-def test_an_index_half_done_is_gone_on_with_by_the_next_process(
+def test_a_partial_index_is_continued_by_the_next_process(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, max_bytes: int
 ) -> None:
     """And a chat deleted before its turn came is in no index; a large message is a step of its own."""

@@ -1,4 +1,4 @@
-"""The days a question names (R-516): absolute, relative to today, of any year; and what is no date at all."""
+"""The dates in a question (R-516): absolute, relative to today, of any year; and lookalikes."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ TODAY = datetime.date(2023, 5, 17)  # a Wednesday
         ("two weeks ago", "2023-04-30", "2023-05-06"),
     ],
 )
-def test_a_period_is_read(question: str, first: str, last: str) -> None:
+def test_a_period_is_parsed(question: str, first: str, last: str) -> None:
     (period,) = find_periods(question, TODAY)
     assert (period.first.isoformat(), period.last.isoformat()) == (first, last)
 
 
 @pytest.mark.parametrize("question", ["may I ask?", "march on", "31 June 2023", "2023-13-01", "mark sept", "a second"])
-def test_what_only_looks_like_a_date_is_none(question: str) -> None:
+def test_a_lookalike_of_a_date_is_not_one(question: str) -> None:
     assert [one for one in find_periods(question, TODAY) if one.first.year != 2000] == []
     assert find_periods("may I march?", TODAY) == []
 
 
-def test_a_month_without_a_year_is_of_every_year() -> None:
+def test_a_month_without_a_year_matches_every_year() -> None:
     (period,) = find_periods("in October", TODAY)
     days = [datetime.date(2019, 10, 5), datetime.date(2024, 10, 31), datetime.date(2024, 11, 2)]
     assert [period.days_off(day) for day in days] == [0, 0, 2]
 
 
-def test_the_date_a_message_begins_with() -> None:
+def test_a_date_at_the_start_of_a_message_is_parsed() -> None:
     assert date_of("[1:56 pm on 8 May, 2023] Ann: hello") == datetime.date(2023, 5, 8)
     assert date_of("in May 2023") is None
     assert date_of("no date") is None
 
 
 @given(st.text(max_size=40), st.dates(min_value=datetime.date(1970, 1, 1)))
-def test_any_text_is_read(text: str, today: datetime.date) -> None:
+def test_any_text_can_be_parsed(text: str, today: datetime.date) -> None:
     for period in find_periods(f"{text} 3 months ago {text} last Friday", today):
         assert period.first <= period.last

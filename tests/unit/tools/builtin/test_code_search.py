@@ -1,4 +1,4 @@
-"""`code_search`: places of the code, by a question or a name, and how large its results are (issue 11)."""
+"""`code_search`: code locations for a question or a name, and the size of its results (issue 11)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "def pay(card):\n    return card.charge()"
 
 
 class Lookup:
-    """Answers with what it was made with, and keeps what it was asked."""
+    """Returns its fixed answer, and records its arguments."""
 
     def __init__(self, *results: FoundCode, is_partial: bool = False) -> None:
         self.outcome = SearchOutcome(results, "auto", is_partial=is_partial)
@@ -34,7 +34,7 @@ def place(path: str, start: int, text: str = TEXT, symbol: str = "pay") -> Found
     return FoundCode(path, start, start + text.count("\n"), 0.5, "auto", symbol, text, "function")
 
 
-async def test_a_question_gives_paths_lines_and_code(call: Call) -> None:
+async def test_a_question_returns_paths_lines_and_code(call: Call) -> None:
     lookup = Lookup(place("shop/checkout.py", 4), place("shop/mail.py", 9))
     output = await call("code_search", {"look_up_code": lookup}, query="how is a card charged")
     assert output.text == f"shop/checkout.py:4-5 function pay\n{TEXT}\n\nshop/mail.py:9-10 function pay\n{TEXT}"
@@ -51,7 +51,7 @@ async def test_uses_are_one_line_each_below_their_path(call: Call) -> None:
     assert lookup.asked[1:4] == ("reference", "", code_search.LINES)
 
 
-async def test_a_folder_is_told_relative_to_the_workspace(call: Call, root: Path) -> None:
+async def test_a_folder_is_shown_relative_to_the_workspace(call: Call, root: Path) -> None:
     (root / "lib").mkdir()
     lookup = Lookup()
     for path in ("lib", "./lib/", str(root / "lib")):
@@ -64,7 +64,7 @@ async def test_a_path_outside_the_workspace_is_refused(call: Call) -> None:
     assert output.is_error
 
 
-async def test_every_place_is_shown_within_the_size_of_a_reply(call: Call) -> None:
+async def test_every_place_is_shown_within_the_size_limit(call: Call) -> None:
     long = "\n".join(f"line {number} of a long function" for number in range(400))
     lookup = Lookup(*(place(f"{number}.py", 1, long) for number in range(8)))
     output = await call("code_search", {"look_up_code": lookup}, query="x")
@@ -73,7 +73,7 @@ async def test_every_place_is_shown_within_the_size_of_a_reply(call: Call) -> No
     assert "more lines; read_file shows them]" in output.text
 
 
-async def test_one_endless_line_is_cut(call: Call) -> None:
+async def test_one_endless_line_is_truncated(call: Call) -> None:
     output = await call("code_search", {"look_up_code": Lookup(place("a.js", 1, "x" * 5_000_000))}, query="x")
     assert len(output.text) < code_search.MAX_CHARS * 1.1
 
@@ -83,7 +83,7 @@ async def test_control_characters_of_a_file_are_not_shown(call: Call) -> None:
     assert "\x1b" not in output.text
 
 
-async def test_nothing_found_says_what_to_do(call: Call) -> None:
+async def test_an_empty_result_names_alternatives(call: Call) -> None:
     output = await call("code_search", {"look_up_code": Lookup(is_partial=True)}, query="x")
     assert not output.is_error
     assert "Nothing found" in output.text
@@ -97,7 +97,7 @@ async def test_without_an_index_other_tools_are_named(call: Call) -> None:
     assert "grep_search" in output.text
 
 
-async def test_unsaved_texts_go_along(call: Call, root: Path) -> None:
+async def test_unsaved_texts_are_searched(call: Call, root: Path) -> None:
     lookup = Lookup()
     path = str((root / "a.py").resolve())
     outside = str(root.resolve().parent / "outside" / "b.py")
@@ -114,14 +114,14 @@ async def test_unsaved_texts_go_along(call: Call, root: Path) -> None:
     assert lookup.asked[4] == {"a.py": "new\n"}
 
 
-def test_it_asks_nobody_and_costs_few_tokens() -> None:
-    """Reads only; its schema is in every request."""
+def test_it_asks_no_permission_and_costs_few_tokens() -> None:
+    """Read-only; its schema is in every request."""
     assert CODE_SEARCH.effect == "read"
     spec = CODE_SEARCH.spec
     assert len(spec.description) + len(str(spec.parameters)) < 700
 
 
 @pytest.mark.parametrize("arguments", [{"query": ""}, {"query": "x", "kind": "usage"}, {"kind": "text"}])
-async def test_wrong_arguments_are_an_answer(call: Call, arguments: dict[str, Any]) -> None:
+async def test_wrong_arguments_yield_an_answer(call: Call, arguments: dict[str, Any]) -> None:
     with pytest.raises(Exception, match="code_search"):
         await call("code_search", {"look_up_code": Lookup()}, **arguments)

@@ -22,7 +22,7 @@ async def test_a_file_is_created_with_its_folders_exactly_as_given(root: Path, c
     assert output.change.path == str(root / "neu" / "ä 中.txt")
 
 
-async def test_an_existing_file_is_only_replaced_when_asked(root: Path, call: Call) -> None:
+async def test_an_existing_file_is_replaced_only_on_request(root: Path, call: Call) -> None:
     (root / "a").write_text("old")
     output = await call("create_file", path="a", content="new")
     assert output.is_error
@@ -90,7 +90,7 @@ async def test_of_a_link_only_the_link_is_deleted(root: Path, tmp_path: Path, ca
     assert (tmp_path / "outside" / "secret.txt").exists()
 
 
-def test_the_question_of_a_deletion_is_about_this_path_only_and_shows_what_is_lost(root: Path, ask: Ask) -> None:
+def test_the_deletion_question_names_only_this_path_and_shows_the_loss(root: Path, ask: Ask) -> None:
     (root / "a").write_text("line\n" * 50)
     question = ask("delete_file", path="./a")
     assert question is not None

@@ -56,7 +56,7 @@ async def test_an_absolute_glob_inside_the_workspace_is_understood(root: Path, c
     assert (await call("file_search", pattern=f"{root}/src/*.py")).text == "src/a.py"
 
 
-async def test_a_name_that_is_no_whole_name_finds_paths_that_contain_it(call: Call) -> None:
+async def test_a_partial_name_finds_paths_that_contain_it(call: Call) -> None:
     output = await call("file_search", pattern="MAKE")
     assert output.text == "No file matches 'MAKE'; these have it in their path:\nMakefile"
 
@@ -69,18 +69,18 @@ async def test_ignored_files_are_only_listed_on_request(call: Call) -> None:
     assert "node_modules/x.py" in (await call("file_search", pattern="*.py", include_ignored=True)).text
 
 
-async def test_a_limit_is_told(call: Call) -> None:
+async def test_a_truncated_list_is_marked(call: Call) -> None:
     output = await call("file_search", pattern="*.py", max_results=1)
     assert output.text == "src/a.py\n[2 more files, 3 in all; narrow the pattern or raise max_results]"
     assert output.summary == "3 files"
 
 
 @pytest.mark.parametrize("pattern", ["{" + "a,b}{" * 20 + "c,d}", "  ", "/"])
-async def test_a_pattern_that_is_none_is_an_error(call: Call, pattern: str) -> None:
+async def test_an_invalid_pattern_is_an_error(call: Call, pattern: str) -> None:
     assert (await call("file_search", pattern=pattern)).is_error
 
 
-async def test_names_that_are_no_unicode_do_not_break_the_result(root: Path, call: Call) -> None:
+async def test_names_that_are_not_unicode_do_not_break_the_result(root: Path, call: Call) -> None:
     Path(str(root) + "/bad\udcff.txt").write_text("")
     output = await call("file_search", pattern="bad*")
     assert output.text.encode("utf-8") == b"bad?.txt"

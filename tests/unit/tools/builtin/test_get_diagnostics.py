@@ -1,4 +1,4 @@
-"""`get_diagnostics`: what the editor says when it is asked."""
+"""`get_diagnostics`: the editor's answer to a request."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ async def test_a_path_and_a_severity_narrow_the_list(root: Path, call: Call, sna
     assert (await call("get_diagnostics", snapshot, path="../x")).is_error
 
 
-async def test_an_editor_that_does_not_answer_is_said(call: Call) -> None:
+async def test_a_silent_editor_is_reported(call: Call) -> None:
     output = await call("get_diagnostics", {"editor": Says(None)})
     assert (output.text, output.is_error) == ("The editor did not answer in time.", True)

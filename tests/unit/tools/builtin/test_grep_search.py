@@ -41,7 +41,7 @@ def _make(root: Path, **contents: str | bytes) -> None:
 
 
 @pytest.mark.usefixtures("searcher")
-async def test_hits_come_by_file_and_line_in_order(root: Path, call: Call) -> None:
+async def test_hits_are_sorted_by_file_and_line(root: Path, call: Call) -> None:
     _make(root, b="x foo(\n", sub__z="foo(\nbar\nfoo( foo(\n", **{"sub-b": "foo("})
     output = await call("grep_search", query="foo(")
     assert output.text == "4 hits in 3 files:\nb\n  1: x foo(\nsub/z\n  1: foo(\n  3: foo( foo(\nsub-b\n  1: foo("
@@ -130,9 +130,7 @@ async def test_of_a_long_line_the_surroundings_of_the_match_are_shown(root: Path
 
 
 @pytest.mark.usefixtures("searcher")
-async def test_large_files_are_not_searched_and_that_is_told(
-    root: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_large_files_are_skipped_and_reported(root: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grep_search, "MAX_FILE_BYTES", 1_000_000)
     _make(root, a="needle", big=b"needle\n" + b"x" * 1_000_000)
     output = await call("grep_search", query="needle")
@@ -140,7 +138,7 @@ async def test_large_files_are_not_searched_and_that_is_told(
 
 
 @pytest.mark.usefixtures("searcher")
-async def test_no_hits_say_how_many_files_were_searched_and_how_the_query_was_read(root: Path, call: Call) -> None:
+async def test_no_hits_report_the_searched_files_and_the_parsed_query(root: Path, call: Call) -> None:
     _make(root, a="x", b="y")
     assert (await call("grep_search", query="nothing")).text == "No hits for 'nothing' in 2 files."
     output = await call("grep_search", query="x|y")
@@ -149,7 +147,7 @@ async def test_no_hits_say_how_many_files_were_searched_and_how_the_query_was_re
 
 
 @pytest.mark.usefixtures("searcher")
-async def test_a_regular_expression_that_is_none_is_an_error(root: Path, call: Call) -> None:
+async def test_an_invalid_regular_expression_is_an_error(root: Path, call: Call) -> None:
     _make(root, a="x")
     output = await call("grep_search", query="ret(", is_regex=True)
     assert output.is_error
@@ -168,10 +166,8 @@ async def test_odd_names_and_undecodable_lines_are_searched(root: Path, call: Ca
 
 
 @pytest.mark.sweep
-async def test_a_regular_expression_that_runs_away_is_killed_in_time(
-    root: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a thread it would hold the interpreter for ever; the session would stand still."""
+async def test_a_runaway_regular_expression_is_killed(root: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a thread it would hold the interpreter forever and block the session."""
     _use(monkeypatch, None)
     _make(root, a="a" * 60 + "b")
     output = await call("grep_search", {"timeout_s": 0.5}, query="(a+)+$", is_regex=True)
@@ -226,7 +222,7 @@ def test_both_searchers_give_the_same_result(
         _use(patch, None)
         with_python = asyncio.run(run_call(GREP_SEARCH, arguments, context))
     assert with_ripgrep.is_error == with_python.is_error
-    if not with_python.is_error:  # each words in its own way why the query is no regular expression
+    if not with_python.is_error:  # each has its own error message for an invalid regular expression
         assert with_ripgrep.text == with_python.text
 
 
@@ -244,7 +240,7 @@ def make_folder(tmp_path: Path) -> Callable[[], Path]:
 
 
 async def test_files_of_keys_are_left_out_and_named(root: Path, call: Call) -> None:
-    """Their lines would go to the provider unasked; also where the file itself is named, or is open unsaved."""
+    """Their lines would be sent to the provider unasked; also if the file itself is named, or open and unsaved."""
     (root / ".aws").mkdir()
     for name in (".env", ".aws/config", "a.py"):
         (root / name).write_text("TOKEN = 1\n")

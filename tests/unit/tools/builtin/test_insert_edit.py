@@ -51,7 +51,7 @@ async def test_a_character_the_encoding_lacks_changes_nothing(root: Path, call: 
         (".", "is a folder"),
     ],
 )
-async def test_what_cannot_be_edited_is_an_error_and_unchanged(
+async def test_an_impossible_edit_is_an_error_and_changes_nothing(
     root: Path, tmp_path: Path, call: Call, path: str, said: str
 ) -> None:
     (root / "link").symlink_to("../outside/secret.txt")
@@ -81,7 +81,7 @@ async def test_an_ambiguous_edit_names_the_file_and_the_lines(root: Path, call: 
     assert (root / "a").read_text() == "y\ny\n"
 
 
-def test_the_question_shows_the_edit_that_would_happen_and_does_nothing(root: Path, ask: Ask) -> None:
+def test_the_question_shows_the_edit_without_applying_it(root: Path, ask: Ask) -> None:
     (root / "a").write_text("one\ntwo\n")
     question = ask("insert_edit", path="a", old_text="two", new_text="2")
     assert question == ApprovalQuestion(
@@ -98,7 +98,7 @@ def test_the_question_shows_the_edit_that_would_happen_and_does_nothing(root: Pa
         ask("insert_edit", path="a", old_text="three", new_text="2")
 
 
-async def test_a_failed_edit_quotes_nothing_of_a_file_of_keys(root: Path, call: Call) -> None:
+async def test_a_failed_edit_quotes_nothing_from_a_key_file(root: Path, call: Call) -> None:
     (root / ".env").write_text("TOKEN=abc\n")
     (root / "a.txt").write_text("TOKEN=abc\n")
     assert "abc" in (await call("insert_edit", path="a.txt", old_text="TOKEN=abd", new_text="x")).text

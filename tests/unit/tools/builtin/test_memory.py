@@ -41,8 +41,8 @@ async def test_a_note_is_created_viewed_edited_renamed_and_deleted(memory: Path,
     assert names_in(memory) == ["a"]
 
 
-async def test_a_note_that_cannot_be_written_is_named_as_the_model_knows_it(memory: Path, call: Call) -> None:
-    """The real folder is not its business, and would push the reason out of the line."""
+async def test_an_unwritable_note_is_named_by_the_models_path(memory: Path, call: Call) -> None:
+    """The real folder is irrelevant to the model, and would push the reason off the line."""
     await call("memory", command="create", path="/memories/a.md", file_text="one\n")
     (memory / "a.md").chmod(0o400)
     failed = await call("memory", command="insert", path="/memories/a.md", insert_line=1, insert_text="two")
@@ -95,9 +95,7 @@ async def test_a_line_is_inserted_after_the_line_named(
         "/",
     ],
 )
-async def test_nothing_outside_the_folder_is_reached_by_any_command(
-    memory: Path, tmp_path: Path, call: Call, path: str
-) -> None:
+async def test_no_command_reaches_outside_the_folder(memory: Path, tmp_path: Path, call: Call, path: str) -> None:
     memory.mkdir()
     (memory / "link").symlink_to("../outside")
     (memory / "file").symlink_to("../outside/secret.txt")
@@ -123,7 +121,7 @@ async def test_nothing_outside_the_folder_is_reached_by_any_command(
 @given(
     st.lists(st.sampled_from(["/", "memories", "..", ".", "link", "a", "\0", "~", " ", "\\", "%2e%2e"]), max_size=10)
 )
-def test_no_path_whatsoever_leads_out_of_the_folder(tmp_path: Path, pieces: list[str]) -> None:
+def test_no_path_leads_out_of_the_folder(tmp_path: Path, pieces: list[str]) -> None:
     folder = tmp_path / "memory"
     folder.mkdir(exist_ok=True)
     if not (folder / "link").is_symlink():
@@ -156,7 +154,7 @@ def test_no_path_whatsoever_leads_out_of_the_folder(tmp_path: Path, pieces: list
         ({"command": "insert", "path": "/memories/d", "insert_line": 0, "insert_text": ""}, "is a folder"),
     ],
 )
-async def test_what_cannot_be_done_is_an_error_that_says_why(
+async def test_an_impossible_command_is_an_error_with_the_reason(
     memory: Path, call: Call, arguments: dict[str, object], said: str
 ) -> None:
     memory.mkdir()
@@ -195,7 +193,7 @@ async def test_a_secret_is_not_saved(memory: Path, call: Call, command: str) -> 
     assert {path.read_text() for path in memory.iterdir()} == {"one\n"}
 
 
-async def test_a_folder_holds_a_thousand_notes(memory: Path, call: Call) -> None:
+async def test_a_folder_is_limited_to_a_thousand_notes(memory: Path, call: Call) -> None:
     memory.mkdir()
     for number in range(1000):
         (memory / f"{number}.md").write_text("x")
@@ -206,6 +204,6 @@ async def test_a_folder_holds_a_thousand_notes(memory: Path, call: Call) -> None
     assert listed.text.endswith("… 800 more: search finds them.")
 
 
-async def test_a_search_without_a_hit_says_so(call: Call) -> None:
+async def test_a_search_without_a_hit_is_reported(call: Call) -> None:
     assert (await call("memory", command="search", query="x")).text == "Nothing in the memory has these words."
     assert "also needs `query`" in (await call("memory", command="search")).text

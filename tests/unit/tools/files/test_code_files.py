@@ -64,11 +64,11 @@ def test_a_file_that_something_runs_is_found(path: str, reason: str) -> None:
         "tests/test_x.py", "lua/init.lua", "src/shell.py",
     ],
 )  # fmt: skip
-def test_a_file_like_any_other_is_not(path: str) -> None:
+def test_an_ordinary_file_is_not(path: str) -> None:
     assert _why(path) == ""
 
 
-def test_a_link_is_looked_at_under_both_names() -> None:
+def test_a_link_is_checked_under_both_names() -> None:
     assert why_it_runs_code(("/home/me/project/scripts/x", ".git/hooks/pre-push"), ROOT)
     assert why_it_runs_code(("/home/me/project/.git/hooks/pre-push", "harmless.txt"), ROOT)
 
@@ -77,7 +77,7 @@ def test_a_workspace_inside_a_repository_is_guarded_as_a_whole() -> None:
     assert why_it_runs_code(("pre-commit",), "/home/me/project/.git/hooks")
 
 
-def test_the_user_adds_patterns_and_takes_files_out_and_the_last_one_decides() -> None:
+def test_the_user_adds_patterns_and_excludes_files_and_the_last_one_decides() -> None:
     assert _why("deploy/prod.yml", "deploy/") == OWN_PATTERN
     assert _why("Makefile", "!Makefile") == ""
     assert _why("package.json", "!Makefile")
@@ -85,8 +85,8 @@ def test_the_user_adds_patterns_and_takes_files_out_and_the_last_one_decides() -
     assert _why(".git/config", "!*") == ""
 
 
-def test_every_pattern_finds_something() -> None:
-    """No pattern of the list is dead: each finds the path made of it."""
+def test_every_pattern_matches_something() -> None:
+    """No pattern in the list is dead: each matches a path made from it."""
     for reason, patterns in groups():
         for pattern in patterns:
             path = "deep/" + pattern.replace("*", "x") + ("file" if pattern.endswith("/") else "")

@@ -15,7 +15,7 @@ from codecompanion.formats.text_files import split_lines
 from codecompanion.tools.files.diff import file_diff, hunks_of, without_hunk
 
 
-def test_a_change_is_shown_with_its_surroundings_and_true_line_numbers() -> None:
+def test_a_change_is_shown_with_context_and_real_line_numbers() -> None:
     before = "".join(f"{number}\n" for number in range(1, 101))
     assert file_diff("x.txt", before, before.replace("50\n", "fifty\n")) == (
         "--- a/x.txt\n+++ b/x.txt\n@@ -47,7 +47,7 @@\n 47\n 48\n 49\n-50\n+fifty\n 51\n 52\n 53\n"
@@ -29,7 +29,7 @@ def test_a_new_file_is_all_additions() -> None:
 @pytest.mark.skipif(shutil.which("patch") is None, reason="the program patch is not installed")
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
-@example(list("aaabcacacbab"), list("aaaccacbab"))  # the change is found at the edge of what is compared
+@example(list("aaabcacacbab"), list("aaaccacbab"))  # the change is found at the edge of the compared part
 def test_the_diff_is_one_that_patch_can_apply(old: list[str], new: list[str]) -> None:
     before, after = ("".join(line + "\n" for line in lines) for lines in (old, new))
     if before == after or not before:
@@ -51,7 +51,7 @@ def test_a_rewrite_of_a_huge_file_is_not_compared_line_by_line() -> None:
     assert diff.count("\n+") > 30_000
 
 
-def test_a_place_says_where_it_is_how_large_and_what_it_is_about():
+def test_a_hunk_header_shows_place_size_and_subject():
     """What comes says more than what goes; a blank line says nothing."""
     old = [f"line {number}" for number in range(40)]
     new = ["", "import os", *old[:10], "  row 10", *old[11:30], *old[32:]]

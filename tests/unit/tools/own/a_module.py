@@ -1,4 +1,4 @@
-"""A module with a function that a test makes a tool of."""
+"""A module with a function that a test turns into a tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools of the user's own in Python: loaded once, called in threads, and whatever they do the host goes on."""
+"""A user's own tools in Python: loaded once, called in threads, and harmless to the host whatever they do."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def own(python: str, description: str = "", parameters: Any = None, **settings: 
 
 
 class Desk:
-    """Own tools of one file, loaded as the host loads them."""
+    """A user's tools in one file, loaded like in the host."""
 
     def __init__(self, tmp_path: Path, context: ToolContext, source: str, *names: str, **more: Any) -> None:
         self.path = tmp_path / "mine.py"
@@ -127,7 +127,7 @@ def surrogate() -> str:
     ],
 )
 @pytest.mark.parametrize("how", ["def", "async def"])
-async def test_whatever_a_function_does_is_a_result_and_the_host_goes_on(
+async def test_any_behaviour_of_a_function_is_a_result_and_the_host_continues(
     tmp_path: Path, context: ToolContext, body: str, said: str, how: str
 ) -> None:
     desk = Desk(tmp_path, context, f'{how} bad():\n    "Bad."\n    {body}\n', "bad")
@@ -139,15 +139,15 @@ async def test_whatever_a_function_does_is_a_result_and_the_host_goes_on(
     assert (await desk.call("bad")).text == output.text
 
 
-async def test_what_prints_prints_nowhere_it_hurts(tmp_path: Path, context: ToolContext, capfd: Any) -> None:
+async def test_printed_text_is_harmless(tmp_path: Path, context: ToolContext, capfd: Any) -> None:
     desk = Desk(tmp_path, context, "def loud():\n    'Loud.'\n    print('noise')\n    return 'ok'\n", "loud")
     assert (await desk.call("loud")).text == "ok"
 
 
-async def test_a_function_that_never_returns_is_left_behind_and_not_called_for_ever(
+async def test_a_function_that_never_returns_is_abandoned_and_eventually_not_called(
     tmp_path: Path, context: ToolContext
 ) -> None:
-    """Threads cannot be ended: what a few calls hold is all that is lost, and other work goes on."""
+    """Threads cannot be ended: only those of a few calls are lost, and other work continues."""
     source = (
         "import threading\nGATE = threading.Event()\ndef block():\n    'Block.'\n    GATE.wait()\n    return 'late'\n"
     )
@@ -166,7 +166,7 @@ async def test_a_function_that_never_returns_is_left_behind_and_not_called_for_e
     assert (await desk.call("block")).text == "late"
 
 
-async def test_two_chats_call_one_function_at_once(tmp_path: Path, context: ToolContext) -> None:
+async def test_two_chats_can_call_one_function_at_once(tmp_path: Path, context: ToolContext) -> None:
     source = (
         "import threading\nBOTH = threading.Barrier(2, timeout=20)\n"
         "def meet(name: str):\n    'Meet.'\n    BOTH.wait()\n    return name\n"
@@ -189,7 +189,7 @@ async def test_two_chats_call_one_function_at_once(tmp_path: Path, context: Tool
         ("def mine(): pass", "interactions.chat.tools.mine: it is not offered: it has no description."),
     ],
 )
-async def test_what_cannot_be_loaded_is_one_sentence_and_the_others_are_offered(
+async def test_an_unloadable_tool_is_one_sentence_and_the_others_are_offered(
     tmp_path: Path, context: ToolContext, source: str, said: str
 ) -> None:
     desk = Desk(tmp_path, context, source, "mine")
@@ -214,7 +214,7 @@ async def test_a_module_is_named_by_its_path_and_a_schema_can_be_given(context: 
     assert output.text == "1"
 
 
-async def test_one_that_is_switched_off_is_not_even_loaded(tmp_path: Path, context: ToolContext) -> None:
+async def test_a_disabled_tool_is_not_even_loaded(tmp_path: Path, context: ToolContext) -> None:
     desk = Desk(tmp_path, context, "raise SystemExit", "mine", enabled=False)
     assert desk.provider.is_settled
     await desk.box.settle(ROOT)

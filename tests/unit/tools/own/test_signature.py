@@ -61,7 +61,7 @@ def everything(  # noqa: D417 - some arguments have no description
     return ""
 
 
-def test_the_schema_of_a_function_is_made_of_its_hints_and_its_docstring() -> None:
+def test_the_schema_of_a_function_comes_from_hints_and_docstring() -> None:
     made = read_signature(everything, "key")
     assert made.description == "Tell the weather.\n\nIt is made up."
     assert made.wants_context
@@ -93,7 +93,7 @@ def test_the_schema_of_a_function_is_made_of_its_hints_and_its_docstring() -> No
     assert problem_with_parameters(made.parameters) == ""
 
 
-def test_arguments_become_what_the_hints_say() -> None:
+def test_arguments_are_converted_as_hinted() -> None:
     made = read_signature(everything, "key")
     given = made.arguments({"city": "Oslo", "at": {"x": 1}, "colour": "blue", "words": ["a"]})
     assert given == {"city": "Oslo", "at": Point(1), "colour": Colour.BLUE, "words": ["a"]}
@@ -116,7 +116,7 @@ def test_wrong_arguments_are_named(given: dict[str, Any], said: str) -> None:
     assert said in str(error.value)
 
 
-def test_names_that_pydantic_uses_itself_are_ordinary_names() -> None:
+def test_names_used_by_pydantic_are_ordinary_names() -> None:
     def odd(schema: str, json: int = 1, copy: bool = False, model_config: str = "", _hidden: str = "") -> None:
         """Odd."""
 
@@ -125,7 +125,7 @@ def test_names_that_pydantic_uses_itself_are_ordinary_names() -> None:
     assert made.arguments({"schema": "s", "_hidden": "h"}) == {"schema": "s", "_hidden": "h"}
 
 
-def test_a_type_that_holds_itself_ends() -> None:
+def test_a_recursive_type_terminates() -> None:
     def walk(tree: Tree) -> None:
         """Walk."""
 
@@ -137,7 +137,7 @@ def test_a_type_that_holds_itself_ends() -> None:
     }
 
 
-def test_without_hints_everything_is_taken() -> None:
+def test_without_hints_everything_is_accepted() -> None:
     def bare(a, b=Path("/x"), **more):  # type: ignore[no-untyped-def]
         pass
 
@@ -186,7 +186,7 @@ def _unknown(a: _Unknown) -> None: ...
         (_unknown, "key: no schema can be made of the type hints"),
     ],
 )
-def test_what_no_schema_can_be_made_of_is_one_sentence(function: Any, said: str) -> None:
+def test_a_function_without_a_possible_schema_is_one_sentence(function: Any, said: str) -> None:
     with pytest.raises(ConfigError) as error:
         read_signature(function, "key")
     assert str(error.value).startswith(said)
@@ -215,7 +215,7 @@ def test_what_no_schema_can_be_made_of_is_one_sentence(function: Any, said: str)
         ("Parameters\n", "Parameters", {}),
     ],
 )
-def test_docstrings_are_read_in_the_three_ways_people_write_them(
+def test_docstrings_are_parsed_in_the_three_common_styles(
     text: str | None, words: str, arguments: dict[str, str]
 ) -> None:
     found = read_docstring(text)

@@ -65,7 +65,7 @@ async def ask(proxy: HostProxy, request: bytes) -> bytes:
 
 
 def own_address() -> str:
-    """Return the address of this machine in its network, "" = it has none."""
+    """Return the address of this machine in its network, "" = there is none."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])
@@ -105,7 +105,7 @@ async def test_a_listed_host_is_reached_through_a_tunnel_and_plainly(upstream: U
         ("2130706433:80", "2130706433"),
     ],
 )
-async def test_everything_else_is_refused_and_remembered(target: str, named: str) -> None:
+async def test_everything_else_is_refused_and_recorded(target: str, named: str) -> None:
     proxy = HostProxy(["pypi.org"])
     answer = await ask(proxy, connect(target))
     assert answer.startswith(b"HTTP/1.1 403 Forbidden")
@@ -167,14 +167,14 @@ async def test_a_head_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch
     await proxy.close()
 
 
-async def test_a_large_reply_arrives_whole(upstream: Upstream) -> None:
+async def test_a_large_reply_arrives_complete(upstream: Upstream) -> None:
     upstream.body = b"0123456789abcdef" * 2_000_000
     place = f"127.0.0.1:{upstream.port}"
     answer = await ask(HostProxy([place]), connect(place) + b"GET / HTTP/1.1\r\n\r\n")
     assert answer.endswith(upstream.body)
 
 
-async def test_names_that_are_slow_to_resolve_keep_nobody_else_waiting(
+async def test_slow_name_lookups_do_not_delay_others(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without a network each lookup takes seconds, and an installer opens dozens of connections."""
@@ -225,8 +225,8 @@ async def test_a_name_is_resolved_once_for_a_command(monkeypatch: pytest.MonkeyP
     assert (asked, set(opened)) == (["pypi.org"], {"198.51.100.1"})
 
 
-async def test_a_connection_that_the_command_drops_ends(upstream: Upstream) -> None:
-    """A server that says nothing would hold it until the command ends; there are few."""
+async def test_a_connection_dropped_by_the_command_is_closed(upstream: Upstream) -> None:
+    """A silent server would keep it until the command ends, and connections are limited."""
     place, listener = f"127.0.0.1:{upstream.port}", socket.create_server(("127.0.0.1", 0))
     proxy = HostProxy([place])
     await proxy.serve(listener)
@@ -241,12 +241,12 @@ async def test_a_connection_that_the_command_drops_ends(upstream: Upstream) -> N
 
 
 @pytest.mark.parametrize("port", [65_536, 99_999])
-async def test_a_port_that_is_none_is_refused(port: int) -> None:
+async def test_an_invalid_port_is_refused(port: int) -> None:
     answer = await ask(HostProxy([f"127.0.0.1:{port}"]), connect(f"127.0.0.1:{port}"))
     assert answer.startswith(b"HTTP/1.1 400")
 
 
-async def test_a_host_is_listed_with_a_dot_at_its_end_too(upstream: Upstream) -> None:
+async def test_a_host_with_a_trailing_dot_is_listed_too(upstream: Upstream) -> None:
     proxy = HostProxy(["PyPI.org.", "pypi.corp.:8443"])
     assert proxy.hosts == {"pypi.org", "pypi.corp:8443"}
 
@@ -254,7 +254,7 @@ async def test_a_host_is_listed_with_a_dot_at_its_end_too(upstream: Upstream) ->
 @pytest.mark.parametrize(
     "host", ["pyp\u0131.org", "\u017fpam.org", "\u212aeep.org", "pypi.org:8\u06643", "-x.org", "a b"]
 )
-def test_what_only_looks_like_a_host_is_none(host: str) -> None:
+def test_a_lookalike_of_a_host_is_not_one(host: str) -> None:
     assert not HOST.fullmatch(host)
 
 

@@ -1,4 +1,4 @@
-"""What the grammars find: one text a language, and texts that no grammar likes (R-222, R-225, R-257)."""
+"""Definitions found by the grammars: one text per language, and texts that no grammar accepts (R-222, R-225, R-257)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def shown(text: str, language: str) -> list[tuple[str, str, str, int, int, int]]
     return [(one.kind, one.parent, one.name, one.start, one.end, one.line) for one in parse(text, language).definitions]
 
 
-def test_python_definitions_have_their_decorators_and_comments() -> None:
+def test_python_definitions_include_their_decorators_and_comments() -> None:
     assert shown(PYTHON, "python") == [
         ("class", "", "Shape", 5, 15, 7),
         ("variable", "Shape", "sides", 9, 9, 9),
@@ -67,13 +67,13 @@ def test_a_signature_is_one_line_without_the_body() -> None:
     assert len(long) == MAX_SIGNATURE_CHARS
 
 
-def test_imports_are_verbatim_and_name_what_they_bring() -> None:
+def test_imports_are_verbatim_and_name_their_bindings() -> None:
     imports = parse(PYTHON, "python").imports
     assert [(one.start, one.end, one.names) for one in imports] == [(1, 1, ("os", "system")), (2, 3, ("b", "d"))]
     assert imports[1].text == "from a import (b,\n  c as d)"
 
 
-def test_references_are_names_that_are_not_defined_there() -> None:
+def test_references_are_names_not_defined_there() -> None:
     references = {(one.name, one.line) for one in parse(PYTHON, "python").references}
     assert {("measured", 15), ("Base", 7), ("decorated", 6), ("property", 11)} <= references
     assert not {name for name, _ in references} & {"Shape", "area", "self"}
@@ -83,7 +83,7 @@ SAMPLES = tomllib.loads((Path(__file__).parent / "samples.toml").read_text())["s
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=[sample["path"] for sample in SAMPLES])
-def test_each_language(sample: dict[str, Any]) -> None:
+def test_each_language_is_parsed(sample: dict[str, Any]) -> None:
     parsed = parse(sample["text"], language_of(sample["path"]))
     found = [f"{one.kind} {f'{one.parent}.' if one.parent else ''}{one.name} {one.start}" for one in parsed.definitions]
     assert found == sample["definitions"].split(",\n")
@@ -113,7 +113,7 @@ def test_every_language_of_the_table_has_a_grammar(language: str) -> None:
     ],
     ids=["empty", "line", "nul", "open", "surrogate", "close", "accents", "cr", "broken", "one word"],
 )
-def test_no_text_makes_it_fail(language: str, text: str) -> None:
+def test_any_text_can_be_parsed(language: str, text: str) -> None:
     lines = text.count("\n") + 1
     parsed = parse(text, language)
     assert all(1 <= one.start <= one.line <= one.end <= lines for one in parsed.definitions)
@@ -131,7 +131,7 @@ def test_no_text_makes_it_fail(language: str, text: str) -> None:
     ],
     ids=["open lists", "open blocks", "nested blocks", "open tables", "open classes"],
 )
-def test_what_queries_would_take_minutes_for_is_not_parsed(language: str, text: str) -> None:
+def test_text_that_takes_queries_minutes_is_not_parsed(language: str, text: str) -> None:
     """Sixty thousand brackets took a minute, four hundred thousand five: the text is indexed in blocks."""
     parsed = parse(text, language)
     assert (parsed.language, parsed.definitions) == (language, ())
@@ -161,5 +161,5 @@ def test_without_a_grammar_the_text_is_not_parsed() -> None:
         ("; rm -rf", b"", ""),
     ],
 )
-def test_the_language_of_a_file(path: str, head: bytes, language: str) -> None:
+def test_a_file_has_a_language(path: str, head: bytes, language: str) -> None:
     assert language_of(path, head) == language
