@@ -1,14 +1,14 @@
 """A Python with the imports paid: forks of one process that has imported what a host and the command line import.
 
 A host takes 0.7 s of CPU before it answers, 0.2 s for its first chat and 1 to 2 s for an SDK, a command 0.6 s; most
-tests are about neither. `forked_python()` is an executable to give in the place of a Python. What it runs
-(`-m codecompanion …`, `-m codecompanion.engine …`) is a process of its own, from `__main__` on, with the descriptors,
-folder, environment and arguments it was given. What a fork cannot do goes to the real Python by itself: any other
+tests are about neither. `forked_python()` is an executable that can replace a Python. Its runs
+(`-m codecompanion …`, `-m codecompanion.engine …`) are separate processes, from `__main__` on, with the descriptors,
+folder, environment and arguments of the caller. Calls that a fork cannot handle go to the real Python: any other
 argument, another locale, another PYTHONPATH. Tests about starting, about what is imported, and about what the system
 shows of a process (its first environment) take `sys.executable`.
 
-The launcher stands where the process would: it passes signals on and ends as the process ends; when it is killed, the
-process is killed. `process_of` names the process that it started, to be stopped or looked at.
+The launcher takes the place of the process: it forwards signals and ends like the process; if it is killed, the
+process is killed. `process_of` names the process that it started, to stop or inspect it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """What a test leaves open: descriptors, threads, child processes. The test that opened them fails, not a later one.
 
-An unclosed socket is collected at some time, in the middle of another test, whose error its ResourceWarning then is. So
-what is open before a test is compared with what is open after its teardown. A fixture of a module or the session owns
-what it opens until its own teardown. What is just ending is waited for.
+An unclosed socket is collected at some later time, during another test, which its ResourceWarning then fails. So
+the open resources before a test are compared with those after its teardown. A fixture of a module or the session owns
+its resources until its own teardown. Resources that are about to close are awaited.
 
-A helper without a `with` of its own hands what it opens to `at_end_of_test`; what is shared by all tests of a process
-is opened in `kept_for_the_run`. An object that was closed by nobody but the garbage collector, which runs at the end of
+A helper without its own `with` passes its resources to `at_end_of_test`; those shared by all tests of a process
+are opened in `kept_for_the_run`. An object closed only by the garbage collector, which runs at the end of
 each module, is an error of the last test of that module.
 """
 

@@ -107,9 +107,9 @@ def test_without_a_place_for_the_index_the_files_are_read(tmp_path, root):
     [("auto", 3, 3, 3), ("auto", 18, 18, 18), ("fts", 18, 15, 15), ("fts", 3, 3, 5), ("terms", 18, 5, 7)],
 )
 def test_common_files_come_after_the_results_up_to_the_cap(tmp_path, tier, top_k, plain, broad):
-    """R-234, R-236, R-237: at most 15 in all, under `auto` as many as were asked for; README and manifest are two.
+    """R-234, R-236, R-237: at most 15 in total, under `auto` as many as requested; README and manifest are two.
 
-    Ours leaves them out beside hits for the question's own words.
+    Ours omits them beside hits for the question's own words.
     """
     root = tmp_path / "many"
     root.mkdir()

@@ -50,8 +50,8 @@ def test_list_shows_the_chats_newest_first(data_dir):
     assert "Why — ünïcode?" in out
 
 
-def test_a_list_of_nothing_says_so(tmp_path):
-    """On stderr: stdout holds nothing but the answer, and the exit status is that of a list."""
+def test_an_empty_list_is_reported(tmp_path):
+    """On stderr: stdout has only the answer, and the exit status is that of a list."""
     open_store(tmp_path).close()
     status, out, err = run("sessions", "--data-dir", str(tmp_path), "list")
     assert (status, out, err) == (0, "", f"codecompanion: no chat is stored in {tmp_path / 'sessions.db'}\n")
@@ -66,8 +66,8 @@ def test_list_as_json_has_one_object_per_line(data_dir):
     assert (chat["id"], chat["adapter"], chat["model"], chat["owned"]) == ("chat-xyz", "openai", "gpt-4o", False)
 
 
-def test_export_gives_the_whole_history_in_the_transcript_format(data_dir):
-    """R-003: what was compacted away is still there; the export can be prepared again."""
+def test_export_returns_the_whole_history_in_the_transcript_format(data_dir):
+    """R-003: compacted messages are still included; the export can be prepared again."""
     status, out, _ = run("sessions", "--data-dir", data_dir, "export", "chat-abc")
     messages = [json.loads(line) for line in out.splitlines()]
     assert status == 0
@@ -78,18 +78,18 @@ def test_export_gives_the_whole_history_in_the_transcript_format(data_dir):
     assert json.loads(again)["messages"] == messages
 
 
-def test_export_of_the_view_gives_what_the_model_would_see(data_dir):
+def test_export_of_the_view_returns_the_models_input(data_dir):
     _, out, _ = run("sessions", "--data-dir", data_dir, "export", "--view", "chat-a")
     assert [json.loads(line)["meta"]["tag"] for line in out.splitlines()] == ["compact_summary"]
 
 
-def test_show_prints_a_chat_to_read(data_dir):
+def test_show_prints_a_readable_chat(data_dir):
     _, out, _ = run("sessions", "--data-dir", data_dir, "show", "chat-abc")
     for expected in ("Why — ünïcode?", "> read_file", "text of a.py", "view_changed"):
         assert expected in out
 
 
-def test_search_finds_words_also_in_what_was_compacted(data_dir):
+def test_search_also_finds_words_in_compacted_messages(data_dir):
     status, out, err = run("sessions", "--data-dir", data_dir, "search", "text", "of")
     assert (status, err) == (0, "")
     assert out.startswith("chat-abc ")
@@ -116,7 +116,7 @@ def test_search_as_json_keeps_to_the_chat_and_the_limit(data_dir):
         (("list", "--limit", "0"), "--limit 0"),
     ],
 )
-def test_what_does_not_exist_is_bad_input(data_dir, arguments, said):
+def test_a_missing_chat_is_bad_input(data_dir, arguments, said):
     status, out, err = run("sessions", "--data-dir", data_dir, *arguments)
     assert (status, out) == (2, "")
     assert said in err
@@ -155,7 +155,7 @@ def test_doctor_fails_when_the_history_cannot_be_used(tmp_path):
     assert "FAIL  history" in out
 
 
-def test_rename_gives_another_title(data_dir):
+def test_rename_sets_another_title(data_dir):
     """The beginning of an id is enough; a title without a word is refused."""
     status, out, _ = run("sessions", "--data-dir", data_dir, "rename", "chat-a", "The", "parser")
     assert (status, out.split()) == (0, ["chat-abc", "The", "parser"])
@@ -164,8 +164,8 @@ def test_rename_gives_another_title(data_dir):
     assert run("sessions", "--data-dir", data_dir, "rename", "chat-a", " ")[0] == 2
 
 
-def test_delete_asks_for_yes_and_deletes_for_good(data_dir, tmp_path):
-    """Without a terminal nobody can answer: exit 2, and nothing is deleted. The other chat is untouched."""
+def test_delete_asks_for_yes_and_deletes_permanently(data_dir, tmp_path):
+    """Without a terminal no answer is possible: exit 2, and nothing is deleted. The other chat is unchanged."""
     place = ("--state-dir", str(tmp_path / "state"))
     status, _, error = run("sessions", "--data-dir", data_dir, "delete", "chat-abc", *place)
     assert status == 2

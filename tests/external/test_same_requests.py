@@ -1,7 +1,7 @@
 """The bytes that go out stay the same while the house is rebuilt (issue 10, "How it is shown").
 
 Every recorded session is played under one policy, in turns; `EXTERNAL=all` plays each under all of them. A change
-that means to send something else writes the table anew (see `same_requests.py`), in the same commit.
+with intended differences rewrites the table (see `same_requests.py`), in the same commit.
 """
 
 from __future__ import annotations

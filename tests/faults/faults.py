@@ -1,6 +1,6 @@
 """What can go wrong, as data: the answers of a server, and a row of the table.
 
-An answer names no wire format; `wires.py` makes the bytes of each of it.
+An answer names no wire format; `wires.py` renders the bytes for each.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ Answers = Refuses | Says | Sends
 class Row:
     """One fault: it strikes when the second of four messages is sent, or lasts from the first on.
 
-    kind, name: what goes wrong, in words. expect: what becomes of it, in words.
-    answers: what the server says to the second message, one request after the other, instead of answering it.
-    says: what stands in the first 80 columns of the one sentence that the user is told, "" = nothing is said.
-    arrives: how often the second message reaches the server as something new; more than once only with `because`.
+    kind, name: the fault, in words. expect: the outcome, in words.
+    answers: the server's responses to the second message, one per request, instead of its answer.
+    says: the text in the first 80 columns of the one sentence shown to the user, "" = none.
+    arrives: how often the second message reaches the server as a new one; more than once only with `because`.
     answered: whether it has an answer at the end. returned: it is back in the input instead, and was never shown as
-    sent. kept: whether a part of the reply stays, marked as cut.
+    sent. kept: whether a part of the reply stays, marked as truncated.
     All other fields: see `scene.py`.
     """
 

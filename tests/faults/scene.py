@@ -1,14 +1,14 @@
 """One row of the table played through one wire format: a real chat, adapter, store and server; then the four questions.
 
 The user sends four messages. The fault strikes with the second one (or lasts from the first on), ends before the third,
-and the host is restarted before the fourth. What the fields of a row mean that are no questions:
+and the host is restarted before the fourth. The fields of a row besides the questions:
 
 From the first message on: `usage` (reported instead of the server's figures), `window` (configured, 0 = nowhere),
-`server_window` (what the server takes, 0 = anything), `compact_at` (from how many tokens on), `policy`, `offers_tools`,
-`past_words` (of which the first reply has three times as many). With the second message: `text` (what it says), `disk`
-(what happens to the store, see `disks.py`), `summary` (what the summariser answers), `quiet_s` (the endpoint counts as
-gone after so long a silence), `away` (the server does not run), `hasty` (the third message is sent while its reply
-arrives, comes back, and is sent again). `clock_jumps_s`: by how much the wall clock jumps before the second and the
+`server_window` (the server's limit, 0 = none), `compact_at` (from how many tokens on), `policy`, `offers_tools`,
+`past_words` (of which the first reply has three times as many). With the second message: `text` (its content), `disk`
+(the fault of the store, see `disks.py`), `summary` (the summariser's answer), `quiet_s` (the endpoint counts as
+gone after this much silence), `away` (the server does not run), `hasty` (the third message is sent while its reply
+arrives, is returned, and is sent again). `clock_jumps_s`: the jumps of the wall clock before the second and the
 third message and before the restart.
 """
 

@@ -1,8 +1,8 @@
 """The table: what can go wrong between a user and an answer, and what becomes of it.
 
-Each row is one fault, in the formats where it makes sense. Whatever happens, four things hold (`test_faults.py`): the
-chat is usable afterwards, nothing shown as sent is lost, each message was sent exactly once, and the user is told one
-sentence whose useful half comes first, or nothing. The file is long because it is one table.
+Each row is one fault, in the formats where it makes sense. In every row four things are true (`test_faults.py`): the
+chat is usable afterwards, nothing shown as sent is lost, each message was sent exactly once, and the user sees one
+sentence whose important half comes first, or nothing. The file is long because it is one table.
 """
 
 from __future__ import annotations

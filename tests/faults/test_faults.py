@@ -1,7 +1,7 @@
 """One table of faults × three wire formats, each row asking the same four things (R-524…R-535; lessons 16, 36…39).
 
-The chat is usable afterwards; nothing shown as sent is lost; all was sent exactly once; the user was told one sentence,
-useful half first. What is played is real: session, adapter, SQLite on disk, HTTP; only the clock and the waits are not.
+The chat is usable afterwards; nothing shown as sent is lost; all was sent exactly once; the user saw one sentence,
+important half first. Session, adapter, SQLite on disk and HTTP are real; only the clock and the waits are not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`/fetch` goes wrong before the second message: the four questions of the table, and what reaches the model of it.
 
-The web server is real, on this machine; what it does to a page is in `tests/unit/web/pages.py`.
+The web server is real, on this machine; its faults are in `tests/unit/web/pages.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Nothing from outside can approve, configure or run anything: every way into a request, with every hostile text.
 
-What a chat does with a hostile text is exactly what it does with a harmless one: the same events in its log and to the
-editor, the same tools offered, the same system prompt. The text stands in the request, whole, as data: in the result of
+A chat handles a hostile text exactly like a harmless one: the same events in its log and to the
+editor, the same tools offered, the same system prompt. The text is in the request, complete, as data: in the result of
 a tool, or inside a fence of a message that the user did not type.
 """
 

@@ -1,6 +1,6 @@
 """What a message takes along goes wrong: the four questions of the table, asked of files, mentions and gathered code.
 
-The fault strikes with the second message; what it does is the same in every wire format, so one of them is played.
+The fault strikes with the second message; its effect is the same in every wire format, so one of them is played.
 """
 
 from __future__ import annotations

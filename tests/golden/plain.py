@@ -1,6 +1,6 @@
 """A record in a form that is the same in every run, and its text.
 
-What differs between two runs becomes a placeholder, numbered in the order of first appearance. Nothing else is lost: a
+Values that differ between runs become placeholders, numbered in the order of first appearance. Nothing else is lost: a
 request shows what it shares with an earlier one by reference, a long run of one text is written as the text and a
 count, and a text of several lines is a list of them, for the sake of the diff.
 """

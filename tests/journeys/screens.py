@@ -1,7 +1,7 @@
 """Pictures of every state, from a real terminal: `make screens` writes shots/<size>-<background>/<name>.png and .txt.
 
 For looking at, not for passing: each reel drives the plugin through a few states and takes a picture of each. A state
-that cannot be reached is said in the end, with the screen that stood there instead.
+that cannot be reached is reported at the end, with the actual screen.
 
 `python -m tests.journeys.screens [--only WORD …] [--size 80x24 …] [--background dark …] [--out shots]`
 """

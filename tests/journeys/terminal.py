@@ -1,9 +1,9 @@
 """A program in a real terminal (tmux), driven by keys and read as text: what a user at that terminal would see.
 
 `Terminal` starts its own tmux server (own socket, own configuration), so that stories run side by side and nothing of
-the developer's tmux is touched. Keys go through the terminal as bytes, screens come back from the terminal's own grid
+the developer's tmux is touched. Keys go through the terminal as bytes, screens are read from the terminal's own grid
 (`capture-pane`); Neovim is never asked anything. Nothing sleeps: `wait` looks at the screen until it satisfies, and
-fails at once when a prompt stands there that no story wants (hit-enter, more).
+fails at once on an unexpected prompt (hit-enter, more).
 """
 
 from __future__ import annotations
@@ -143,10 +143,10 @@ class Terminal:
     ) -> str:
         """Wait until `wanted` (a regular expression, or a predicate of the screen) holds, and return the screen.
 
-        gone: what must not be on the screen then. prompt: a prompt of Neovim is meant to be there.
+        gone: text that must not be on the screen then. prompt: a prompt of Neovim is expected.
 
         Raises:
-            ScreenError: it never held; the program ended; a prompt of Neovim stands there.
+            ScreenError: it never matched; the program ended; Neovim shows a prompt.
         """
         __tracebackhide__ = True
         pattern = re.compile(wanted, re.MULTILINE) if isinstance(wanted, str) else None

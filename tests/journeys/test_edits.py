@@ -1,7 +1,7 @@
 """An afternoon of edits: open windows, unsaved changes, the disk that changes, diffs, reverts (story b; issue 8, 3).
 
-The user sits between two windows: src/stack.py at one side, the chat at the other. What is on the screen, in the buffer
-and on disk is compared after every step.
+The user works in two windows: src/stack.py on one side, the chat on the other. Screen, buffer
+and disk are compared after every step.
 """
 
 from __future__ import annotations

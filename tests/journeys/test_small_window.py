@@ -1,8 +1,8 @@
 """An hour in a 16k window under each of the six policies, with edits of files between (story e; issue 8, How 1).
 
-What must hold whatever a policy does: every question is answered, the meter never passes 100 %, the chat says where
+Invariants under every policy: every question is answered, the meter never passes 100 %, the chat shows where
 something was removed, the newest question and answer are on the screen, the edits are on disk, and after a power cut
-the resumed chat shows the same.
+the resumed chat is identical.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pickers, reports, errors, mistakes: nothing blocks, nothing is typed where it does not belong (story f).
 
-`Terminal.wait` fails wherever Neovim stands in a hit-enter or more prompt, so every step here is also a check of that.
+`Terminal.wait` fails if Neovim shows a hit-enter or more prompt, so every step here also checks that.
 """
 
 from __future__ import annotations

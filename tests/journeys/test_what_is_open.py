@@ -1,7 +1,7 @@
 """What is open counts: a question from the command line with lines of a file, and a file that is live (issue 12, 1).
 
-A chat is opened by a question, the user goes on typing in the file without writing it, another program writes it, a
-file is dropped onto the terminal, Neovim is killed and started again. What the model got is compared after each.
+A chat is opened by a question, the user continues typing in the file without writing it, another program writes it, a
+file is dropped onto the terminal, Neovim is killed and restarted. The model's input is compared after each step.
 """
 
 from __future__ import annotations

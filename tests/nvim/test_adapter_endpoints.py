@@ -72,7 +72,7 @@ def conversation(origin: str) -> tuple[Message, ...]:
 
 
 @pytest.mark.parametrize("name", CHAT)
-def test_a_built_in_endpoint_renders_only_what_it_accepts(ready: Adapters, name: str) -> None:
+def test_a_built_in_endpoint_renders_only_supported_fields(ready: Adapters, name: str) -> None:
     """With tools, files and reasoning: only the entry's own extensions go beyond OpenAI's format."""
     entry = ready.entry(name)
     wire = make_wire(entry, lambda _: b"%PDF-1.7")

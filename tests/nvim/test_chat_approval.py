@@ -291,7 +291,7 @@ def test_a_repeated_key_does_not_approve_the_next_call(chat: ChatDriver) -> None
 
 
 def test_elsewhere_and_afterwards_the_keys_keep_their_meaning(chat: ChatDriver) -> None:
-    """`gr` regenerates, `d` deletes with count and register; approvals leave no mappings behind."""
+    """`gr` regenerates, `d` deletes with count and register; no mapping of an approval remains."""
     chat.accept("go")
     ask(chat)
     chat.nvim.feed("Gione two three four<Esc>0")

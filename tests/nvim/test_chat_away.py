@@ -43,7 +43,7 @@ def test_an_approval_is_announced_and_found(hidden: ChatDriver) -> None:
     assert answered(hidden) == [("c9", "once")]
 
 
-def test_notices_from_the_meantime_are_there_when_the_chat_is_shown_again(hidden: ChatDriver) -> None:
+def test_earlier_notices_are_shown_when_the_chat_is_reopened(hidden: ChatDriver) -> None:
     """The command line forgets them; below the last message they stay, once, also after a redraw."""
     hidden.push(events.Notice(level=events.Severity.WARN, text="The rules could not be read."))
     user = events.Entry(kind="user", text="question", message_id="m1")

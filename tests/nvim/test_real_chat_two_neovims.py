@@ -72,7 +72,7 @@ def test_the_other_neovim_continues_once_the_first_closed_the_chat(pair: Pair, e
     assert second.draft() == ""
 
 
-def test_the_drafts_of_both_are_there_once(pair: Pair, tmp_path: Path) -> None:
+def test_the_drafts_of_both_are_merged_once(pair: Pair, tmp_path: Path) -> None:
     """Text typed into a copy is not the owner's draft; the next owner gets both, the previous one's first."""
     first, second, _ = pair
     first.type("draft A")

@@ -101,7 +101,7 @@ def test_under_codebuddy_the_question_decides(nvim_factory, tmp_path):
         assert "def pop_item(self)" in sent(server)[-2]
 
 
-def test_a_damaged_index_is_no_obstacle(nvim_factory, tmp_path):
+def test_a_damaged_index_does_not_block_a_question(nvim_factory, tmp_path):
     """It is rebuilt; the question is answered in the meantime."""
     with ChatServerThread(default=lambda received: reply("Ok."), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)

@@ -27,7 +27,7 @@ DISCOVERY = "/.well-known/openid-configuration"
 
 @dataclass
 class Grant:
-    """The grant behind a code or a refresh token."""
+    """The grant represented by a code or a refresh token."""
 
     client_id: str
     user: str

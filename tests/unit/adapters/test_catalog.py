@@ -42,7 +42,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_known_model_has_a_window(address: str, model: str, window: int) -> None:
-    """Directly, through a router, behind an unknown gateway."""
+    """Directly, through a router, through an unknown gateway."""
     facts = lookup(address, model)
     assert facts is not None
     assert facts.context_window == window

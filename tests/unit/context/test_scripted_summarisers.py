@@ -192,7 +192,7 @@ QUOTING = ("adaptive", "cowork", "cowork_chat")
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("name", QUOTING)
-def test_user_messages_are_verbatim_whoever_wrote_the_summary(name, script):
+def test_user_messages_are_verbatim_in_any_summary(name, script):
     """R-431: the first wish is in the view, in full or as its first words, whatever the model wrote."""
     prepared, _ = prepared_under(name, script)
     view = "\n".join(message.text for message in prepared.messages)

@@ -14,7 +14,7 @@ from codecompanion.model.conversation_lines import lines_of, parts_of, read_line
 
 
 class Said:
-    """A message by its text; another one is another one, whatever it says."""
+    """A message by its text; two messages are distinct, whatever their text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -25,8 +25,8 @@ def stored(said: Said) -> bytes:
 
 
 @given(st.data())
-def test_whatever_becomes_of_a_view_its_lines_come_to_it(data):
-    """R-463: messages join, leave, change and are put in between; what is read is what was there last."""
+def test_the_lines_of_a_changing_view_yield_its_final_state(data):
+    """R-463: messages are added, removed, changed and inserted; reading yields the final state."""
     before: tuple[Said, ...] = ()
     lines: list[bytes] = []
     for _ in range(data.draw(st.integers(1, 6))):
@@ -41,8 +41,8 @@ def test_whatever_becomes_of_a_view_its_lines_come_to_it(data):
     assert files == {}
 
 
-def test_what_joins_costs_a_line_and_nothing_else_is_told():
-    """Lesson 31: not one of 1,000 messages is encoded again, and no run of them but one is named."""
+def test_an_added_message_costs_one_line():
+    """Lesson 31: none of 1,000 messages is encoded again, and only one run of them is named."""
     before = tuple(Said(str(number)) for number in range(1000))
     encoded = []
 
@@ -56,7 +56,7 @@ def test_what_joins_costs_a_line_and_nothing_else_is_told():
     assert json.loads(line) == {"history": [[0, 1000], {"role": "user", "content": "new"}]}
 
 
-def test_what_stays_is_named_in_runs():
+def test_kept_messages_are_named_in_runs():
     """An edit in the middle of 1,000 messages encodes one."""
     before = tuple(Said(str(number)) for number in range(1000))
     after = (*before[:10], Said("new"), *before[11:500], *before[600:])
@@ -66,8 +66,8 @@ def test_what_stays_is_named_in_runs():
     ]  # fmt: skip
 
 
-def test_files_are_told_when_they_were_read():
-    """R-462: of the same file the last time counts; a chat that says nothing new may have read some."""
+def test_read_files_are_recorded_when_they_change():
+    """R-462: for a file read twice the last time counts; a chat without new messages may have read some."""
     first = lines_of([Said("x")], 0, {"a": (1, 2), "b": (1, 3)}, stored)
     second = lines_of([(0, 1)], 1, {"a": (2, 5)}, stored)
     history, files = read_lines([*first, *second], "f")
@@ -76,7 +76,7 @@ def test_files_are_told_when_they_were_read():
 
 
 @pytest.mark.parametrize("line", [b"{", b"[]", b"{}", b'{"history":[[0,3]]}', b'{"history":[["x",1]]}', b"\xff"])
-def test_a_damaged_line_is_told(line):
-    """R-474: whoever reads it falls through to the next."""
+def test_a_damaged_line_is_reported(line):
+    """R-474: its reader falls through to the next."""
     with pytest.raises(StoreCorrupt, match=r"f is damaged \(line 1"):
         read_lines([line], "f")

@@ -20,7 +20,7 @@ def test_the_wait_doubles_up_to_a_limit() -> None:
 
 @given(st.floats(0, 1), st.integers(1, 10_000))
 def test_the_jitter_stays_within_a_quarter(random: float, attempt: int) -> None:
-    """Property: many editors behind one gateway do not retry at once, and nothing overflows."""
+    """Property: many editors at one gateway do not retry at once, and nothing overflows."""
     wait = wait_before_retry(Overloaded("x"), attempt, max_retries=10_000, random=random)
     middle = wait_before_retry(Overloaded("x"), attempt, max_retries=10_000, random=0.5)
     assert wait is not None

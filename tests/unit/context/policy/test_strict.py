@@ -157,7 +157,7 @@ def test_every_mark_has_an_effect(name: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_strict_leaves_nothing_of_ours(name: str) -> None:
+def test_strict_leaves_only_the_documents_steps(name: str) -> None:
     made_strict = load_policy(f"{name} strict")
     assert deviations(made_strict) == ()
     assert made_strict.name == f"{name} strict"
@@ -189,7 +189,7 @@ def test_a_policy_of_our_own_cannot_be_strict() -> None:
 
 
 def test_an_option_of_a_removed_stage_is_removed_too() -> None:
-    """`compaction.trigger` of `cowork_chat` belongs to a stage of ours."""
+    """`compaction.trigger` of `cowork_chat` belongs to our stage."""
     policy = load_policy("cowork_chat")
     options = {"strict": True, "compaction": {"trigger": 0.8}, "chat": {"window": 12}}
     made_strict = with_known_options(policy, options, "k")

@@ -47,7 +47,7 @@ LINE = "def add(left, right):  # adds\n    return left + right\n"
 class Provider:
     """Counts `ratio` tokens per estimated one, and `hidden` for everything but messages (fixed part, own words).
 
-    `extra`: what single messages have besides, by id.
+    `extra`: additional tokens of single messages, by id.
     """
 
     ratio: float

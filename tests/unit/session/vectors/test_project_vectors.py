@@ -1,4 +1,4 @@
-"""Vectors made beside the host by a real process, and questions that use them (R-227, R-239)."""
+"""Vectors computed by a real background process, and questions that use them (R-227, R-239)."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def vectors_on(server: EmbeddingServer, told: list[str], **fields: Any) -> Proje
     return ProjectVectors(settings, KeyReader(environ={"EMBED_KEY": KEY}), told.append)
 
 
-async def test_a_question_starts_the_making_and_the_next_one_finds_by_meaning(index: ProjectIndex) -> None:
-    """`auth` and `login` share no letter with `signin`; the fake model knows that they are the same."""
+async def test_a_question_starts_the_embedding_and_the_next_one_searches_by_meaning(index: ProjectIndex) -> None:
+    """`auth` and `login` share no letter with `signin`; the fake model knows that they are synonyms."""
     pytest.importorskip("numpy")
     told: list[str] = []
     with EmbeddingServerThread("ollama", key=KEY) as server:
@@ -75,7 +75,7 @@ async def test_a_question_starts_the_making_and_the_next_one_finds_by_meaning(in
         await vectors.aclose()
 
 
-async def test_a_failure_is_told_once_and_words_go_on(index: ProjectIndex) -> None:
+async def test_a_failure_is_reported_once_and_words_are_used(index: ProjectIndex) -> None:
     told: list[str] = []
     with EmbeddingServerThread("ollama", key="another") as server:
         vectors = vectors_on(server, told, key="EMBED_KEY")
@@ -92,7 +92,7 @@ async def test_a_failure_is_told_once_and_words_go_on(index: ProjectIndex) -> No
         await vectors.aclose()
 
 
-async def test_settings_that_cannot_be_used_are_told_once(index: ProjectIndex, tmp_path: Path) -> None:
+async def test_unusable_settings_are_reported_once(index: ProjectIndex, tmp_path: Path) -> None:
     told: list[str] = []
     vectors = ProjectVectors(EmbeddingSettings(onnx=str(tmp_path / "none")), KeyReader(environ={}), told.append)
     for _ in range(2):
@@ -103,7 +103,7 @@ async def test_settings_that_cannot_be_used_are_told_once(index: ProjectIndex, t
     await vectors.aclose()
 
 
-async def test_a_model_on_this_machine_is_run_by_the_worker(index: ProjectIndex, tmp_path: Path) -> None:
+async def test_a_local_model_is_run_by_the_worker(index: ProjectIndex, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("tokenizers")
     folder = write_model_folder(tmp_path / "model", {"mail": [1.0, 0.0], "screen": [0.0, 1.0], "user": [-1.0, 0.5]})
@@ -115,9 +115,7 @@ async def test_a_model_on_this_machine_is_run_by_the_worker(index: ProjectIndex,
     await vectors.aclose()
 
 
-async def test_a_large_run_that_is_paid_for_waits_for_the_user(
-    index: ProjectIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_large_paid_run_waits_for_the_user(index: ProjectIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate, "FREE_TOKENS", 10)
     settings = EmbeddingSettings(url="https://api.nobody.test/v1", model="m")
     job = VectorJob(os.fsencode(index.root), os.fsencode(index.path), Choice(), settings, KEY)
@@ -130,7 +128,7 @@ async def test_a_large_run_that_is_paid_for_waits_for_the_user(
 
 
 def carry_out_in_thread(job: VectorJob) -> Any:
-    """Carry the job out as its process does: in a loop of its own."""
+    """Run the job like its process: in its own event loop."""
     import threading
 
     found: list[Any] = []
@@ -140,7 +138,7 @@ def carry_out_in_thread(job: VectorJob) -> Any:
     return found[0]
 
 
-def test_the_worker_s_environment_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_workers_environment_has_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     from codecompanion.session.code.index_process import worker_environment
 
     monkeypatch.setenv("EMBED_KEY", KEY)

@@ -1,4 +1,4 @@
-"""A question compared with the vectors of an index, and why it is not (R-227, R-232, R-239)."""
+"""Comparing a question with the vectors of an index, and reasons for not doing so (R-227, R-232, R-239)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.session.vectors.test_run import HashedWords, Project
 
 
 class Index:
-    """What a search has of an index."""
+    """The part of an index that a search uses."""
 
     def __init__(self, path: Path) -> None:
         self.reader = closed_at_end(IndexReader(path))
@@ -40,7 +40,7 @@ Make = Callable[..., QuestionVectors]
 
 @pytest.fixture
 async def ask_with() -> AsyncIterator[Make]:
-    """Return a maker of what compares questions; it is closed after the test."""
+    """Return a maker of question comparers, closed after the test."""
     made: list[QuestionVectors] = []
 
     def make(embedder: HashedWords, **more: float) -> QuestionVectors:
@@ -70,7 +70,7 @@ async def test_the_nearest_chunks_come_first(project: Project, ask_with: Make) -
     assert len(found) == 2
 
 
-async def test_without_numpy_the_chunks_that_the_words_find_are_compared(
+async def test_without_numpy_the_chunks_found_by_words_are_compared(
     project: Project, ask_with: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(question, "find_spec", lambda name: None)
@@ -103,9 +103,7 @@ class Broken(HashedWords):
         raise NetworkFailed("embeddings: no connection to http://127.0.0.1:9.")
 
 
-async def test_whatever_is_wrong_is_one_sentence_and_the_words_go_on(
-    project: Project, ask_with: Make, tmp_path: Path
-) -> None:
+async def test_any_problem_is_one_sentence_and_words_are_used(project: Project, ask_with: Make, tmp_path: Path) -> None:
     index = Index(project.path)
     cases = [
         (ask_with(Broken()), index, "no connection to"),
@@ -130,7 +128,7 @@ async def test_a_blank_question_has_no_vector(project: Project, ask_with: Make) 
 
 
 class Other(HashedWords):
-    """Another model: its vectors are not those of the index, so it is not asked."""
+    """Another model: its vectors do not match the index, so it is not asked."""
 
     name = "other"
 

@@ -1,4 +1,4 @@
-"""Making the vectors of an index: resumed, stopped, told (R-239)."""
+"""Computing the vectors of an index: resumed, stopped, reported (R-239)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class HashedWords:
 
 
 class Project:
-    """Files and their index. `read` gives the chunks of a file as they are now."""
+    """Files and their index. `read` returns the current chunks of a file."""
 
     def __init__(self, folder: Path) -> None:
         self.path = index_path(folder, Path("/project"))
@@ -94,8 +94,8 @@ async def test_every_chunk_gets_a_vector_once(project: Project) -> None:
     assert len(embedder.texts) == 12
 
 
-async def test_an_endpoint_that_hangs_ends_the_run_of_somebody_who_waits(project: Project) -> None:
-    """R-203: `gather --embed` took 245 s; what was made before stays."""
+async def test_a_hanging_endpoint_ends_an_awaited_run(project: Project) -> None:
+    """R-203: `gather --embed` took 245 s; the computed vectors stay."""
 
     class Hangs(HashedWords):
         async def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -108,8 +108,8 @@ async def test_an_endpoint_that_hangs_ends_the_run_of_somebody_who_waits(project
     assert project.vectors() == 4
 
 
-async def test_a_run_that_was_stopped_goes_on_where_it_was(project: Project) -> None:
-    """What was written stays, whatever ended the run; the second reads only the files that need it."""
+async def test_a_stopped_run_continues_where_it_ended(project: Project) -> None:
+    """Stored vectors stay, whatever ended the run; the second reads only the files that need it."""
     first = HashedWords(good=8)
     run = await make_vectors(project.path, first, project.read)
     assert (run.vectors, run.missing, run.why) == (8, 4, "embeddings: the key was refused (401).")
@@ -122,7 +122,7 @@ async def test_a_run_that_was_stopped_goes_on_where_it_was(project: Project) -> 
     assert project.read_paths == ["src/4.py", "src/5.py"]
 
 
-async def test_what_changed_is_made_and_what_is_the_same_elsewhere_is_not(project: Project) -> None:
+async def test_only_changed_texts_are_embedded_once(project: Project) -> None:
     embedder = HashedWords()
     await make_vectors(project.path, embedder, project.read)
     project.put("src/copy.py", *project.files["src/0.py"])
@@ -132,14 +132,14 @@ async def test_what_changed_is_made_and_what_is_the_same_elsewhere_is_not(projec
     assert embedder.texts == ["src/1.py\nname2\ndef save_1(): changed"]
 
 
-async def test_a_text_that_the_model_refuses_costs_itself_alone(project: Project) -> None:
+async def test_a_text_refused_by_the_model_costs_only_itself(project: Project) -> None:
     project.put("src/9.py", "poison", "def fine(): pass")
     run = await make_vectors(project.path, HashedWords(), project.read)
     assert (run.vectors, run.missing, run.unusable, run.why) == (13, 0, 1, "")
     assert run.notes == ("1 of the texts got no usable vector: they are found by their words.",)
 
 
-async def test_a_model_that_refuses_everything_is_asked_a_few_times(tmp_path: Path) -> None:
+async def test_a_model_that_refuses_everything_is_asked_only_a_few_times(tmp_path: Path) -> None:
     """Not once for each of a hundred thousand texts."""
     project = Project(tmp_path)
     project.put("a.py", *(f"poison {number}" for number in range(64)))
@@ -152,19 +152,19 @@ async def test_a_model_that_refuses_everything_is_asked_a_few_times(tmp_path: Pa
     assert run.unusable == MAX_REFUSED + 1
 
 
-async def test_a_file_that_is_gone_meanwhile_is_left_for_the_next_time(project: Project) -> None:
+async def test_a_file_deleted_meanwhile_is_left_for_the_next_run(project: Project) -> None:
     del project.files["src/3.py"]
     run = await make_vectors(project.path, HashedWords(), project.read)
     assert (run.vectors, run.missing, run.why) == (10, 2, "")
 
 
-async def test_only_one_process_makes_them(project: Project) -> None:
+async def test_only_one_process_computes_them(project: Project) -> None:
     with building(project.path.with_suffix(".vectors")):
         assert (await make_vectors(project.path, HashedWords(), project.read)).is_busy
     assert project.vectors() == 0
 
 
-def test_what_is_embedded_begins_with_the_place_and_is_not_long() -> None:
+def test_an_embedded_text_is_short_and_begins_with_its_place() -> None:
     long = embedding_text(CodeChunk("src/a.py", 1, 9, "  def f():\n" + "x" * 9_999, "Box.f"))
     assert long.startswith("src/a.py\nBox.f\ndef f():\n")
     assert len(long) == len("src/a.py\nBox.f\n") + MAX_CHARS
@@ -172,7 +172,7 @@ def test_what_is_embedded_begins_with_the_place_and_is_not_long() -> None:
     assert embedding_text(CodeChunk("a.md", 1, 1, " \n ")) == ""
 
 
-def test_the_price_is_estimated_before() -> None:
+def test_the_price_is_estimated_in_advance() -> None:
     missing = [Missing("a.py", 5_000, 10_000, 20_000_000), Missing("b.py", 100, 100, 1_000)]
     openai = EmbeddingSettings(url="https://api.openai.com/v1", model="text-embedding-3-small")
     found = estimate_run(missing, openai, is_paid=True)

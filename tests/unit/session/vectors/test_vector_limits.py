@@ -1,4 +1,4 @@
-"""Edges of making and using vectors (R-239)."""
+"""Limits of computing and using vectors (R-239)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ project = test_run.project
     ("tokens", "usd", "is_large"),
     [(2_000_000, None, False), (2_000_001, None, True), (10**9, 0.10, False), (1, 0.11, True)],
 )
-def test_a_run_from_some_price_on_is_announced(tokens: int, usd: float | None, is_large: bool) -> None:
-    """Two million tokens where no price is known, else ten cents; the help says so."""
+def test_a_run_over_a_certain_price_is_announced(tokens: int, usd: float | None, is_large: bool) -> None:
+    """From two million tokens if no price is known, else from ten cents; as documented in the help."""
     assert Estimate(1, tokens, usd, is_paid=True).is_large is is_large
 
 
-async def test_a_run_forgets_vectors_of_texts_that_are_gone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_deletes_vectors_of_removed_texts(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "_FEW", 0)
     monkeypatch.setattr(vectors, "_SPARE", 1.0)
     await make_vectors(project.path, HashedWords(), project.read)
@@ -34,7 +34,7 @@ async def test_a_run_forgets_vectors_of_texts_that_are_gone(project: Project, mo
     assert project.vectors() == 12
 
 
-async def test_a_question_is_embedded_once_though_others_were_asked_between(project: Project) -> None:
+async def test_a_question_is_embedded_once_even_with_others_in_between(project: Project) -> None:
     embedder = HashedWords()
     await make_vectors(project.path, embedder, project.read)
     project.reader = closed_at_end(IndexReader(project.path))  # type: ignore[attr-defined]

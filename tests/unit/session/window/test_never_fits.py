@@ -1,4 +1,4 @@
-"""What can never fit compacts nothing, and the message comes back (R-524).
+"""A message that can never fit compacts nothing, and returns to the input (R-524).
 
 Seen: a file of 19.4k tokens attached to a chat of 5k in a window of 16k; the chat was summarised without a model, the
 old edits shortened, and then the request was not sent.
@@ -30,7 +30,7 @@ def big_file(tokens: int) -> Message:
 
 
 async def a_chat(tmp_path, policy: str, window: int, turns: int, *, says_tokens: int = 0, **more):
-    """Return a bench and a session with so many answered questions and a tool result each."""
+    """Return a bench and a session with that many answered questions, each with a tool result."""
     (tmp_path / "a.txt").write_text("a line of text\n" * (window // 120))
     reply = says("answer " * (says_tokens or window // 60))
 
@@ -57,7 +57,7 @@ async def changes(session) -> list[ViewChanged]:
 
 @pytest.mark.parametrize("window", [4_000, 16_000])
 @pytest.mark.parametrize("policy", policy_names())
-async def test_a_file_larger_than_the_window_compacts_nothing_and_the_question_comes_back(tmp_path, policy, window):
+async def test_a_file_larger_than_the_window_compacts_nothing_and_the_question_returns(tmp_path, policy, window):
     prompt = {"system_prompt": "Help.", "policy": policy}
     bench, session = await a_chat(tmp_path, window=window, turns=9, **prompt)
     sent, before, changed = len(bench.adapter.requests), session.log.view.messages, await changes(session)
@@ -82,7 +82,7 @@ async def test_a_file_larger_than_the_window_compacts_nothing_and_the_question_c
     assert typed[-1] == "and now?"
 
 
-async def test_a_long_chat_in_a_large_window_is_left_alone_as_well(tmp_path):
+async def test_a_long_chat_in_a_large_window_is_unchanged_as_well(tmp_path):
     bench, session = await a_chat(tmp_path, "codecompanion", 1_000_000, 3)
     before = session.log.view.messages
     await session.attach(big_file(1_000_000))
@@ -93,7 +93,7 @@ async def test_a_long_chat_in_a_large_window_is_left_alone_as_well(tmp_path):
 
 
 async def test_a_file_that_fits_beside_a_summary_is_sent(tmp_path):
-    """Only what can never fit is refused: the chat makes room for the rest."""
+    """Only a message that can never fit is refused: for others the chat makes room."""
     bench, session = await a_chat(tmp_path, "codecompanion", 16_000, 12, system_prompt="Help.")
     await session.attach(big_file(9_000))
     session.submit(submit("what is in the file?", 90))
@@ -103,8 +103,8 @@ async def test_a_file_that_fits_beside_a_summary_is_sent(tmp_path):
     assert bench.of(TurnFinished)[-1].reason == "done"
 
 
-async def test_a_refused_request_that_can_never_fit_is_not_compacted_for(tmp_path):
-    """R-535: the provider tells of a window that the file alone exceeds; neither then nor when asked again."""
+async def test_a_refused_request_that_can_never_fit_causes_no_compaction(tmp_path):
+    """R-535: the provider reports a window that the file alone exceeds; neither then nor when asked again."""
     bench, session = await a_chat(tmp_path, "codecompanion", 64_000, 3, system_prompt="Help.", says_tokens=200)
     changed = await changes(session)
     await session.attach(big_file(20_000))
@@ -120,7 +120,7 @@ async def test_a_refused_request_that_can_never_fit_is_not_compacted_for(tmp_pat
     assert await changes(session) == changed
 
 
-async def test_while_compaction_is_paused_nobody_is_asked_about_what_can_never_fit(tmp_path):
+async def test_during_a_pause_there_is_no_question_about_a_message_that_can_never_fit(tmp_path):
     bench, session = await a_chat(tmp_path, "codecompanion", 16_000, 9, system_prompt="Help.")
     session.compact("")
     await bench.idle(session)
@@ -139,8 +139,8 @@ async def test_while_compaction_is_paused_nobody_is_asked_about_what_can_never_f
     ("window", "tokens", "is_told"),
     [(4_000, 3_000, False), (4_000, 4_000, True), (1_000_000, 900_000, False), (0, 900_000, False)],
 )
-async def test_an_attachment_larger_than_the_window_is_told_at_once(tmp_path, window, tokens, is_told):
-    """It is attached all the same; where the window is only assumed nobody knows (R-506)."""
+async def test_an_attachment_larger_than_the_window_is_reported_at_once(tmp_path, window, tokens, is_told):
+    """It is attached anyway; with an assumed window the result is unknown (R-506)."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = Bench(tmp_path, adapter, window=window, settings={"system_prompt": "Help."}, tools={"enabled": False})
     session = await bench.open()

@@ -1,4 +1,4 @@
-"""What a chat makes of the facts of its server: its window, and whether the model sees tools."""
+"""A chat's use of its server's facts: the window, and whether the model sees tools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_TEMPLATE = ServerFacts(window=8192, tools=False, model="smol")
 
 
 def local(tmp_path: Path, adapter: ScriptedAdapter, **settings: object) -> Bench:
-    """Return a bench whose adapter is the server of a model on this machine."""
+    """Return a bench whose adapter is a local model server."""
     bench = Bench(tmp_path, adapter, checks_usage=True)
     entry = AdapterSettings(name=adapter.name, kind="offline", local_server=True)
     bench.services.adapters.add(adapter, entry)
@@ -41,8 +41,8 @@ def notices(bench: Bench, about: str) -> list[str]:
     return [notice.text for notice in bench.of(Notice) if about in notice.text]
 
 
-async def test_a_model_whose_template_has_no_tools_is_sent_none_and_that_is_said_once(tmp_path: Path) -> None:
-    """In a window of 4k they would take half of it, for nothing."""
+async def test_a_model_without_tools_in_its_template_gets_none_and_one_note(tmp_path: Path) -> None:
+    """In a window of 4k they would uselessly take half of it."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = local(tmp_path, adapter)
     session = await bench.open()
@@ -60,7 +60,7 @@ async def test_a_model_whose_template_has_no_tools_is_sent_none_and_that_is_said
     assert not bench.of(Meter)[-1].no_tools
 
 
-async def test_a_server_restarted_with_another_window_is_seen_in_every_chat(tmp_path: Path) -> None:
+async def test_a_server_restarted_with_another_window_is_noticed_in_every_chat(tmp_path: Path) -> None:
     """Old and new chats have the same window, smaller or larger."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = local(tmp_path, adapter)
@@ -75,8 +75,8 @@ async def test_a_server_restarted_with_another_window_is_seen_in_every_chat(tmp_
         old.refresh_limits()
 
 
-async def test_the_chat_names_the_model_that_runs_unless_the_user_has_configured_one(tmp_path: Path) -> None:
-    """A server with one model answers with it, whatever a request calls it."""
+async def test_the_chat_names_the_running_model_unless_one_is_configured(tmp_path: Path) -> None:
+    """A server with one model answers with it, whatever name a request has."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = local(tmp_path, adapter)
     session = await bench.open()
@@ -94,8 +94,8 @@ async def test_the_chat_names_the_model_that_runs_unless_the_user_has_configured
     assert len(bench.of(ModelChanged)) == changes
 
 
-async def test_a_window_that_a_refusal_named_holds_until_the_server_tells_another_one(tmp_path: Path) -> None:
-    """No line for the configuration: it would be wrong after the next start of the server."""
+async def test_a_window_from_a_refusal_is_valid_until_the_server_reports_another(tmp_path: Path) -> None:
+    """No suggested setting: it would be wrong after the next start of the server."""
     adapter = ScriptedAdapter("s", [[ContextOverflow("s: too long", 9000, 6000)], says("ok"), says("ok")])
     bench = local(tmp_path, adapter)
     adapter.told = ServerFacts(window=8192, tools=False)
@@ -124,10 +124,10 @@ class Dropping:
 
 
 @pytest.mark.parametrize("share", [0.8, 1.0, 1.2])
-async def test_two_reports_that_fit_without_the_tools_tell_that_the_model_does_not_see_them(
+async def test_two_reports_that_fit_without_the_tools_show_that_the_model_does_not_see_them(
     tmp_path: Path, share: float
 ) -> None:
-    """Then none are sent and the server's counts are believed; the first report alone is no reason for a word."""
+    """Then none are sent and the server's counts are believed; the first report alone causes no notice."""
     server = Dropping(share)
     adapter = ScriptedAdapter("s", server)
     bench = local(tmp_path, adapter)
@@ -148,8 +148,8 @@ async def test_two_reports_that_fit_without_the_tools_tell_that_the_model_does_n
     assert [spec.name for spec in session.control.specs] == ["read_file"]
 
 
-async def test_who_chooses_tools_has_them_sent_to_a_server_that_refused_them(tmp_path: Path) -> None:
-    """It may have been started again with `--jinja`, which shows nowhere."""
+async def test_explicitly_chosen_tools_are_sent_to_a_server_that_refused_them(tmp_path: Path) -> None:
+    """It may have been restarted with `--jinja`, which is not visible."""
     bench = local(tmp_path, ScriptedAdapter("s", lambda request: says("ok")))
     adapter = bench.services.adapters.get("s")
     adapter.told = ServerFacts(window=8192, tools=False, refuses_tools="the server was started without --jinja")
@@ -162,8 +162,10 @@ async def test_who_chooses_tools_has_them_sent_to_a_server_that_refused_them(tmp
 
 @pytest.mark.parametrize("words", [20, 800, 1_600, 2_400])
 @pytest.mark.parametrize(("share", "of_tools"), [(0.45, 0.45), (0.5, 0.5), (0.6, 0.6), (0.75, 0.75), (1.0, 0.3)])
-async def test_a_cheap_tokenizer_costs_no_tools(tmp_path: Path, share: float, of_tools: float, words: int) -> None:
-    """Its reports are low from the first on, and tools in a short form are a third of their JSON."""
+async def test_a_low_token_count_does_not_disable_tools(
+    tmp_path: Path, share: float, of_tools: float, words: int
+) -> None:
+    """Its reports are low from the first one on, and tools in a short form are a third of their JSON."""
     server = Dropping(share, of_tools)
     adapter = ScriptedAdapter("s", server)
     bench = local(tmp_path, adapter)
@@ -175,7 +177,7 @@ async def test_a_cheap_tokenizer_costs_no_tools(tmp_path: Path, share: float, of
     assert not notices(bench, "No tools")
 
 
-async def test_a_server_that_counts_only_what_was_not_cached_keeps_its_tools(tmp_path: Path) -> None:
+async def test_a_server_that_counts_only_uncached_tokens_keeps_its_tools(tmp_path: Path) -> None:
     """Each report is as small as a chat without tools, and does not grow with it."""
     adapter = ScriptedAdapter("s", lambda request: says("ok " * 60, Usage(150, 60)))
     bench = local(tmp_path, adapter)
@@ -185,8 +187,8 @@ async def test_a_server_that_counts_only_what_was_not_cached_keeps_its_tools(tmp
     assert all(request.tools for request in adapter.requests)
 
 
-async def test_a_call_in_one_chat_tells_for_all_that_the_model_sees_tools(tmp_path: Path) -> None:
-    """Also where they were no longer sent; afterwards no report is a reason to drop them."""
+async def test_a_call_in_one_chat_shows_for_all_that_the_model_sees_tools(tmp_path: Path) -> None:
+    """Also if they were no longer sent; afterwards no report is a reason to drop them."""
     server = Dropping()
     adapter = ScriptedAdapter("s", server)
     bench = local(tmp_path, adapter)
@@ -206,10 +208,10 @@ async def test_a_call_in_one_chat_tells_for_all_that_the_model_sees_tools(tmp_pa
 
 
 @pytest.mark.parametrize("runs_itself", [None, False])
-async def test_a_server_that_says_it_shows_tools_or_runs_no_model_is_only_doubted(
+async def test_a_server_with_tools_in_its_template_or_without_a_model_is_only_doubted(
     tmp_path: Path, runs_itself: bool | None
 ) -> None:
-    """The template is known, or a gateway that a local entry is for counts as it likes: its counts are wrong."""
+    """The template is known, or a local entry is a gateway with its own way of counting: its counts are wrong."""
     server = Dropping()
     adapter = ScriptedAdapter("s", server)
     bench = local(tmp_path, adapter)
@@ -223,7 +225,7 @@ async def test_a_server_that_says_it_shows_tools_or_runs_no_model_is_only_doubte
     assert notices(bench, "too few tokens")
 
 
-async def test_a_call_of_a_tool_that_was_offered_runs_though_the_server_tells_a_small_window_meanwhile(
+async def test_a_call_of_an_offered_tool_runs_even_if_the_server_reports_a_small_window_meanwhile(
     tmp_path: Path,
 ) -> None:
     """The next request offers fewer tools; this reply answers the one before."""
@@ -244,7 +246,7 @@ async def test_a_call_of_a_tool_that_was_offered_runs_though_the_server_tells_a_
     assert [finished.status for finished in bench.of(ToolFinished)] == ["ok"]
 
 
-async def test_a_window_that_a_refusal_named_stays_whatever_a_listing_says(tmp_path: Path) -> None:
+async def test_a_window_from_a_refusal_is_kept_over_any_listing(tmp_path: Path) -> None:
     """The listing of a paid endpoint has the window of the model, and the refusal that of the account."""
     adapter = ScriptedAdapter("s", [[ContextOverflow("s: too long", 9000, 6000)], says("ok"), says("ok")])
     bench = Bench(tmp_path, adapter)
@@ -257,7 +259,7 @@ async def test_a_window_that_a_refusal_named_stays_whatever_a_listing_says(tmp_p
 
 
 async def test_a_model_chosen_during_the_reply_keeps_its_tools(tmp_path: Path) -> None:
-    """What the server tells with the reply is about the model before."""
+    """The server's facts in the reply are about the previous model."""
     other = ScriptedAdapter("t", [])
 
     def answer(request: ChatRequest) -> Reply:
@@ -277,7 +279,7 @@ async def test_a_model_chosen_during_the_reply_keeps_its_tools(tmp_path: Path) -
 
 
 async def test_a_model_that_calls_tools_sees_them_whatever_is_reported(tmp_path: Path) -> None:
-    """Its server leaves them out of its counts: the plugin's own count stands, as before."""
+    """Its server omits them from its counts: the plugin's own count applies, as before."""
     server = Dropping()
     replies = iter([calls(("c1", "read_file", '{"path": "a"}'), usage=Usage(300, 20))])
     adapter = ScriptedAdapter("s", lambda request: next(replies, None) or server(request))
@@ -289,8 +291,8 @@ async def test_a_model_that_calls_tools_sees_them_whatever_is_reported(tmp_path:
     assert notices(bench, "too few tokens")
 
 
-async def test_an_endpoint_that_runs_no_model_itself_is_not_judged_so(tmp_path: Path) -> None:
-    """Behind an address of its own a gateway may leave the schemas out of its counts."""
+async def test_an_endpoint_that_runs_no_model_is_not_judged_this_way(tmp_path: Path) -> None:
+    """A gateway at its own address may omit the schemas from its counts."""
     server = Dropping()
     adapter = ScriptedAdapter("s", server)
     bench = Bench(tmp_path, adapter, checks_usage=True)
@@ -303,7 +305,7 @@ async def test_an_endpoint_that_runs_no_model_itself_is_not_judged_so(tmp_path: 
 
 @pytest.mark.parametrize("is_refreshed", [False, True])
 @pytest.mark.parametrize("why", ["", "the server was started without --jinja"])
-async def test_what_the_server_tells_with_the_first_reply_counts_for_that_reply(
+async def test_facts_reported_with_the_first_reply_apply_to_that_reply(
     tmp_path: Path, why: str, is_refreshed: bool
 ) -> None:
     """A router loads the model with the first request; a refused request is sent again without tools."""

@@ -1,6 +1,6 @@
-"""A chat never sends more than its window takes: what is too large is cut, summarised or refused (R-524).
+"""A chat never exceeds its window: text that is too large is truncated, summarised or refused (R-524).
 
-The provider here enforces nothing and says nothing of usage: what goes out is counted by its characters.
+The provider here enforces nothing and reports no usage: requests are counted by their characters.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def sent(adapter: ScriptedAdapter) -> list[int]:
     return [size(request) for request in adapter.requests if request.purpose == "chat"]
 
 
-async def test_a_message_that_can_never_fit_comes_back_before_it_is_logged(tmp_path):
-    """The sentence says what takes the room and what to do; the chat goes on."""
+async def test_a_message_that_can_never_fit_returns_before_it_is_logged(tmp_path):
+    """The sentence names the largest part and a remedy; the chat continues."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False})
     session = await bench.open()
@@ -52,8 +52,8 @@ async def test_a_message_that_can_never_fit_comes_back_before_it_is_logged(tmp_p
 
 
 @pytest.mark.parametrize("fails", ["the trace", "the count"])
-async def test_a_refused_message_comes_back_once_though_nothing_can_be_written(tmp_path, monkeypatch, fails):
-    """A failure on the way to a turn ends it: it is not begun again and again with the same message."""
+async def test_a_refused_message_returns_once_even_if_nothing_can_be_written(tmp_path, monkeypatch, fails):
+    """A failure before a turn ends it: it is not retried endlessly with the same message."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False}, settings={"policy": "kodacode"})
     session = await bench.open()
@@ -72,7 +72,7 @@ async def test_a_refused_message_comes_back_once_though_nothing_can_be_written(t
     assert fails == "the count" or "7,600 fit; your message takes" in bench.of(SubmitFailed)[0].error
 
 
-async def test_a_huge_queued_message_comes_back_and_the_others_are_sent(tmp_path):
+async def test_a_huge_queued_message_returns_and_the_others_are_sent(tmp_path):
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False})
     session = await bench.open()
@@ -95,7 +95,7 @@ async def test_a_system_prompt_larger_than_the_window_is_named(tmp_path):
 
 
 async def test_an_assumed_window_refuses_nothing(tmp_path):
-    """R-506: nobody knows what fits; the provider decides."""
+    """R-506: the limit is unknown; the provider decides."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = Bench(tmp_path, adapter, window=0, tools={"enabled": False})
     session = await bench.open()
@@ -105,8 +105,8 @@ async def test_an_assumed_window_refuses_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("policy", policy_names())
-async def test_a_first_result_larger_than_the_window_is_cut_before_it_is_sent(tmp_path, policy):
-    """Seen: 261k characters under kodacode at 64k went out as 78k tokens. The log keeps the whole."""
+async def test_a_first_result_larger_than_the_window_is_truncated_before_sending(tmp_path, policy):
+    """Seen: 261k characters under kodacode at 64k were sent as 78k tokens. The log keeps the whole."""
     text = "".join(f"line {number} of a large file\n" for number in range(14_000))
     (tmp_path / "a.txt").write_text(text)
     replies = [calls(("c1", "read_file", '{"path": "a.txt"}')), says("done")]
@@ -144,7 +144,7 @@ async def test_a_failing_summariser_and_a_server_that_enforces_nothing(tmp_path,
 
 
 async def ask_claude(tmp_path, *counts, estimated: int = 7_200):
-    """Send a first message to a Claude that counts it so, or cannot; return the bench.
+    """Send a first message to a Claude that returns this count, or cannot count; return the bench.
 
     7,200 tokens by the estimate alone fit what the window leaves beside a reply, as Claude counts them (1.22) they do
     not.
@@ -160,48 +160,48 @@ async def ask_claude(tmp_path, *counts, estimated: int = 7_200):
     return bench
 
 
-async def test_what_exceeds_the_window_by_the_best_guess_is_not_sent_to_a_model_nobody_has_reported_on(tmp_path):
-    """R-524: what is known of a model's family is part of the guess, before its first report, too."""
+async def test_a_message_over_the_window_by_the_best_guess_is_not_sent_to_a_model_without_reports(tmp_path):
+    """R-524: the facts about a model's family are part of the guess, also before its first report."""
     bench = await ask_claude(tmp_path)
     assert bench.adapter.requests == []
     [back] = bench.of(SubmitFailed)
     assert back.error.startswith("Not sent: 8,")
 
 
-async def test_what_fits_by_the_best_guess_is_sent_though_it_may_not(tmp_path):
-    """The bounds of a cold guess hold nothing back: 7,600 tokens, give or take 1,100, in a window of 8,000."""
+async def test_a_message_that_fits_by_the_best_guess_is_sent(tmp_path):
+    """The bounds of a cold guess block nothing: 7,600 tokens, give or take 1,100, in a window of 8,000."""
     bench = await ask_claude(tmp_path, estimated=6_200)
     assert bench.of(SubmitFailed) == []
     assert len(bench.adapter.requests) == 1
 
 
-async def test_in_doubt_a_provider_that_counts_is_asked_and_what_fits_is_sent(tmp_path):
-    """A cold estimate refuses nothing that does fit."""
+async def test_in_doubt_a_counting_provider_is_asked_and_a_fitting_message_sent(tmp_path):
+    """A cold estimate refuses nothing that fits."""
     bench = await ask_claude(tmp_path, 7_400, 7_400, 7_400)
     assert bench.of(SubmitFailed) == []
     assert len(bench.adapter.requests) == 1
 
 
-async def test_what_the_provider_counts_as_too_large_is_not_sent_and_its_figure_told(tmp_path):
+async def test_a_message_too_large_by_the_providers_count_is_not_sent_and_the_count_reported(tmp_path):
     bench = await ask_claude(tmp_path, 9_111)
     assert bench.adapter.requests == []
     assert bench.of(SubmitFailed)[0].error.startswith("Not sent: 9,111 tokens, 8,000 fit")
 
 
-async def test_a_provider_that_fails_to_count_leaves_it_to_the_guess(tmp_path):
+async def test_if_a_provider_fails_to_count_the_guess_decides(tmp_path):
     bench = await ask_claude(tmp_path, NetworkFailed("down"))
     assert bench.adapter.requests == []
     assert bench.of(SubmitFailed)[0].error.startswith("Not sent: 8,")
 
 
-async def test_nobody_is_asked_about_what_cannot_fit_under_any_tokenizer(tmp_path):
+async def test_no_provider_is_asked_about_a_message_too_large_for_any_tokenizer(tmp_path):
     bench = await ask_claude(tmp_path, 7_000, estimated=12_000)
     assert bench.adapter.counted == []
     assert len(bench.of(SubmitFailed)) == 1
 
 
 def smaller_than_believed(request):
-    """Answer as a server whose window is 6,000 tokens, which it tells with a refusal, and whose reports are lies."""
+    """Answer like a server with a window of 6,000 tokens, reported in a refusal, and with false usage."""
     if size(request) > 6_000:
         return (ContextOverflow("s: the request is too long for the model.", 0, 6_000),)
     return says("A summary of it. " * 20 if request.purpose == "summary" else "word " * 300, Usage(50, 10))
@@ -209,8 +209,8 @@ def smaller_than_believed(request):
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("policy", policy_names())
-async def test_near_the_limit_a_message_is_sent_or_comes_back(tmp_path, policy):
-    """R-524: what brings removed messages back is offered after the first recovery, and takes room, too.
+async def test_near_the_limit_a_message_is_sent_or_returns(tmp_path, policy):
+    """R-524: the recall tool is offered after the first recovery, and takes room, too.
 
     Seen: "Not sent: 6,029 tokens, 6,000 fit", and the same message was sent when asked again. Whether a request fits
     is judged once, before the message is logged. `make fuzz` tries four times as many sizes.
@@ -231,8 +231,8 @@ async def test_near_the_limit_a_message_is_sent_or_comes_back(tmp_path, policy):
         assert words > 2_500 or not back
 
 
-async def test_a_message_too_large_beside_what_is_attached_comes_back_and_nothing_is_sent(tmp_path):
-    """The file joins the chat with the message: either could be sent alone. Without it there is nothing to answer."""
+async def test_a_message_too_large_with_its_attachments_returns_and_nothing_is_sent(tmp_path):
+    """The file joins the chat with the message: either could be sent alone. Without the message nothing is asked."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False})
     session = await bench.open()
@@ -247,7 +247,7 @@ async def test_a_message_too_large_beside_what_is_attached_comes_back_and_nothin
 
 
 async def test_not_sent_is_not_drawn_again_above_the_answer(tmp_path):
-    """The log keeps how the turn ended; the chat is drawn as it is: the message was sent when it was asked again."""
+    """The log has the end of the turn; the redraw shows the current state: the message was sent the second time."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False})
     session = await bench.open()

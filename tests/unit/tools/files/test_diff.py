@@ -52,7 +52,7 @@ def test_a_rewrite_of_a_huge_file_is_not_compared_line_by_line() -> None:
 
 
 def test_a_hunk_header_shows_place_size_and_subject():
-    """What comes says more than what goes; a blank line says nothing."""
+    """Added lines are more informative than removed ones; a blank line is not."""
     old = [f"line {number}" for number in range(40)]
     new = ["", "import os", *old[:10], "  row 10", *old[11:30], *old[32:]]
     places = hunks_of(file_diff("f", "\n".join(old), "\n".join(new)))
@@ -64,8 +64,8 @@ def test_a_hunk_header_shows_place_size_and_subject():
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", ""]), max_size=40), st.data())
-def test_a_text_without_all_places_of_its_diff_is_what_it_was(before, data):
-    """Taken out one by one, from the last; a place that is not there is none."""
+def test_a_text_with_all_hunks_of_its_diff_removed_is_the_original(before, data):
+    """Removed one by one, from the last; a missing hunk is ignored."""
     after = list(before)
     for _ in range(data.draw(st.integers(0, 4))):
         at = data.draw(st.integers(0, len(after)))

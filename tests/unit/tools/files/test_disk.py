@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and cancelling leaves nothing running."""
+"""Files are written completely or not at all, and cancelling leaves nothing running."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codecompanion.tools.files.disk import Check, Stopped, in_thread, make_link,
 from tests.unit.tools.conftest import names_in
 
 
-def test_a_file_is_replaced_with_its_mode_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+def test_a_file_is_replaced_with_its_mode_and_no_other_file_is_left(tmp_path: Path) -> None:
     file = tmp_path / "run.sh"
     file.write_text("old")
     file.chmod(0o754)
@@ -37,7 +37,7 @@ def test_a_new_file_gets_its_folders_and_the_users_mask(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["read-only", "a folder", "not a regular file", "not a directory"])
-def test_what_cannot_be_replaced_is_refused_and_unchanged(tmp_path: Path, what: str) -> None:
+def test_an_irreplaceable_file_is_refused_and_unchanged(tmp_path: Path, what: str) -> None:
     target = tmp_path / "target"
     if what == "a folder":
         target.mkdir()
@@ -70,7 +70,7 @@ def test_a_folder_or_file_without_permission_is_refused(as_nobody: Path) -> None
 
 
 def test_a_full_disk_leaves_the_old_content_and_no_remains(tmp_path: Path) -> None:
-    """A limit on the size of files stands in for the full disk: the write fails half-way in the same place."""
+    """A file size limit simulates the full disk: the write fails half-way in the same place."""
     file = tmp_path / "file"
     file.write_text("old")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -86,7 +86,7 @@ def test_a_full_disk_leaves_the_old_content_and_no_remains(tmp_path: Path) -> No
     assert names_in(tmp_path) == ["file"]
 
 
-def test_a_write_that_is_stopped_before_its_end_changes_nothing(tmp_path: Path) -> None:
+def test_a_stopped_write_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("old")
 
@@ -100,8 +100,8 @@ def test_a_write_that_is_stopped_before_its_end_changes_nothing(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("deeper", ["", "below"])
-def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path, deeper: str) -> None:
-    """The path was resolved before: a link in it came later, and nothing is written, deleted or made through it."""
+def test_a_folder_that_became_a_link_is_not_followed(tmp_path: Path, deeper: str) -> None:
+    """The path was resolved earlier: a link in it is newer, and nothing is written, deleted or created through it."""
     outside = tmp_path / "outside"
     (outside / "below").mkdir(parents=True)
     for folder in (outside, outside / "below"):
@@ -124,7 +124,7 @@ def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path, deeper: str) 
     assert stat.S_IMODE((outside / "file").stat().st_mode) == 0o600
 
 
-def test_the_mode_of_what_a_link_names_is_left_alone(tmp_path: Path) -> None:
+def test_the_mode_of_a_links_target_is_unchanged(tmp_path: Path) -> None:
     (tmp_path / "file").touch(0o600)
     (tmp_path / "link").symlink_to("file")
     with pytest.raises(OSError, match="symbolic link"):
@@ -151,7 +151,7 @@ async def test_cancelling_waits_for_the_thread_to_stop() -> None:
     assert stopped.is_set()
 
 
-async def test_what_the_thread_raises_reaches_the_caller() -> None:
+async def test_exceptions_in_the_thread_reach_the_caller() -> None:
     def work(check: Check) -> None:
         raise ToolError("no")
 

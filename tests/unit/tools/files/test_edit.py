@@ -1,4 +1,4 @@
-"""Search and replace: exact, unique, and a failure that says how to get it right."""
+"""Search and replace: exact, unique, with a helpful error."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _raw = st.lists(st.sampled_from(["a", "b", " ", "é", "\n", "\r\n", "\udc80"]), 
 
 
 @given(_raw, _raw, _raw, st.text(alphabet="xyz\n", max_size=10))
-def test_everything_but_the_replaced_text_stays_byte_for_byte(before: str, inner: str, after: str, new: str) -> None:
-    """Mixed line ends and undecodable bytes beside the edit are not touched."""
+def test_everything_except_the_replaced_text_stays_byte_for_byte(before: str, inner: str, after: str, new: str) -> None:
+    """Mixed line ends and undecodable bytes beside the edit are unchanged."""
     old = f"<{inner}>".replace("\r\n", "\n")
     edited = replace_text(TextFile(f"{before}<{inner}>{after}"), old, new).file.text
     assert edited.startswith(before)
@@ -24,13 +24,15 @@ def test_everything_but_the_replaced_text_stays_byte_for_byte(before: str, inner
 
 
 @given(_raw, _raw, st.sampled_from(["\n", "\r\n"]))
-def test_a_line_end_at_the_border_of_the_replaced_text_is_found_whole(before: str, after: str, newline: str) -> None:
+def test_a_line_end_at_the_border_of_the_replaced_text_is_matched_completely(
+    before: str, after: str, newline: str
+) -> None:
     edited = replace_text(TextFile(f"{before}{newline}<>{newline}{after}"), "\n<>\n", "\n!\n").file.text
     assert edited == f"{before}{newline}!{newline}{after}"
 
 
 @given(_raw.filter(lambda text: bool(text)), st.text(alphabet="xyz", min_size=1, max_size=5))
-def test_an_edit_and_its_reverse_give_the_file_back(raw: str, marker: str) -> None:
+def test_an_edit_and_its_reverse_restore_the_file(raw: str, marker: str) -> None:
     content = raw.encode("utf-8", "surrogateescape")
     file = decode(content + b"MARK")
     there = replace_text(file, "MARK", marker + "!").file
@@ -50,11 +52,11 @@ def test_an_edit_and_its_reverse_give_the_file_back(raw: str, marker: str) -> No
         ("a\rb\r\nc\n", "c", "d", "a\rb\r\nd\n"),
     ],
 )
-def test_new_lines_end_as_those_they_replace_or_as_the_files(raw: str, old: str, new: str, result: str) -> None:
+def test_new_lines_end_like_the_replaced_ones_or_like_the_files(raw: str, old: str, new: str, result: str) -> None:
     assert replace_text(TextFile(raw), old, new).file.text == result
 
 
-def test_the_lines_of_the_new_text_are_told() -> None:
+def test_the_lines_of_the_new_text_are_reported() -> None:
     file = TextFile("a\nb\nc\nb\n")
     assert replace_text(file, "c", "x\ny").places == ((3, 4),)
     assert replace_text(file, "b\n", "1\n2\n3\n", replace_all=True).places == ((2, 4), (6, 8))
@@ -72,7 +74,7 @@ def test_text_that_occurs_more_than_once_is_refused_with_its_lines() -> None:
         replace_text(TextFile("x\n" * 30), "x", "z")
 
 
-def test_text_that_differs_only_in_whitespace_is_pointed_at_with_its_lines() -> None:
+def test_text_that_differs_only_in_whitespace_is_pointed_out_with_its_lines() -> None:
     file = TextFile("def f():\n\tif x:\n\t\treturn 1\n")
     with pytest.raises(ToolError) as caught:
         replace_text(file, "    if x:\n        return 1", "pass")
@@ -81,7 +83,7 @@ def test_text_that_differs_only_in_whitespace_is_pointed_at_with_its_lines() -> 
     assert str(caught.value).endswith("2\t\tif x:\n3\t\t\treturn 1")
 
 
-def test_the_most_similar_text_is_shown_when_none_is_equal() -> None:
+def test_the_most_similar_text_is_shown_if_none_is_equal() -> None:
     file = TextFile("import os\n\ndef load(path):\n    with open(path) as file:\n        return file.read()\n\nx = 1\n")
     with pytest.raises(ToolError) as caught:
         replace_text(file, "def load(path):\n    with open(path) as handle:\n        return handle.read()", "")
@@ -90,14 +92,14 @@ def test_the_most_similar_text_is_shown_when_none_is_equal() -> None:
         replace_text(file, "def loads(path):", "")
 
 
-def test_nothing_similar_is_said_too() -> None:
+def test_a_lack_of_similar_text_is_reported_too() -> None:
     with pytest.raises(ToolError, match="Nothing similar"):
         replace_text(TextFile("a\nb\n"), "completely different", "x")
     with pytest.raises(ToolError, match="Nothing similar"):
         replace_text(TextFile(""), "text", "x")
 
 
-def test_line_numbers_copied_from_a_reading_are_taken_off() -> None:
+def test_line_numbers_copied_from_a_read_are_removed() -> None:
     file = TextFile("a\n  b\nc\n")
     assert replace_text(file, "1\ta\n2\t  b\n", "1\ta\n2\t  B\n").file.text == "a\n  B\nc\n"
     assert replace_text(file, "2\t  b", "  B").file.text == "a\n  B\nc\n"
@@ -108,7 +110,7 @@ def test_line_numbers_copied_from_a_reading_are_taken_off() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"), [("a", "a", "are the same"), ("", "x", "is empty but"), ("  \n\t", "x", "but whitespace")]
 )
-def test_what_cannot_be_meant_is_refused(old: str, new: str, why: str) -> None:
+def test_an_impossible_edit_is_refused(old: str, new: str, why: str) -> None:
     with pytest.raises(ToolError, match=why):
         replace_text(TextFile("a\n"), old, new)
 
