@@ -1,9 +1,9 @@
 """No pattern takes quadratic time for text from outside, however it is made (issue 9; lesson 34).
 
 A result or a message of 100 KB without a break is ordinary input. Every pattern of the package is found in its source,
-with the methods it is called by, and given such texts made of its own characters. What is suspicious in a small text
-gets a large one under a limit of CPU time that linear work stays below by a factor of twenty and more, and quadratic
-work exceeds by as much: a busy machine changes nothing about either.
+with the methods it is called by, and given such texts made of its own characters. A pattern that is suspicious with a
+small text gets a large one under a limit of CPU time that linear work stays below by a factor of twenty and more, and
+quadratic work exceeds by as much: a busy machine changes nothing about either.
 """
 
 from __future__ import annotations

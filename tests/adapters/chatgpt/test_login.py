@@ -355,7 +355,7 @@ async def test_only_the_issuer_decides_where_codes_and_tokens_go(
 
 
 def test_lookalike_addresses_are_not_the_issuers() -> None:
-    """Scheme, host and port are compared, and user information before an @ is no disguise."""
+    """Scheme, host and port are compared, and user information before an @ does not deceive the check."""
     provider = Provider()
     assert provider.holds("https://auth.openai.com/api/accounts/oauth/token")
     for address in (

@@ -1,8 +1,8 @@
 """A loopback OpenAI for ChatGPT plans: the sign-in server and a plan's two endpoints, on one port.
 
-Written from OpenAI's pages below https://developers.openai.com/siwc/token-sharing-open-source. What a plan does not
-take is refused (`plan_rules.py`), the rest is judged by the Responses server. `GET /v1/models` answers in the shape of
-the catalogue (`models`, `visibility`, `slug`).
+Written from OpenAI's pages below https://developers.openai.com/siwc/token-sharing-open-source. Requests that a plan
+does not accept are refused (`plan_rules.py`), the Responses server checks the rest. `GET /v1/models` answers in the
+shape of the catalogue (`models`, `visibility`, `slug`).
 
 From a shell: `python -m tests.providers.chatgpt.server` prints its port; `POST /control/state` sets any attribute of
 the sign-in (`sign_in.SignIn`) or of this server.

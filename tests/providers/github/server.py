@@ -1,8 +1,8 @@
 """A loopback GitHub with Copilot: the device flow, the token exchange, models, and the three reply endpoints.
 
 Written from https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow and from
-what public plugins send and get. Stricter than the real one may be: requests to Copilot without its headers are
-refused, so is an image without its own, a model at an endpoint that does not serve it, a token that was taken back.
+the requests and replies of public plugins. Possibly stricter than the real one. Refused are requests to Copilot
+without its headers, an image without its own header, a model at an endpoint that does not serve it, a revoked token.
 
 From a shell: `python -m tests.providers.github.server` prints its port; `POST /control/approve` is the user typing in
 the code, `POST /control/state` sets any of the attributes below, `GET /control/requests` tells what was asked.

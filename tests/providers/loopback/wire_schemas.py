@@ -2,11 +2,11 @@
 
 The providers answer 400 to a key they do not know, at any depth; the SDKs send whatever they are given. So the types
 the SDKs publish (`TypedDict`s) are turned into strict validators: every object forbids other keys, `Iterable` means a
-list, what only Python can hold (open files, response models) is no choice, nothing is converted. Problems read as
-Anthropic's do (`messages.0.content.1.text.foo: Extra inputs are not permitted`), whose API validates the same way.
+list, values that only Python can hold (open files, response models) are excluded, nothing is converted. Problems read
+as Anthropic's do (`messages.0.content.1.text.foo: Extra inputs are not permitted`), whose API validates the same way.
 
-A validator is built when it is first asked for and kept; the SDK is imported then, too. What the types do not say
-(pairing, limits, betas) is not checked here: `tests.providers.anthropic.rules`, `chat/rules.py`.
+A validator is built on first use and kept; the SDK is imported then, too. Rules outside the types (pairing, limits,
+betas) are not checked here: `tests.providers.anthropic.rules`, `chat/rules.py`.
 """
 
 from __future__ import annotations

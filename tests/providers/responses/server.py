@@ -41,7 +41,7 @@ class ResponsesServer(LoopbackServer):
     """The server; see the module docstring.
 
     key "" = none is asked for. ledger: share one to be the same provider after a restart. check=False: nothing is
-    refused and nothing counted. overflow_in_stream: a prompt that is too long is told of in the stream, as the
+    refused and nothing counted. overflow_in_stream: the error for a prompt that is too long comes in the stream, as the
     endpoint does at times. reports_compacted_size: the usage of a response that compacted counts what was left; by
     default what came in, as in the only example at hand.
     """

@@ -131,7 +131,7 @@ async def test_a_stop_for_a_compaction_that_never_comes_does_not_loop(tmp_path):
 
 
 async def test_after_a_compaction_on_demand_no_provider_is_blamed(tmp_path):
-    """Anthropic does not compact automatically after a requested one; being overloaded is no reason to turn it off."""
+    """Anthropic does not compact automatically after a requested one; an overloaded provider does not turn it off."""
     adapter = native(says("one"), *[says("more", LARGE)] * 5,
                      compactions=[CompactionDone(BLOCK), *[Overloaded("s: overloaded.")] * 5])  # fmt: skip
     bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})
