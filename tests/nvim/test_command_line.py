@@ -31,9 +31,9 @@ def test_words_become_a_command_line_that_the_user_runs(nvim_factory, tmp_path):
         (request,) = requests_of(server)
         assert "tools" not in request
         system, user = request["messages"]
-        assert system["content"].startswith("You turn a wish into one Neovim command line.")
-        assert "Wish: sort them, bitte – ä" in user["content"]
-        assert "Selected lines: 1 to 2; their range is written 1,2" in user["content"]
+        assert system["content"].startswith("You turn a request into one Neovim command line.")
+        assert "Request: sort them, bitte – ä" in user["content"]
+        assert "Selected lines: 1 to 2; their range is 1,2" in user["content"]
         assert "b 2\na 1" in user["content"]
         assert "c 3" not in user["content"]
         nvim.feed("<CR>")
@@ -168,7 +168,7 @@ def test_the_request_is_logged_and_counted_but_not_listed(nvim_factory, tmp_path
         assert asked("list_sessions", {"cwd": ""})[1] == []
         (row,) = asked("list_sessions", {"chat": chat})[1]
         assert row["messages"] == 2
-        assert row["first_question"].startswith("Wish: say 1")
+        assert row["first_question"].startswith("Request: say 1")
         assert "105" in asked("show_cost", {"chat": chat})[1]["text"] or "100" in nvim.lua(
             "return _G.cc_answer[2].text"
         )

@@ -43,7 +43,7 @@ def start(nvim_factory, tmp_path, server, *, staged=True, opts=None, options=Non
 def asked(server, index=-1):
     request = [r.json for r in server.requests if r.path.endswith("/chat/completions")][index]
     assert "tools" not in request
-    assert request["messages"][0]["content"].startswith("You write the message of a git commit")
+    assert request["messages"][0]["content"].startswith("You write a git commit message")
     return request["messages"][-1]["content"]
 
 
@@ -78,7 +78,7 @@ def test_typed_text_stays_also_text_typed_in_the_meantime(nvim_factory, tmp_path
         nvim.feed(", and more")
         nvim.wait_lua("return vim.tbl_contains(vim.api.nvim_buf_get_lines(0, 0, -1, false), 'Because of the order.')")
         assert nvim.lines()[:4] == ["My own subject, and more", "", "Because of the order.", ""]
-        assert "The user has begun the message with this" in asked(server)
+        assert "The user has started the message with this" in asked(server)
         assert "My own subject" in asked(server)
         nvim.feed("<Esc>u")
         assert nvim.lines()[:2] == ["My own subject, and more", "# Please enter the commit message for your changes."]
@@ -164,7 +164,7 @@ def test_a_large_diff_is_truncated_with_a_note_and_small_files_stay_whole(nvim_f
         text = asked(server)
         assert len(text) < 9000
         assert "+two" in text
-        assert "more lines of this file are left out]" in text
+        assert "more lines of this file omitted]" in text
         assert "big.txt" in text
         assert "1 of 2 files were cut for the model" in nvim.messages()
 
@@ -184,7 +184,7 @@ def test_a_truncated_diff_keeps_the_beginning_of_every_file(nvim_factory, tmp_pa
             assert files == max(1, len(sizes))
             assert len(text) <= 20_000 + 100 * files
             assert all(f"diff --git a/f{number} " in text for number in range(len(sizes)))
-            assert cut == text.count("more lines of this file are left out]")
+            assert cut == text.count("more lines of this file omitted]")
             assert cut > 0 or text == diff
 
 
@@ -216,7 +216,7 @@ def test_two_messages_at_once_do_not_mix(nvim_factory, tmp_path):
     """A streaming chat continues; the message is inserted into the buffer of its request."""
 
     def answer(received):
-        is_commit = received.json["messages"][0]["content"].startswith("You write the message of a git commit")
+        is_commit = received.json["messages"][0]["content"].startswith("You write a git commit message")
         return reply("fix: one") if is_commit else reply("A long answer. " * 50)
 
     with ChatServerThread(key=KEY, default=answer) as server:

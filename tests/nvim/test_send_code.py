@@ -112,8 +112,8 @@ def test_a_command_line_is_generated_from_the_words_alone(nvim_factory, tmp_path
             nvim.command(command)
             nvim.wait_lua(f"return vim.fn.getcmdline() == '{line}'")
             nvim.feed("<C-c>")
-        assert "Wish: sort these" in sent(server)
-        assert "their range is written 1,2" in sent(server)
+        assert "Request: sort these" in sent(server)
+        assert "their range is 1,2" in sent(server)
         assert SECRET not in sent(server)
 
 

@@ -117,7 +117,7 @@ function M.question(wish)
   local version = vim.version()
   local name = api.nvim_buf_get_name(wish.bufnr)
   local lines = {
-    "Wish: " .. wish.words,
+    "Request: " .. wish.words,
     "",
     ("Neovim %d.%d.%d"):format(version.major, version.minor, version.patch),
     ("File: %s"):format(name == "" and "(no name)" or vim.fn.fnamemodify(name, ":.")),
@@ -137,13 +137,13 @@ function M.question(wish)
   end
   local first, last = wish.range[1], wish.range[2]
   if not sends_code then
-    lines[#lines + 1] = ("Selected lines: %d to %d; their range is written %d,%d"):format(first, last, first, last)
+    lines[#lines + 1] = ("Selected lines: %d to %d; their range is %d,%d"):format(first, last, first, last)
     return table.concat(lines, "\n")
   end
   local text = table.concat(api.nvim_buf_get_lines(wish.bufnr, first - 1, last, false), "\n")
   local shown = vim.fn.strcharpart(text, 0, SHOWN_CHARS)
-  lines[#lines + 1] = ("Selected lines: %d to %d; their range is written %d,%d"):format(first, last, first, last)
-  lines[#lines + 1] = #shown < #text and "Their text, of which the end is left out:" or "Their text:"
+  lines[#lines + 1] = ("Selected lines: %d to %d; their range is %d,%d"):format(first, last, first, last)
+  lines[#lines + 1] = #shown < #text and "Their text, truncated:" or "Their text:"
   lines[#lines + 1] = ""
   lines[#lines + 1] = shown
   return table.concat(lines, "\n")

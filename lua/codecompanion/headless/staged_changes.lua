@@ -62,7 +62,7 @@ function M.cut(diff, room)
       left = left - #line - 1
       if left < 0 and used > 0 then
         cut = cut + 1
-        parts[#parts + 1] = ("[%d more lines of this file are left out]"):format(#file.lines - index + 1)
+        parts[#parts + 1] = ("[%d more lines of this file omitted]"):format(#file.lines - index + 1)
         break
       end
       used = used + 1

@@ -23,13 +23,13 @@ return {
       {
         role = "user",
         content = about([[
-Explain this code to somebody who knows the language but not the project. ${parameters.focus}
+Explain this code to someone who knows the language but not the project. ${parameters.focus}
 
-1. In one or two sentences: what it is for.
-2. How it works, in the order in which it runs. Quote a line only where its wording matters.
-3. What is easy to miss: assumptions, side effects, edge cases, what happens on errors.
+1. Its purpose, in one or two sentences.
+2. How it works, in execution order. Quote a line only where its wording matters.
+3. Easily missed details: assumptions, side effects, edge cases, error handling.
 
-Do not restate the code line by line, and do not propose changes.]]),
+Do not restate the code line by line or propose changes.]]),
       },
     },
   },
@@ -41,14 +41,14 @@ Do not restate the code line by line, and do not propose changes.]]),
       {
         role = "user",
         content = about([[
-Mend what the diagnostics of this file report.
+Fix the problems that this file's diagnostics report.
 
 #{diagnostics}
 
-- Find the cause first. Several diagnostics may have one; say which.
-- Make the smallest change that removes the cause. Do not silence a diagnostic, and do not change what works.
+- Find the cause first. Several diagnostics may share one; say which.
+- Make the smallest change that removes the cause. Do not silence a diagnostic or change working code.
 - If a diagnostic is wrong, or the right fix is a decision, say so instead of changing anything.
-- At the end say what was changed and why, in a few sentences.]]),
+- At the end, say in a few sentences what you changed and why.]]),
       },
     },
   },
@@ -63,9 +63,9 @@ Mend what the diagnostics of this file report.
         content = about([[
 Write tests for this code. ${parameters.what}
 
-- Look at the tests that exist in this project first: same framework, same place, same style, same helpers.
-- Test what it promises to whoever calls it: ordinary use, limits, empty and wrong input, errors. Not its inside.
-- Each test is about one thing, and its name says which. No test that cannot fail.
+- Look at the project's existing tests first, and use their framework, location, style and helpers.
+- Test its promises to callers: normal use, limits, empty and wrong input, errors. Do not test its internals.
+- Each test covers one thing, and its name says which. Write no test that cannot fail.
 - If the code is hard to test or you find a bug, say so; do not change the code.]]),
       },
     },
@@ -94,15 +94,15 @@ Write tests for this code. ${parameters.what}
       {
         role = "user",
         content = [[
-Review these changes as a colleague would who has to maintain them.
+Review these changes as a colleague who has to maintain them.
 
 #{diff:${parameters.changes}}
 
-- Look for what is wrong first: bugs, broken callers, missing cases, races, security, data loss. Read the code around
+- Look for defects first: bugs, broken callers, missing cases, races, security, data loss. Read the code around
   a change where the diff does not show enough.
-- Then what will hurt later: unclear names, duplication, missing or useless tests.
-- Give each finding as `file:line`, what happens and how to mend it, the most serious first. No taste, no praise.
-- If there is nothing to say about a change, say nothing about it. If all is well, say so in one sentence.]],
+- Then look for maintenance problems: unclear names, duplication, missing or useless tests.
+- Give each finding as `file:line`, its effect and its fix, the most serious first. No matters of taste, no praise.
+- Do not mention changes without problems. If you find no problems at all, say so in one sentence.]],
       },
     },
   },

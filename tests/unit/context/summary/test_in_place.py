@@ -45,7 +45,7 @@ def test_a_chat_with_a_warm_cache_is_asked_in_place():
     (request,), outcome = asked(work_of(), [SummaryReply(text=WRITTEN)])
     assert request.in_place
     assert "<conversation>" not in request.prompt
-    assert "The newest messages of the chat, 2 of them" in request.prompt  # not the one that waits for an answer
+    assert "The newest messages of the chat (2)" in request.prompt  # not the one that waits for an answer
     assert outcome.summary == WRITTEN.strip()
     assert outcome.details.in_place
 
