@@ -142,7 +142,7 @@ def test_a_long_result_is_truncated_and_stored_like_any_other(nvim_factory: Fact
         chat = start(nvim_factory, tmp_path, server, tools(f"mine = {{ description = 'M.', callback = {big}, {RUN} }}"))
         chat.say("go")
         assert len(results(server)[0]) < 50_000
-        assert "of 5,250,000 characters are left out here" in results(server)[0]
+        assert "of 5,250,000 characters are omitted here" in results(server)[0]
 
 
 def test_a_tool_that_never_answers_is_stopped_and_notified(nvim_factory: Factory, tmp_path: Path) -> None:

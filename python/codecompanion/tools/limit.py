@@ -67,7 +67,7 @@ def _worded(left_out: int, total: int, lines: tuple[int, int, int], column: int 
     where = f"start_line {first}, end_line {last}"
     if column is not None:
         where += f", start_column {column}"
-    what = f"[… {left_out:,} of {total:,} characters are left out here: lines {first:,} to {last:,} of {count:,}. "
+    what = f"[… {left_out:,} of {total:,} characters are omitted here: lines {first:,} to {last:,} of {count:,}. "
     if not stored_as:
         return f"{what}They could not be stored either. …]"
     return (

@@ -160,7 +160,7 @@ async def look(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> T
 def _with_silence(output: ToolOutput, context: ToolContext) -> ToolOutput:
     if not context.opened.silent:
         return output
-    note = "[The editor did not answer. This is about the files on disk; unsaved changes there are not known.]"
+    note = "[The editor did not answer. This shows the files on disk; unsaved changes are unknown.]"
     return msgspec.structs.replace(output, text=f"{output.text}\n{note}")
 
 

@@ -150,11 +150,11 @@ class ToolRegistry:
         if len(arguments_json) > MAX_ARGUMENTS_LENGTH:
             raise ToolInputInvalid(
                 f"The arguments of {name} are longer than {MAX_ARGUMENTS_LENGTH:,} characters. Nothing was done. Write"
-                " in smaller pieces."
+                " smaller pieces."
             )
         if is_too_deep(arguments_json):
             raise ToolInputInvalid(
-                f"The arguments of {name} are nested deeper than {DEEPEST_JSON} levels, or hold a number without end."
+                f"The arguments of {name} are nested deeper than {DEEPEST_JSON} levels, or contain an overlong number."
                 " Nothing was done. Call the tool again with one flat JSON object."
             )
         try:

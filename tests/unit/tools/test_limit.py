@@ -12,7 +12,7 @@ from codecompanion.tools.limit import MIN_LIMIT_CHARS, shorten
 
 _SHA = "ab" * 32
 _NOTE = re.compile(
-    r"\[… ([\d,]+) of ([\d,]+) characters are left out here: lines ([\d,]+) to ([\d,]+) of ([\d,]+)\..*…\]"
+    r"\[… ([\d,]+) of ([\d,]+) characters are omitted here: lines ([\d,]+) to ([\d,]+) of ([\d,]+)\..*…\]"
 )
 
 

@@ -1,4 +1,4 @@
-"""The built-in tools, as the model sees them.
+"""The tools that come with the plugin, as the model sees them.
 
 A tool's module is imported when it is first called: every request has the specs, but most chats call few tools.
 """
@@ -27,21 +27,21 @@ _TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
 _READ_FILE = ToolSpec(
     "read_file",
     "Read a text file of the workspace, or a range of its lines. Each line is preceded by its number and a tab, which"
-    " are not part of the file. For a long file read the part you need: grep_search gives line numbers. A path"
+    " are not part of the file. For a long file, read the part you need: grep_search gives line numbers. A path"
     ' "stored:…" from an earlier, shortened result reads the rest of that result.',
     parameters(
         {
             "path": {
                 "type": "string",
                 "minLength": 1,
-                "description": 'Path relative to the workspace, or "stored:…" as an earlier result named it.',
+                "description": 'Path relative to the workspace, or "stored:…" from an earlier result.',
             },
             "start_line": {"type": "integer", "minimum": 1, "description": "First line, counted from 1. Default: 1."},
             "end_line": {"type": "integer", "minimum": 1, "description": "Last line, included. Default: the end."},
             "start_column": {
                 "type": "integer",
                 "minimum": 1,
-                "description": "For one very long line only: first character of each line read, counted from 1.",
+                "description": "For very long lines only: first character to read of each line, counted from 1.",
             },
             "end_column": {"type": "integer", "minimum": 1, "description": "Last character of each line, included."},
         },
@@ -96,15 +96,19 @@ _GREP_SEARCH = ToolSpec(
     f" over {MAX_FILE_BYTES // 1_000_000} MB are left out.",
     parameters(
         {
-            "query": {"type": "string", "minLength": 1, "description": "The text or regular expression to look for."},
+            "query": {"type": "string", "minLength": 1, "description": "The text or regular expression to find."},
             "is_regex": {"type": "boolean", "description": "Whether query is a regular expression. Default: false."},
-            "ignore_case": {"type": "boolean", "description": "Whether case does not matter. Default: false."},
+            "ignore_case": {"type": "boolean", "description": "Whether to ignore case. Default: false."},
             "path": {
                 "type": "string",
                 "minLength": 1,
                 "description": "Folder or file to search, relative to the workspace. Default: all of it.",
             },
-            "include": {"type": "string", "minLength": 1, "description": "Only files that match this glob, as `*.py`."},
+            "include": {
+                "type": "string",
+                "minLength": 1,
+                "description": "Only files that match this glob, such as `*.py`.",
+            },
             "max_results": {
                 "type": "integer",
                 "minimum": 1,
@@ -125,7 +129,7 @@ GREP_SEARCH = _tool(_GREP_SEARCH, looks_at="unsaved", short=_GREP_SEARCH_SHORT)
 
 _CODE_SEARCH = ToolSpec(
     "code_search",
-    "Find code of the project by meaning or by name: the best places for a question or words, or where a name is"
+    "Find code of the project by meaning or name: the best places for a question or words, or where a name is"
     " defined or used. Returns paths, line numbers and the code.",
     parameters(
         {
@@ -134,7 +138,7 @@ _CODE_SEARCH = ToolSpec(
             "kind": {
                 "type": "string",
                 "enum": ["definition", "reference", "text"],
-                "description": "What of the name or text to find; without it the query is a question.",
+                "description": "Kind of match; without it, the query is a question.",
             },
         },
         "query",
@@ -146,15 +150,15 @@ SEVERITIES = ("error", "warning", "information", "hint")
 
 _GET_DIAGNOSTICS = ToolSpec(
     "get_diagnostics",
-    "List the problems that linters and language servers report in the editor for files that are open there, as they"
-    " are now: after a change they may need a moment.",
+    "List the problems that linters and language servers currently report for files open in the editor. They may need a"
+    " moment after a change.",
     parameters(
         {
             "path": {"type": "string", "minLength": 1, "description": "Only this file. Default: all open files."},
             "severity": {
                 "type": "string",
                 "enum": list(SEVERITIES),
-                "description": "Only this severity and worse. Default: all.",
+                "description": "Only this severity or worse. Default: all.",
             },
         }
     ),
@@ -163,10 +167,10 @@ GET_DIAGNOSTICS = _tool(_GET_DIAGNOSTICS)
 
 _INSERT_EDIT = ToolSpec(
     "insert_edit",
-    "Change an existing text file: replace old_text by new_text. old_text must occur in the file exactly once, with"
+    "Change an existing text file: replace old_text with new_text. old_text must occur in the file exactly once, with"
     " its exact indentation; quote enough lines around the change to make it unique. To insert, quote the line before"
-    " or after and repeat it in new_text; to delete, leave new_text empty. Read the file first. Line ends and encoding"
-    " of the file are kept.",
+    " or after and repeat it in new_text; to delete, leave new_text empty. Read the file first. The file's line ends"
+    " and encoding are kept.",
     parameters(
         {
             "path": PATH,
@@ -174,7 +178,7 @@ _INSERT_EDIT = ToolSpec(
             "new_text": {"type": "string", "description": "The text to put in its place."},
             "replace_all": {
                 "type": "boolean",
-                "description": "Replace every occurrence instead of demanding exactly one. Default: false.",
+                "description": "Replace every occurrence instead of exactly one. Default: false.",
             },
         },
         "path",
@@ -191,12 +195,12 @@ INSERT_EDIT = _tool(_INSERT_EDIT, effect="write", looks_at="path", short=_INSERT
 
 _CREATE_FILE = ToolSpec(
     "create_file",
-    "Create a text file with the given content; missing folders are made. Fails when the file exists, unless overwrite"
-    " is true. To change part of a file use insert_edit.",
+    "Create a text file with the given content, and missing folders. Fails if the file exists, unless overwrite is"
+    " true. To change part of a file, use insert_edit.",
     parameters(
         {
             "path": PATH,
-            "content": {"type": "string", "description": "The whole content of the file."},
+            "content": {"type": "string", "description": "The file's whole content."},
             "overwrite": {"type": "boolean", "description": "Replace the file if it exists. Default: false."},
         },
         "path",
@@ -265,8 +269,8 @@ MEMORY_ARGUMENTS = {
 
 _MEMORY = ToolSpec(
     "memory",
-    "Kept across chats: notes and summaries of earlier chats, as files under /memories (this project) and"
-    " /memories/all-projects. Search before a task; note what later chats should know, no secrets. Commands: search"
+    "Notes and summaries of earlier chats, kept across chats as files under /memories (this project) and"
+    " /memories/all-projects. Search before a task; note facts that later chats need, no secrets. Commands: search"
     " (query), view (path, view_range), create (path, file_text), str_replace (path, old_str, new_str), insert (path,"
     " insert_line, insert_text), delete (path), rename (old_path, new_path).",
     parameters(
@@ -287,7 +291,7 @@ _MEMORY = ToolSpec(
             "insert_line": {
                 "type": "integer",
                 "minimum": 0,
-                "description": "insert: after this line; 0 is the beginning.",
+                "description": "insert: after this line; 0 is the start.",
             },
             "insert_text": {"type": "string", "description": "insert: the lines to insert."},
             "old_path": {"type": "string", "description": "rename: from."},
@@ -302,14 +306,14 @@ RECALL_NAME = "recall"
 
 _RECALL = ToolSpec(
     RECALL_NAME,
-    "What was removed from this conversation to save context: cleared tool results, summarised messages, earlier"
-    " attachments. It is kept word for word. `query` lists what may answer a question, each with a short key; `key`"
-    " reads one of them, in parts when it is long. Use it instead of calling a tool again for the same result.",
+    "Find content that was removed from this conversation to save context: cleared tool results, summarised messages,"
+    " earlier attachments. It is kept word for word. `query` lists matches, each with a short key; `key` reads one of"
+    " them, long ones in parts. Use it instead of calling a tool again for the same result.",
     parameters(
         {
             "query": {
                 "type": "string",
-                "description": "A question, or words, names, paths; empty lists the newest.",
+                "description": "A question, words, names or paths; empty lists the newest.",
             },
             "key": {"type": "string", "minLength": 1, "description": "A key from the list, such as r57."},
             "part": {"type": "integer", "minimum": 1, "description": "With key: which part to read. Default: 1."},
@@ -331,7 +335,7 @@ BUILTIN_TOOLS: tuple[Tool, ...] = (
     MEMORY,
     RECALL,
 )
-"""In the order the model sees them, which never changes within a chat (prompt cache).
+"""In the order they are offered to the model, which never changes within a chat (prompt cache).
 
-`recall` comes last: it is offered only after something was removed from the chat.
+`recall` comes last: it is offered only once something was removed from the chat.
 """

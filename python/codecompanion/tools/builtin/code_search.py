@@ -37,10 +37,12 @@ async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     outcome = await context.look_up_code(arguments["query"], kind, below, limit, unsaved)
     if not outcome.results:
         hint = "; files that are not indexed yet were searched as text" if outcome.is_partial else ""
-        return ToolOutput(text=f"Nothing found{hint}. grep_search takes regular expressions.", summary="nothing found")
+        return ToolOutput(
+            text=f"Nothing found{hint}. grep_search accepts regular expressions.", summary="nothing found"
+        )
     paths = len({result.path for result in outcome.results})
     summary = f"{counted(len(outcome.results), 'place')} in {counted(paths, 'file')}"
-    notes = ["[The index is not complete yet: what it lacks was searched as text.]"] if outcome.is_partial else []
+    notes = ["[The index is incomplete: files not in it were searched as text.]"] if outcome.is_partial else []
     text = _lines(outcome.results) if kind in ("reference", "text") else _places(outcome.results)
     return ToolOutput(text="\n".join([text, *notes]), summary=summary)
 

@@ -113,7 +113,7 @@ def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:
         return ()
     found = tuple(dict.fromkeys((*known, *given)))
     if len(found) > MAX_HOSTS:
-        raise ToolError(f"The command would need {len(found):,} hosts; {MAX_HOSTS} is the limit. Run it in parts.")
+        raise ToolError(f"The command needs {len(found):,} hosts; the limit is {MAX_HOSTS}. Run it in parts.")
     return found
 
 

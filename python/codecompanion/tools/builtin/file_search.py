@@ -81,7 +81,7 @@ def _search(arguments: dict[str, Any], context: ToolContext, check: Check) -> To
     if matching:
         return _listed(matching, limit, "")
     if containing:
-        return _listed(containing, limit, f"No file matches {pattern!r}; these have it in their path:\n")
+        return _listed(containing, limit, f"No file matches {pattern!r}; these paths contain it:\n")
     ignored = "" if arguments.get("include_ignored") else " (ignored files were left out)"
     return ToolOutput(text=f"No file matches {pattern!r}{ignored}.", summary="0 files")
 

@@ -29,7 +29,7 @@ def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Proposal, Ed
         why, _, quoted = str(error).partition("\n")
         held = HOLDS_KEYS if is_secret(path, context) else context.why_secret(before.text, shown_path(path, context))
         if quoted and held:
-            why = f"{why.partition('. ')[0]}. The text there is not shown: {held}."
+            why = f"{why.partition('. ')[0]}. Its text is not shown: {held}."
         elif quoted:
             why = str(error)
         raise ToolError(f"{shown_path(path, context)}: {why}") from error

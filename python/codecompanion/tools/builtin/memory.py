@@ -91,7 +91,7 @@ def _refuse_secrets(arguments: dict[str, Any], context: ToolContext) -> None:
     """Refuse text that contains a secret, or that the user excluded from the memory (R-449)."""
     text = "\n".join(str(arguments.get(name, "")) for name in ("file_text", "new_str", "insert_text"))
     if secret := context.why_secret(text, str(arguments.get("path", ""))):
-        raise ToolError(f"Nothing was saved: {secret}. Later chats read the memory; leave the secret out.")
+        raise ToolError(f"Nothing was saved: {secret}. Later chats read the memory; omit the secret.")
     if refused := context.memory.why_refused(text):
         raise ToolError(f"Nothing was saved: {refused}.")
 
@@ -99,7 +99,7 @@ def _refuse_secrets(arguments: dict[str, Any], context: ToolContext) -> None:
 def _search(query: str, memory: ProjectMemory, check: Check) -> ToolOutput:
     found = memory.search(query, check)
     if not found:
-        return ToolOutput(text="Nothing in the memory has these words.", summary="nothing", sources=(_OF_MODEL,))
+        return ToolOutput(text="No memory contains these words.", summary="nothing", sources=(_OF_MODEL,))
     parts = []
     for one in found:
         parts.append(" · ".join(part for part in (one.place, one.title, one.day) if part))
@@ -126,7 +126,7 @@ def _real(virtual: str, folders: _Folders) -> Path:
         if real.is_symlink():
             raise OutsideWorkspace(f"{virtual[:200]} leads through a symbolic link, which memory does not follow.")
         if is_shared and real == folders.hidden:
-            raise OutsideWorkspace(f"{virtual[:200]} leads to the notes of other projects.")
+            raise OutsideWorkspace(f"{virtual[:200]} leads to other projects' notes.")
     return real
 
 
@@ -142,7 +142,7 @@ def _file(virtual: str, folders: _Folders) -> Path:
     if not real.exists():
         shared = f"{ROOT}/{MEMORY_SHARED}{virtual.removeprefix(ROOT)}"
         if folders.shared is not None and virtual.startswith(f"{ROOT}/") and _real(shared, folders).is_file():
-            raise ToolError(f"There is no {virtual}, but {shared}.")  # where notes of earlier versions are
+            raise ToolError(f"There is no {virtual}; use {shared}.")  # where notes of earlier versions are
         raise ToolError(f"There is no {virtual}; view {ROOT} lists what there is.")
     return real
 
@@ -198,11 +198,11 @@ def _create(arguments: dict[str, Any], folders: _Folders, check: Check) -> ToolO
     virtual, text = arguments["path"], arguments["file_text"]
     real = _real(virtual, folders)
     if real.exists():
-        raise ToolError(f"{virtual} exists already; use str_replace or insert, or delete it first.")
+        raise ToolError(f"{virtual} already exists; use str_replace or insert, or delete it first.")
     notes = sum(1 for _ in _listing(real.parent, "", folders, MAX_DEPTH)) if real.parent.is_dir() else 0
     if notes >= MAX_NOTES:
         raise ToolError(
-            f"There are {notes:,} notes beside {virtual}, the most there may be; merge or delete some first."
+            f"The folder of {virtual} already has {notes:,} notes, the maximum; merge or delete some first."
         )
     return _written(real, text_files.TextFile(text), virtual, "Created", check)
 
@@ -231,7 +231,7 @@ def _insert(arguments: dict[str, Any], folders: _Folders, check: Check) -> ToolO
 
 def _written(real: Path, file: text_files.TextFile, virtual: str, verb: str, check: Check) -> ToolOutput:
     if len(file.text) > MAX_FILE_CHARS:
-        raise ToolError(f"{virtual} would have {len(file.text):,} characters; a memory may have {MAX_FILE_CHARS:,}.")
+        raise ToolError(f"{virtual} would have {len(file.text):,} characters; the limit is {MAX_FILE_CHARS:,}.")
     if real == real.parent or real.is_dir():
         raise ToolError(f"{virtual} is a folder; give the path of a file in it.")
     remove_drafts(real.parent)
@@ -247,7 +247,7 @@ def _delete(arguments: dict[str, Any], folders: _Folders) -> ToolOutput:
     virtual = arguments["path"]
     real = _real(virtual, folders)
     if _is_top(real, folders):
-        raise ToolError(f"{virtual} itself cannot be deleted; delete what is in it.")
+        raise ToolError(f"{virtual} itself cannot be deleted; delete files in it.")
     if real.is_dir():
         import shutil  # slow to import, rarely needed
 
@@ -265,7 +265,7 @@ def _rename(arguments: dict[str, Any], folders: _Folders) -> ToolOutput:
     if not source.exists():
         raise ToolError(f"There is no {old}; view {ROOT} lists what there is.")
     if target.exists():
-        raise ToolError(f"{new} exists already; delete it first or choose another name.")
+        raise ToolError(f"{new} already exists; delete it first or choose another name.")
     with opened_folder(target.parent, make=True, private=True):
         source.rename(target)
     return ToolOutput(text=f"Renamed {old} to {new}.", summary="renamed")

@@ -70,7 +70,7 @@ def _file(path: str, context: ToolContext) -> str:
         # Text that exists only in the editor needs this check, because `why_asked` reads the disk.
         text, why = context.without_secrets(text, shown_path(real, context))
         if why:
-            raise ToolError(f"{shown_path(real, context)} is not shown: its unsaved text holds a secret ({why}).")
+            raise ToolError(f"{shown_path(real, context)} is not shown: its unsaved text contains a secret ({why}).")
     return text_files.printable(text)
 
 
@@ -82,7 +82,7 @@ def _stored(path: str, context: ToolContext) -> str:
         return context.read_stored(sha256)
     except (CodeCompanionError, KeyError, OSError) as error:
         raise ToolError(
-            f"There is no stored result {path!r}; copy the path exactly as the earlier result gave it."
+            f"There is no stored result {path!r}; copy the path exactly from the earlier result."
         ) from error
 
 

@@ -63,9 +63,7 @@ def current_text(path: Path, context: ToolContext) -> TextFile:
     """
     opened = context.opened.at(path)
     if opened is not None and opened.text is None:
-        raise text_files.UnreadableFile(
-            f"{path} has more than the {text_files.MAX_READ_BYTES:,} bytes that can be read at once."
-        )
+        raise text_files.UnreadableFile(f"{path} is larger than the limit of {text_files.MAX_READ_BYTES:,} bytes.")
     if opened is None or opened.text is None or not (opened.modified or path.exists()):
         return text_files.read_text(path)
     if "\0" in opened.text[: text_files.SNIFFED_BYTES]:
@@ -107,7 +105,7 @@ async def carry_out(
     opened = context.opened.at(proposal.path)
     if opened is not None and proposal.after is not None and opened.locked == "nomodifiable" and opened.modified:
         raise ToolError(
-            f"{proposal.name} has unsaved changes in the editor and cannot be changed there ('modifiable' is off)."
+            f"{proposal.name} has unsaved changes in the editor and cannot be modified there ('modifiable' is off)."
             " Nothing was changed; ask the user."
         )
     if not save and (opened is None or opened.locked):
@@ -177,7 +175,7 @@ def _make_folder(folder: Path) -> None:
         with opened_folder(folder, make=True):
             pass
     except OSError as error:
-        raise ToolError(f"{folder} was not made: {text_files.reason(error)}. Nothing was changed.") from error
+        raise ToolError(f"{folder} was not created: {text_files.reason(error)}. Nothing was changed.") from error
 
 
 async def _change_on_disk(proposal: Proposal, context: ToolContext) -> Changed:
@@ -224,11 +222,11 @@ def _output(outcome: Outcome, proposal: Proposal, sentence: str, otherwise: str)
     if outcome.state == "unsaved":
         summary += " · not saved"
         notes.append(
-            "The file has unsaved changes in the editor, so the edit was made in the buffer and is not on disk yet:"
-            " read_file and grep_search show it, commands do not see it until the user saves the file."
+            "The file has unsaved changes in the editor, so the edit is in the buffer and not on disk yet: read_file"
+            " and grep_search show it, but commands do not see it until the user saves the file."
         )
     if outcome.stays_open:
-        notes.append("It is open in the editor with unsaved changes, which stay there.")
+        notes.append("The editor still has its unsaved changes.")
     formatted = _formatted(outcome, proposal)
     if formatted:
         notes.append(formatted)

@@ -76,7 +76,7 @@ def as_accepted(proposal: Proposal, accepted: Accepted | None) -> tuple[Proposal
         return proposal, ""
     if shown(proposal.before) != accepted.before:
         raise ToolError(
-            f"{proposal.name} changed while the user was looking at the edit, and the user had edited the proposal."
+            f"{proposal.name} changed while the user reviewed the edit, and the user had edited the proposal."
             " Nothing was written; read the file again."
         )
     like = proposal.after or proposal.before or TextFile("")
@@ -87,7 +87,7 @@ def as_accepted(proposal: Proposal, accepted: Accepted | None) -> tuple[Proposal
     written = msgspec.structs.replace(proposal, after=msgspec.structs.replace(like, text=text))
     diff = file_diff(proposal.name, accepted.after if proposal.after is not None else None, accepted.text)
     return written, (
-        "The user edited your proposal before accepting it. The file now differs from what you proposed"
+        "The user edited your proposal before accepting it. The file now differs from your proposal"
         f" (- proposed by you, + written instead):\n{diff}"
     )
 

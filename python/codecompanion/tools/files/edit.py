@@ -39,7 +39,7 @@ def replace_text(file: TextFile, old: str, new: str, replace_all: bool = False) 
     """
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     if old == new:
-        raise ToolError("old_text and new_text are the same; nothing was changed.")
+        raise ToolError("old_text and new_text are identical; nothing was changed.")
     text = file.text.replace("\r\n", "\n")
     starts = list(_occurrences(text, old))
     if not starts and _all_numbered(old):
@@ -60,7 +60,7 @@ def _occurrences(text: str, old: str) -> Iterator[int]:
         if not text:
             yield 0
             return
-        raise ToolError("old_text is empty but the file is not; quote the lines to change, or the lines beside them.")
+        raise ToolError("old_text is empty but the file is not; quote the lines to change, or adjacent lines.")
     position = text.find(old)
     while position >= 0:
         yield position
@@ -118,7 +118,7 @@ def _not_found(text: str, old: str) -> str:
     stripped = [line.strip() for line in lines]
     head = "old_text was not found in the file; nothing was changed."
     if not any(wanted):
-        return f"{head} It holds nothing but whitespace; quote a line with text."
+        return f"{head} It contains only whitespace; quote a line with text."
     same = [at for at in range(len(lines)) if stripped[at : at + len(wanted)] == wanted]
     if same:
         places = ", ".join(_range(at, len(wanted)) for at in same[:_MAX_SHOWN_PLACES])
@@ -128,7 +128,7 @@ def _not_found(text: str, old: str) -> str:
         )
     at = _most_similar(stripped, wanted)
     if at is None:
-        return f"{head} Nothing similar is in it either; read the file again."
+        return f"{head} The file contains nothing similar; read it again."
     return f"{head} The most similar text is {_range(at, len(wanted))}:\n{_quote(lines, at, len(wanted))}"
 
 

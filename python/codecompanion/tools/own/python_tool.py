@@ -74,7 +74,7 @@ def _runner(
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            raise ToolError(f"{name} failed: it was cancelled by itself.") from None
+            raise ToolError(f"{name} failed: it cancelled itself.") from None
         except ToolError:
             raise
         except BaseException as error:  # SystemExit and KeyboardInterrupt of the user's code must not end the host
@@ -144,9 +144,9 @@ def text_of(name: str, result: Any) -> str:
             text = to_json(result, fallback=str).decode("utf-8", "replace")
         except (PydanticSerializationError, ValueError, RecursionError) as error:
             raise ToolError(
-                f"{name} returned a {type(result).__name__} that is no text and no JSON: {error}."
+                f"{name} returned a {type(result).__name__} that is neither text nor JSON: {error}."
             ) from error
     if len(text) > _MAX_RESULT_CHARS:
-        many = f"{len(text):,} characters; at most {_MAX_RESULT_CHARS:,}"
-        raise ToolError(f"The result of {name} has {many} are taken.")
+        many = f"{len(text):,} characters; the limit is {_MAX_RESULT_CHARS:,}"
+        raise ToolError(f"The result of {name} has {many}.")
     return text

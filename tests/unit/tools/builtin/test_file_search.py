@@ -58,7 +58,7 @@ async def test_an_absolute_glob_inside_the_workspace_is_understood(root: Path, c
 
 async def test_a_partial_name_finds_paths_that_contain_it(call: Call) -> None:
     output = await call("file_search", pattern="MAKE")
-    assert output.text == "No file matches 'MAKE'; these have it in their path:\nMakefile"
+    assert output.text == "No file matches 'MAKE'; these paths contain it:\nMakefile"
 
 
 async def test_ignored_files_are_only_listed_on_request(call: Call) -> None:

@@ -139,16 +139,16 @@ def test_no_path_leads_out_of_the_folder(tmp_path: Path, pieces: list[str]) -> N
     [
         ({"command": "create", "path": "/memories/x"}, "memory create also needs `file_text`."),
         ({"command": "rename", "path": "/memories/x"}, "memory rename also needs `old_path`, `new_path`."),
-        ({"command": "create", "path": "/memories/note", "file_text": ""}, "exists already"),
-        ({"command": "create", "path": "/memories", "file_text": ""}, "exists already"),
-        ({"command": "create", "path": "/memories/big", "file_text": "x" * 200_001}, "a memory may have 200,000"),
+        ({"command": "create", "path": "/memories/note", "file_text": ""}, "already exists"),
+        ({"command": "create", "path": "/memories", "file_text": ""}, "already exists"),
+        ({"command": "create", "path": "/memories/big", "file_text": "x" * 200_001}, "the limit is 200,000"),
         ({"command": "create", "path": "/memories/note/x", "file_text": ""}, "Nothing was changed"),
         ({"command": "view", "path": "/memories/none"}, "There is no /memories/none"),
         ({"command": "view", "path": "/memories/note", "view_range": [2, 1]}, "is not a range"),
         ({"command": "insert", "path": "/memories/note", "insert_line": 5, "insert_text": ""}, "beyond its end"),
         ({"command": "str_replace", "path": "/memories/note", "old_str": "zz", "new_str": ""}, "not found"),
         ({"command": "delete", "path": "/memories"}, "cannot be deleted"),
-        ({"command": "rename", "old_path": "/memories/note", "new_path": "/memories/note"}, "exists already"),
+        ({"command": "rename", "old_path": "/memories/note", "new_path": "/memories/note"}, "already exists"),
         ({"command": "rename", "old_path": "/memories", "new_path": "/memories/x"}, "cannot be renamed"),
         ({"command": "rename", "old_path": "/memories/d", "new_path": "/memories/d/x"}, "memory rename failed"),
         ({"command": "insert", "path": "/memories/d", "insert_line": 0, "insert_text": ""}, "is a folder"),
@@ -188,7 +188,7 @@ async def test_a_secret_is_not_saved(memory: Path, call: Call, command: str) -> 
     }[command]
     result = await call("memory", {"why_secret": why_secret}, command=command, **arguments)
     assert result.is_error
-    assert "leave the secret out" in result.text
+    assert "omit the secret" in result.text
     assert token not in result.text
     assert {path.read_text() for path in memory.iterdir()} == {"one\n"}
 
@@ -204,6 +204,6 @@ async def test_a_folder_is_limited_to_a_thousand_notes(memory: Path, call: Call)
     assert listed.text.endswith("… 800 more: search finds them.")
 
 
-async def test_a_search_without_a_hit_is_reported(call: Call) -> None:
-    assert (await call("memory", command="search", query="x")).text == "Nothing in the memory has these words."
+async def test_a_search_without_a_hit_says_so(call: Call) -> None:
+    assert (await call("memory", command="search", query="x")).text == "No memory contains these words."
     assert "also needs `query`" in (await call("memory", command="search")).text

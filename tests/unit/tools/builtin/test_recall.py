@@ -44,7 +44,7 @@ async def test_a_query_lists_keys_and_their_sources(context):
 async def test_a_long_list_shows_how_many_more_there_are(context):
     output = await recall(context, Shelf(**{f"r{n}": "fox" for n in range(LISTED + 3)}), query="fox")
     assert output.summary == "23 matches"
-    assert "[3 more matches; more words put the right one first]" in output.text
+    assert "[3 more matches; add words to rank the right one first]" in output.text
 
 
 async def test_a_key_reads_the_text_as_data_that_cannot_close_its_wrapping(context):

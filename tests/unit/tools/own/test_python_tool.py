@@ -121,7 +121,7 @@ def surrogate() -> str:
         ("raise StopIteration", "StopIteration"),
         ("import asyncio; raise asyncio.CancelledError", "ancelled"),
         ("return object", "<class 'object'>"),
-        ("a = []; a.append(a); return a", "bad returned a list that is no text and no JSON"),
+        ("a = []; a.append(a); return a", "bad returned a list that is neither text nor JSON"),
         ("return 'x' * 20_000_001", "20,000,001 characters; at most 20,000,000 are taken"),
         ("return '\\0'", "\0"),
     ],

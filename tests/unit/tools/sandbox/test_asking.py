@@ -335,7 +335,7 @@ async def test_a_list_of_hosts_that_no_window_shows_is_refused(call: Call, conte
     many = [f"h{number}.example" for number in range(13)]
     for arguments in ({"command": "make", "hosts": many}, {"command": f"curl https://{' https://'.join(many)}"}):
         output = await call("run_command", **arguments)
-        assert "The command would need 13 hosts; 12 is the limit" in output.text
+        assert "The command needs 13 hosts; the limit is 12" in output.text
 
 
 async def test_an_invalid_host_is_refused(call: Call, context: ToolContext) -> None:
