@@ -24,7 +24,7 @@ _NOTE = re.compile(r"\[The (?:image|document) .* (?:was not sent|could not be re
 _LEFT_OUT = re.compile(r"\n\n\[\.\.\. [\d,]+ characters left out: [^\]]*\]\n\n")
 _ATTACHMENT = re.compile(r"<important>.* cleared during compaction\..*</important>", re.DOTALL)
 _SUMMARIES = (SUMMARY_PREFIX, "<history_summary>", "<compact_summary>")
-_OURS = ("[The conversation before this point was left out.]", "[No reply: the user went on.]")
+_OURS = ("[The conversation before this point was left out.]", "[No reply: the user continued.]")
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ FAULTS = (
         row("a mentioned file is 3 MB", "its beginning is sent, and says so"),
         lambda root: (root / "huge.txt").write_text(HUGE) and None,
         (by_host("huge.txt"),),
-        "because more does not fit",
+        "lines fit",
     ),
     Fault(
         row(

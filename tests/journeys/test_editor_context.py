@@ -42,6 +42,6 @@ def test_asking_about_what_is_open(desk: Desk) -> None:
         assert texts[1][: len(texts[0])] == texts[0], "what was sent stays as it is"
         named, empty = texts[1][-3:-1]
         assert named.startswith("`#{buffer}`: `src/stack.py`, all ")
-        assert named.endswith("not sent again, because it stands above, as `#{buffer}`.")
+        assert named.endswith("not sent again, because it is above, as `#{buffer}`.")
         assert empty == "`#{quickfix}`: the quickfix list is empty."
         quit_all(terminal)

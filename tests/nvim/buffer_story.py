@@ -58,7 +58,7 @@ from tests.unit.session.fakes import submit
 
 ALONG = (GATHERED_TAG, UPDATE_TAG, EDITOR_TAG)
 """What goes along with a question: before it in the request, below it on the screen."""
-TAKEN_OUT = ("that has been taken out of this conversation since", "Stood above when this was asked")
+TAKEN_OUT = ("since removed from context", "some has since been removed from context")
 """What a message says that names something which is sent no more; the buffer says so in its line."""
 STEPS_LUA = Path(__file__).with_name("buffer_story.lua").read_text(encoding="utf-8")
 

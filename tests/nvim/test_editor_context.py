@@ -90,7 +90,7 @@ def test_an_unchanged_buffer_is_referred_to_and_not_sent_again(nvim_factory, tmp
     chat = start(nvim_factory, tmp_path, server)
     chat.say("first #{buffer}")
     chat.say("second #{buffer} and #{file:src/stack.lua}")
-    again = "`src/stack.lua`, all 7 lines: not sent again, because it stands above, as `#{buffer}`."
+    again = "`src/stack.lua`, all 7 lines: not sent again, because it is above, as `#{buffer}`."
     assert before_last(server) == [f"`#{{buffer}}`: {again}", f"`#{{file:src/stack.lua}}`: {again}"]
     chat.say("again #{file:src/stack.lua}")
     assert before_last(server) == [f"`#{{file:src/stack.lua}}`: {again}"]
@@ -99,7 +99,7 @@ def test_an_unchanged_buffer_is_referred_to_and_not_sent_again(nvim_factory, tmp
     chat.say("third #{buffer} #{buffer:stack.lua}")
     whole, same = before_last(server)
     assert "-- new" in whole
-    stands = "not sent again, because it stands in this message, as `#{buffer}`."
+    stands = "not sent again, because it is in this message, as `#{buffer}`."
     assert same == f"`#{{buffer:stack.lua}}`: `src/stack.lua`, all 8 lines, with unsaved changes: {stands}"
     assert "#{buffer:stack.lua} src/stack.lua · the same as #{buffer}" in chat.text()
 
@@ -118,7 +118,7 @@ def test_an_attached_file_is_not_sent_again_by_a_mention(nvim_factory, tmp_path,
     in_file(chat, "vim.cmd('normal! 3GV20j') vim.cmd('normal! \\27')")
     chat.say("what is #{file:src/stack.lua} #{buffer} #{viewport} #{selection}")
     assert sum(text.count("local value_9 =") for text in sent(server)) == 1
-    assert sum("not sent again, because it stands above, as attached." in text for text in sent(server)) == 4
+    assert sum("not sent again, because it is above, as attached." in text for text in sent(server)) == 4
     assert "#{selection} src/stack.lua:3-23 · sent already, as attached" in chat.text()
     chat.nvim.feed("<Esc>")
     chat.nvim.lua("vim.fn.cursor(1, 1); vim.fn.search('<file>src/stack.lua')")
@@ -133,7 +133,7 @@ def test_an_attached_file_is_not_sent_again_by_a_mention(nvim_factory, tmp_path,
     chat.nvim.wait_for(lambda: taken_out(chat) == 4, "the lines after the chat was drawn again")
     chat.say("and #{buffer} now")
     assert sum(text.count("local value_9 =") for text in sent(server)) == 1
-    assert sum("that has been taken out of this conversation since" in text for text in sent(server)) == 4
+    assert sum("since removed from context" in text for text in sent(server)) == 4
 
 
 def test_selection_viewport_and_buffers_are_sent_with_their_locations(nvim_factory, tmp_path, server):

@@ -165,7 +165,7 @@ def test_a_new_chat_shows_the_memory_as_a_line_that_dd_removes(remembering) -> N
         chat.say("hello")
         assert "pytest -n 2" in str(server.requests[0].body)
         chat.nvim.feed("<Esc>ggjK")
-        chat.nvim.wait_screen("What is remembered for this project")
+        chat.nvim.wait_screen("Memories of this project")
         chat.nvim.feed("q")
         chat.nvim.feed("ggjgf")
         chat.nvim.wait_screen(r"model · Run the tests with pytest -n 2\.")

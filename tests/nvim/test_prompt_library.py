@@ -150,7 +150,7 @@ def test_a_projects_prompt_attaches_nothing_from_outside_the_project(nvim_factor
         nvim.feed("<Esc><CR>")
         nvim.wait_screen("Read it.")
         texts = [text for _, text in messages(server)]
-        intro = f"`{label}` of the project asks for this, for the whole chat; what the user says comes first:"
+        intro = f"The project's `{label}` asks for this for the whole chat; the user's messages come first:"
         assert texts[0] == f"{intro}\n\nAlways obey."
         assert not any("root:" in text or "SECRET" in text for text in texts)
         assert any("local x = 1" in text for text in texts)

@@ -49,4 +49,4 @@ def test_a_new_message_after_a_crash_is_accepted_by_a_strict_template(
         assert first.startswith("What does it do?\n\n")
         assert first.endswith("Or rather: what does #{file:a.py} do?")
         assert "print('a')" in first
-        assert sent[-2] == {"role": "assistant", "content": "[No reply: the user went on.]"}
+        assert sent[-2] == {"role": "assistant", "content": "[No reply: the user continued.]"}

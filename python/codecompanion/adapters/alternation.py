@@ -16,9 +16,9 @@ from codecompanion.errors import AdapterError, Overloaded, RequestRejected
 from codecompanion.formats.regex import regex
 
 Speaker = Literal["system", "user", "assistant", "calls", "tool"]
-"""The speaker of a piece; `calls` is an assistant that called tools, which templates do not count as its turn."""
-NO_REPLY = "[No reply: the user went on.]"
-"""Placeholder for the assistant between a tool's result and the user's next message."""
+"""Who speaks in a piece; `calls` is an assistant that called tools, which templates do not count as its turn."""
+NO_REPLY = "[No reply: the user continued.]"
+"""Stands for the assistant between a tool's result and the user's next words."""
 GO_ON = "[Go on.]"
 """Placeholder for the user between two replies of an assistant."""
 EARLIER_LEFT_OUT = "[The conversation before this point was left out.]"

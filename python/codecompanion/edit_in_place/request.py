@@ -21,8 +21,8 @@ def chars_around(room_tokens: int) -> int:
 
 
 def title_of(target: EditTarget) -> str:
-    """Return the lines and the file of an edit, in a few words."""
-    name = " ".join(target.path.split()) or "a buffer without a name"
+    """Return which lines of which file an edit is about, in a few words."""
+    name = " ".join(target.path.split()) or "an unnamed buffer"
     last = target.first + max(1, len(target.region)) - 1
     return f"line {last} of {name}" if last == target.first else f"lines {target.first}-{last} of {name}"
 
@@ -33,15 +33,15 @@ def lines_of(target: EditTarget, around: int) -> str:
     marked = (f"<{marker}>", *target.region, f"</{marker}>")
     between = f"between <{marker}> and </{marker}>"
     if target.is_follow_up:
-        return f"What stands {between} is now:\n\n{_fenced(marked, target.filetype)}"
+        return f"The text {between} is now:\n\n{_fenced(marked, target.filetype)}"
     before, after = _end_of(target.before, around), _beginning_of(target.after, around)
     where = title_of(target) + (f" ({target.filetype})" if target.filetype else "")
     if not before and not after and not any(line.strip() for line in target.region):
-        about = f"The file is empty: what is written goes {between}, {where}:"
+        about = f"The file is empty. Write {between}, {where}:"
     elif target.region:
-        about = f"To be edited is what stands {between}, {where}; the rest is there to be read:"
+        about = f"Edit the text {between}, {where}; the rest is context:"
     else:
-        about = f"To be filled is the place {between}, before {where}:"
+        about = f"Fill the place {between}, before {where}:"
     return f"{about}\n\n{_fenced((*before, *marked, *after), target.filetype)}"
 
 

@@ -42,15 +42,15 @@ class _Joined:
     def add_image(self, mime: str, encoded: str) -> None:
         what = f"an image ({mime[:60]})"
         if mime not in _IMAGES:
-            return self.add(f"[{what} is left out: only PNG, JPEG, GIF and WebP can be shown to a model]")
+            return self.add(f"[{what} is left out: models accept only PNG, JPEG, GIF and WebP]")
         if len(encoded) > MAX_IMAGE_BYTES * 4 // 3 + 4:
             return self.add(f"[{what} is left out: it is larger than {MAX_IMAGE_BYTES // 1_000_000} MB]")
         if len(self.images) >= MAX_IMAGES:
-            return self.add(f"[{what} is left out: there were {MAX_IMAGES} already]")
+            return self.add(f"[{what} is left out: the limit of {MAX_IMAGES} is reached]")
         try:
             self.images.append(Image(mime, base64.b64decode(encoded, validate=True)))
         except (binascii.Error, ValueError):
-            self.add(f"[{what} is left out: its data are damaged]")
+            self.add(f"[{what} is left out: its data is damaged]")
 
     def given(self, *, is_error: bool = False) -> Given:
         missing = [f"[… {self._missing:,} more characters were not kept …]"] if self._missing else []
@@ -116,7 +116,7 @@ def _add(joined: _Joined, block: Any) -> None:
         case "image":
             joined.add_image(block.mime_type, block.data)
         case "audio":
-            joined.add(f"[sound ({block.mime_type[:60]}) is left out: it cannot be shown to the model]")
+            joined.add(f"[sound ({block.mime_type[:60]}) is left out: the model cannot receive it]")
         case "resource_link":
             name = block.title or block.name
             about = f": {block.description}" if block.description else ""
@@ -124,7 +124,7 @@ def _add(joined: _Joined, block: Any) -> None:
         case "resource":
             _add_resource(joined, block.resource)
         case _:
-            joined.add(f"[content of the unknown kind {str(block.type)[:40]!r} is left out]")
+            joined.add(f"[content of unknown kind {str(block.type)[:40]!r} is left out]")
 
 
 def _add_resource(joined: _Joined, resource: Any) -> None:

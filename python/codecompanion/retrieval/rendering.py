@@ -20,9 +20,9 @@ def render_selection(selection: Selection) -> str:
     parts = [render_snippets(selection.snippets) or NOTHING]
     if missing := sum(one.why not in (FILLER, NOT_WORTH_IT) for one in selection.dropped):
         left_out = counted(missing, "more snippet")
-        parts.append(f"\n_Note: {left_out} omitted, because the budget of code is used up._")
+        parts.append(f"\n_Note: {left_out} omitted: the code budget is used up._")
     elif any(one.is_cut for one in selection.snippets):
-        parts.append("\n_Note: a file is cut where it says so, because the budget of code is used up._")
+        parts.append("\n_Note: a file is cut where marked: the code budget is used up._")
     return "\n".join(parts)
 
 

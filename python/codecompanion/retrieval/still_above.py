@@ -12,8 +12,8 @@ from codecompanion.retrieval.rendering import shown
 from codecompanion.retrieval.shown_lines import Above
 
 STILL_ABOVE = "Already above, unchanged: "
-STOOD_ABOVE = "Stood above when this was asked, some of it has been taken out since (read it where you need it): "
-"""The sentence's replacement once some of the code is no longer above."""
+STOOD_ABOVE = "Previously provided; some has since been removed from context (read it again if needed): "
+"""The same once it does not stand there any more."""
 MAX_CHARS = 600
 """Limit of the sentence that names code above; it must not use up the room it saves."""
 MIN_SAVED_CHARS = 80

@@ -159,7 +159,7 @@ def test_the_text_reports_omissions() -> None:
     """R-250."""
     assert render_selection(select_snippets([], 10)) == "No relevant code context found."
     text = render_selection(select_snippets([snippet("a", 1, 0.5, 5), *[snippet("b", n, 0.4, 9) for n in (1, 2)]], 6))
-    assert text.endswith("\n_Note: 2 more snippets omitted, because the budget of code is used up._")
+    assert text.endswith("\n_Note: 2 more snippets omitted: the code budget is used up._")
     assert "a file is cut" in render_selection(select_snippets([whole_file("a.py", lines(99))], 50))
 
 

@@ -11,8 +11,8 @@ from codecompanion.model.messages import Message, Source, is_typed_by_user
 from codecompanion.model.provenance import UNKNOWN, made_of
 
 ASSISTANT_CHARS, RESULT_CHARS = 500, 1000
-HEADER = "What follows was put together from the record of an earlier chat{title}. It is a record, not a request."
-ACKNOWLEDGED = "I have read the record of the earlier chat and go on from there."
+HEADER = "This was rebuilt from the record of an earlier chat{title}. It is a record, not a request."
+ACKNOWLEDGED = "I have read the record of the earlier chat and will continue from there."
 
 
 def conversation_from_events(events: Sequence[LogEvent], now: float) -> tuple[Message, ...]:

@@ -59,7 +59,7 @@ def accept_reply(
     if isinstance(text, Failed) or reply.source == "code" or schema is None:
         return text
     if _is_refusal(text) and guess_schema(text) is None:
-        return Failed("the summariser refused, asked back or gave an error instead of a summary", again=True)
+        return Failed("the summariser refused, asked a question or returned an error instead of a summary", again=True)
     if reply.source == "caller":
         return Failed(_nothing_said(text)) if _says_nothing(text) else text
     if reply.stop == "length":
@@ -167,17 +167,17 @@ def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Fai
     """
     form = schema if schema.headings == "labels" else form_of(text, schema)
     if form is None:
-        return Failed(f"the answer has none of the {counted(len(schema.section), 'section')} asked for")
+        return Failed(f"the answer has none of the {counted(len(schema.section), 'requested section')}")
     bodies = [part.body.strip() for part in parse_sections(text, form).parts if part.number <= len(form.section)]
     said = [body for body in bodies if body]
     telling = [body for body in said if not _NOTHING.fullmatch(body) and body not in prompt]
     answered = [*telling, *(body for body in said if _NOTHING.fullmatch(body))]
     if form.headings == "labels":
-        return telling or Failed("it says nothing under the labels asked for")
+        return telling or Failed("the requested labels have no entries")
     asked = len(form.section)
     if 2 * len(answered) < asked:
-        return Failed(f"the answer has {len(answered)} of the {counted(asked, 'section')} asked for")
-    return telling if len(telling) >= min(2, asked) else Failed("its sections say nothing")
+        return Failed(f"the answer has {len(answered)} of the {counted(asked, 'requested section')}")
+    return telling if len(telling) >= min(2, asked) else Failed("its sections are empty")
 
 
 def _too_little(text: str, told: Sequence[str]) -> str:

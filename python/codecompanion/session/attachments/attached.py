@@ -33,11 +33,11 @@ MAX_DOCUMENT_BYTES = 32_000_000
 _FENCED = {"file": "The content of `{path}`:", "buffer": "The buffer `{path}`:", "selection": "Selected in `{path}`:"}
 _TITLES = {
     "page": "The text of the page {path}:",
-    "symbols": "What is defined in `{path}`, each with its lines:",
+    "symbols": "Definitions in `{path}`, each with its lines:",
     "help": "From Neovim's help, {path}:",
-    "terminal": "The end of what the terminal {path} has shown:",
-    "now": "The time when this was attached:",
-    "text": "`{path}`, as it was when it was attached:",
+    "terminal": "The end of the output of terminal {path}:",
+    "now": "The time of this attachment:",
+    "text": "`{path}`, as attached:",
 }
 """Attachments that are not files: their text has no language."""
 

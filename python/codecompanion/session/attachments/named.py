@@ -36,7 +36,7 @@ def named_where_it_stands(control: ContextControl, message: Message, above: Sequ
     shown_by = seen.ids_of(path, 1, len(lines))
     where, _ = where_it_stands([m for m in known if m.id in shown_by])
     size = counted(len(lines), "line")
-    sentence = f"`{path}` is attached, all {size}: not sent again, because it stands above, {where}."
+    sentence = f"`{path}` is attached, all {size}: not sent again, because it is above, {where}."
     short = control.meter.counted(with_changes(message, content=sentence))
     ids = tuple(m.id for m in known if m.id in shown_by)
     whole = Reference(ids, sentence, message.text, more_tokens=message.tokens - short.tokens, restores=True)

@@ -22,8 +22,8 @@ from codecompanion.model.view import View
 from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.put_back import find
 
-_INTRO = "Keep to this for the whole chat:\n\n"
-_OF_PROJECT = "`{path}` of the project asks for this, for the whole chat; what the user says comes first:\n\n"
+_INTRO = "Follow this for the whole chat:\n\n"
+_OF_PROJECT = "The project's `{path}` asks for this for the whole chat; the user's messages come first:\n\n"
 TITLE_CHARS = 44
 
 
@@ -43,7 +43,7 @@ def title_of(message: Message) -> str:
     if message.mentioned is not None:
         return message.mentioned.title or message.mentioned.written
     source = message.path or "" if message.tag == PIN_TAG else ""
-    text = message.text.removeprefix(_intro(source)) if message.tag == PIN_TAG else message.text
+    text = message.text.partition("\n\n")[2] if message.tag == PIN_TAG else message.text
     short = cut_line(text.strip() or ", ".join(call.name for call in message.tool_calls), TITLE_CHARS)
     named = f"“{short}”" if short else f"an empty {message.role} message"
     return f"{named} of {' '.join(source.split())}" if source else named

@@ -9,20 +9,20 @@ from codecompanion.model.live_files import GONE, UNREADABLE
 from codecompanion.model.messages import UPDATE_TAG, AttachedFile, Message
 from codecompanion.tools.files.diff import count_lines, file_diff
 
-_WHOLE = "`{path}` has changed since you last saw it. All of it, as it is now:"
-_AGAIN = "`{path}` is there again. All of it, as it is now:"
+_WHOLE = "`{path}` has changed since you last saw it. Its current text:"
+_AGAIN = "`{path}` exists again. Its current text:"
 _DIFF = "`{path}` has changed since you last saw it:"
 _NOT_ABOVE = (
-    "`{path}` has changed. Its earlier text is no longer in this conversation; this is the difference to what you were"
-    " shown of it last, and read_file shows the whole:"
+    "`{path}` has changed. Its earlier text is no longer in this conversation; this is the diff to the version you saw"
+    " last, and read_file shows the whole file:"
 )
-_ENDLESS = "(Its last line has no newline at its end.)"
-_NO_NEWLINE = "(The last line now has no newline at its end.)"
-_NEWLINE = "(The last line now has a newline at its end.)"
-_GONE = "`{path}` is gone since you last saw it: deleted or moved."
-_RENAMED = "`{path}` is gone since you last saw it; `{new}` beside it has the text that it had."
+_ENDLESS = "(Its last line has no newline at the end.)"
+_NO_NEWLINE = "(The last line now has no newline at the end.)"
+_NEWLINE = "(The last line now has a newline at the end.)"
+_GONE = "`{path}` has been deleted or moved since you last saw it."
+_RENAMED = "`{path}` is gone since you last saw it; `{new}` beside it has its old text."
 _UNREADABLE = "`{path}` can no longer be read as text: {why}"
-TOO_LARGE = "`{path}` has changed since you last saw it, in more places than fit here. Read it when you need it."
+TOO_LARGE = "`{path}` has changed since you last saw it, in too many places to show here. Read it when you need it."
 
 
 class Now(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from codecompanion.wire.requests import EditorItem, EditorText
 MIN_TOKENS = 40
 """With less room not even a few lines of a text fit."""
 _MAX_TITLE, _MAX_NAMED, _MAX_QUOTED = 300, 20, 80
-_TAKEN_OUT = "that has been taken out of this conversation since"
+_REMOVED = "since removed from context"
 NOTHING_NAMED: Mapping[int, Stands] = {}
 
 CountTokens = Callable[[str], int]
@@ -68,7 +68,7 @@ def unchanged(item: EditorItem, known: Message) -> Rendered:
     other = "" if known.mentioned is None else known.mentioned.written
     name = "" if other == one_line(item.written) else f" as `{other}`"
     found = said(item, f"unchanged since it was sent{name} above", "sent already, unchanged")
-    gone = f"{opening(item.written)}the same as was sent{name} above; {_TAKEN_OUT}, ask the user where you need it."
+    gone = f"{opening(item.written)}the same as sent{name} above; {_REMOVED}, ask the user for it if needed."
     return msgspec.structs.replace(found, references=(Reference((known.id,), found.content, gone),))
 
 
@@ -76,7 +76,7 @@ def the_same(item: EditorItem, other: str, other_id: str) -> Rendered:
     """Return a reference to another item of the same message, for an item that shows the same content."""
     found = said(item, f"the same as `{other}`", f"the same as {other}")
     same = f"{opening(item.written)}the same as `{other}` of the same message"
-    gone = f"{same}; {_TAKEN_OUT}, ask the user where you need it."
+    gone = f"{same}; {_REMOVED}, ask the user for it if needed."
     return msgspec.structs.replace(found, references=(Reference((other_id,), found.content, gone),))
 
 
@@ -103,11 +103,11 @@ def render(
         parts.append(_part(fitting, item.keep, root))
         room -= count(fitting.body) + _MAX_TITLE // 10
     if not parts:
-        return said(item, "left out, because the context window has no room for it", "no room for it")
+        return said(item, "left out: no room in the context window", "no room for it")
     if left_out:
         names = ", ".join(f"`{name_of(text, root)}`" for text in left_out[:_MAX_NAMED])
         more = f" and {len(left_out) - _MAX_NAMED} more" if len(left_out) > _MAX_NAMED else ""
-        parts.append(f"Left out, because they do not fit in the context window: {names}{more}.")
+        parts.append(f"Left out: no room in the context window: {names}{more}.")
     is_whole = not (named or left_out) and all(one.lines == one.of for one in shown)
     mentioned = Mentioned(
         one_line(item.written),
@@ -133,10 +133,10 @@ def _reference(text: EditorText, stands: Stands, root: Path) -> Reference:
     heading = _heading(_Shown(text, body, len(lines), len(lines)), "head", root).removesuffix(":")
     ends = [cut_line(line.replace("`", "'"), _MAX_QUOTED) for line in (lines[0], lines[-1])]
     quoted = "" if text.whole else f", from `{ends[0]}` to `{ends[1]}`"
-    place = "it stands in this message" if stands.beside else "it stands above"
-    stood = "it stood in the same message" if stands.beside else "it stood above"
+    place = "it is in this message" if stands.beside else "it is above"
+    was = "it was in the same message" if stands.beside else "it was above"
     begin = f"{heading}{quoted}: not sent again, because"
-    gone = f"{begin} {stood}, {stands.where}; {_TAKEN_OUT}, read the file where you need it."
+    gone = f"{begin} {was}, {stands.where}; {_REMOVED}, read the file if needed."
     return Reference(stands.ids, f"{begin} {place}, {stands.where}.", gone)
 
 
@@ -205,7 +205,7 @@ def _heading(shown: _Shown, keep: str, root: Path) -> str:
         parts.append("with unsaved changes")
     if not whole:
         end = "first" if keep == "head" else "last"
-        parts.append(f"only the {end} {shown.lines:,} of {counted(shown.of, 'line')}, because more does not fit")
+        parts.append(f"only the {end} {shown.lines:,} of {counted(shown.of, 'line')} fit")
     return ", ".join(parts) + ":"
 
 

@@ -66,7 +66,7 @@ def where_it_stands(messages: Sequence[Message]) -> tuple[str, str]:
     mentioned = [m.mentioned.written for m in messages if m.mentioned is not None]
     files = [message for message in messages if message.file is not None]
     if files:
-        changed = ", with what has changed in it since" if any(one.file and one.file.is_diff for one in files) else ""
+        changed = ", with its later changes" if any(one.file and one.file.is_diff for one in files) else ""
         return f"as attached{changed}", "as attached"
     if mentioned:
         return f"as `{mentioned[-1]}`", f"as {mentioned[-1]}"

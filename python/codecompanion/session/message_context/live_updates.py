@@ -236,7 +236,7 @@ def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
 
     outside = outside_of(root, one.path)
     if outside and outside != one.outside:
-        return Now(UNREADABLE, why="it is a link to another place now, which the user did not attach")
+        return Now(UNREADABLE, why="it now links to a file that the user did not attach")
     file = opened.at(path)
     exists = path.exists()
     if file is not None and file.text is not None and (file.modified or not exists):
@@ -253,7 +253,7 @@ def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
 def _shown(one: LiveFile, text: str) -> Now:
     """Return a file with its text; a file that now contains a secret is not sent automatically (issue 20)."""
     if found := why_secret(text, one.path):
-        return Now(UNREADABLE, why=f"it holds a secret now ({found}); attach it again to send it")
+        return Now(UNREADABLE, why=f"it now contains a secret ({found}); the user can attach it again")
     return Now(sha256_of(text), text)
 
 

@@ -124,7 +124,7 @@ async def test_a_pinned_text_is_an_instruction_for_the_whole_chat(tmp_path):
     await compacted(bench, session)
     await say(bench, session, 1, 61)
     sent = [m.text for m in adapter.requests[-1].messages if m.tag == PIN_TAG]
-    assert sent == ["Keep to this for the whole chat:\n\nuse tabs\nnever spaces"]
+    assert sent == ["Follow this for the whole chat:\n\nuse tabs\nnever spaces"]
     assert [item.label for item in bench.of(ContextItems)[-1].items] == ["“use tabs never spaces”"]
     await ask(session, Pin(chat=CHAT, text="no emoji"))
     listed = await ask(session, ListPins(chat=CHAT))

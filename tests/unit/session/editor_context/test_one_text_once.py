@@ -119,7 +119,7 @@ async def test_a_file_that_is_attached_mentioned_four_times_and_gathered_is_sent
     along = await place.ask(*items, text=f"{QUESTION} #{{codebase}} @src/a.py")
     assert place.count() == 1
     file, whole, screen, selected, code = along
-    again = "not sent again, because it stands above, as attached."
+    again = "not sent again, because it is above, as attached."
     assert file.text == f"`#{{file:src/a.py}}`: `src/a.py`, all 41 lines: {again}"
     assert whole.text == f"`#{{buffer}}`: `src/a.py`, all 41 lines: {again}"
     ends = f"from `{LINES[18].strip()}` to `{LINES[38].strip()}`"
@@ -141,13 +141,13 @@ async def test_a_file_that_is_attached_mentioned_four_times_and_gathered_is_sent
 async def test_within_a_message_the_whole_file_is_sent_and_its_parts_refer_to_it(place):
     part, other, whole = await place.ask(place.part(20, 40), place.part(30, 32), place.whole())
     assert place.count() == 2, "three short lines are sent: naming them would be as long"
-    assert "not sent again, because it stands in this message, as `#{buffer}`" in part.text
+    assert "not sent again, because it is in this message, as `#{buffer}`" in part.text
     assert "line_30 =" in other.text
     assert "line_30 =" in whole.text
     titles = [event.title for event in place.bench.of(EditorContextSent)]
     assert titles[0] == "#{viewport} src/a.py:20-40 · part of #{buffer}"
     same, *_ = await place.ask(place.file())
-    assert same.text.endswith("not sent again, because it stands above, as `#{buffer}`.")
+    assert same.text.endswith("not sent again, because it is above, as `#{buffer}`.")
 
 
 @pytest.mark.parametrize("brought", ["mentioned", "gathered"])
@@ -165,7 +165,7 @@ async def test_a_file_attached_after_a_message_included_it_is_a_reference(tmp_pa
     item = await place.attach()
     view = place.session.log.view
     attached = next(one for one in view.messages if one.id == item)
-    sentence = f"`src/a.py` is attached, all 41 lines: not sent again, because it stands above, {where}."
+    sentence = f"`src/a.py` is attached, all 41 lines: not sent again, because it is above, {where}."
     assert place.said(attached) == sentence
     (shown,) = [one for one in place.bench.of(ContextItems)[-1].items if one.id == item]
     assert (shown.note, shown.live) == ("sent already", True)
@@ -173,7 +173,7 @@ async def test_a_file_attached_after_a_message_included_it_is_a_reference(tmp_pa
     assert await place.ask() == []
     assert place.count() == 1
     (named,) = await place.ask(place.file())
-    assert "not sent again, because it stands above" in named.text
+    assert "not sent again, because it is above" in named.text
     if brought == "mentioned":
         with pytest.raises(InputError, match="would save nothing"):
             await place.session.edits.carry_out(ClearMessage(chat="chat-1", item=first.id))
@@ -212,7 +212,7 @@ async def test_a_changed_file_is_sent_again(place):
     (file,) = await place.ask(place.file())
     assert "line_five" in file.text
     (part,) = await place.ask(place.part(20, 40))
-    assert part.text.endswith("it stands above, as `#{file:src/a.py}`."), "as the newest shows it"
+    assert part.text.endswith("it is above, as `#{file:src/a.py}`."), "as the newest shows it"
 
 
 async def test_a_live_file_and_its_updates_replace_its_text(place):
@@ -222,7 +222,7 @@ async def test_a_live_file_and_its_updates_replace_its_text(place):
     place.write(now)
     update, file = await place.ask(place.file())
     assert update.tag == UPDATE_TAG
-    assert file.text.endswith("it stands above, as attached, with what has changed in it since.")
+    assert file.text.endswith("it is above, as attached, with its later changes.")
     lines = now.split("\n")
     (moved,) = await place.ask(
         EditorItem(written="#{viewport}", name="v", texts=(place.of(text="\n".join(lines[20:40]), first=21),))
@@ -234,12 +234,9 @@ async def test_cleared_text_is_reported_and_sent_again_until_an_undo(place):
     """Its references report that in every later request, until the text is restored."""
     (first,) = await place.ask(place.whole())
     (named,) = await place.ask(place.file())
-    assert place.said(named).endswith("it stands above, as `#{buffer}`.")
+    assert place.said(named).endswith("it is above, as `#{buffer}`.")
     await place.session.edits.carry_out(ClearMessage(chat="chat-1", item=first.id))
-    gone = (
-        "not sent again, because it stood above, as `#{buffer}`; that has been taken out of this conversation since,"
-        " read the file where you need it."
-    )
+    gone = "not sent again, because it was above, as `#{buffer}`; since removed from context, read the file if needed."
     assert place.said(named).endswith(gone)
     assert place.lost() == (named.id,)
     rows = inspect(place.session.control, place.session.log)["rows"]
@@ -248,7 +245,7 @@ async def test_cleared_text_is_reported_and_sent_again_until_an_undo(place):
     assert "line_30 =" in again.text, "it is sent again"
     assert any(text.endswith(gone) for text in place.sent()), "and what the request says of the earlier one is true"
     await place.session.edits.carry_out(RestoreMessage(chat="chat-1", item=first.id))
-    assert place.said(named).endswith("it stands above, as `#{buffer}`.")
+    assert place.said(named).endswith("it is above, as `#{buffer}`.")
     assert place.lost() == ()
     await place.session.edits.carry_out(UndoChange(chat="chat-1"))
     assert place.said(named).endswith(gone)
@@ -262,7 +259,7 @@ async def test_a_removed_attachment_is_reported_and_its_text_sent_again(place):
     (named,) = await place.ask(place.file())
     before = place.session.log.view.tokens
     await place.session.detach((item,))
-    assert "it stood above, as attached; that has been taken out" in place.said(named)
+    assert "it was above, as attached; since removed" in place.said(named)
     assert place.lost() == (named.id,)
     assert place.session.log.view.tokens < before
     (again,) = await place.ask(place.file())
@@ -273,7 +270,7 @@ async def test_a_cleared_text_of_the_same_message_is_reported(place):
     part, whole = await place.ask(place.part(20, 40), place.whole())
     await place.session.edits.carry_out(ClearMessage(chat="chat-1", item=whole.id))
     view = {message.id: message for message in place.session.log.view.messages}
-    assert "because it stood in the same message, as `#{buffer}`; that has been taken out" in view[part.id].text
+    assert "because it stood in the same message, as `#{buffer}`; since removed" in view[part.id].text
 
 
 async def test_a_part_outside_the_truncated_file_is_sent_itself(tmp_path):
@@ -312,7 +309,7 @@ async def test_text_summarised_by_a_compaction_is_reported(place):
     (named,) = await place.ask(place.file())
     change = ViewChanged(change_id="c", kind="compacted", removed=(whole.id,))
     await place.session.log.write(change)
-    assert "that has been taken out of this conversation since" in place.said(named)
+    assert "since removed from context" in place.said(named)
     place.session.show_meter()
     assert place.lost() == (named.id,)
 
@@ -327,5 +324,5 @@ async def test_gathered_code_reports_a_reference_to_removed_text(tmp_path):
     assert "Already above, unchanged: src/a.py:1-41." in place.said(code)
     await place.session.detach((item,))
     assert "Already above" not in place.said(code)
-    assert "Stood above when this was asked" in place.said(code)
+    assert "Previously provided; some has since been removed" in place.said(code)
     assert place.lost() == (code.id,)

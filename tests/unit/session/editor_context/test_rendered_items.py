@@ -80,7 +80,7 @@ def test_content_that_does_not_fit_is_truncated_and_marked(keep, first):
     made = render(EditorItem(written="#{buffer}", name="buffer", texts=(text,), keep=keep), ROOT, 300, estimate_text)
     heading = made.content.split("\n")[0]
     assert first in heading
-    assert re.search(r"only the (first|last) \d+ of 500 lines, because more does not fit:$", heading)
+    assert re.search(r"only the (first|last) \d+ of 500 lines fit:$", heading)
     assert re.fullmatch(r"#\{buffer\} a\.py · cut, \d+ of 500 lines", made.mentioned.title)
     lines = made.content.split("\n")[2:-1]
     start, end = map(int, re.findall(r"lines (\d+)-(\d+)", heading)[0])
@@ -102,6 +102,6 @@ def test_of_many_files_whole_ones_are_sent_and_the_rest_named():
     made = render(EditorItem(written="#{buffers}", name="buffers", texts=texts), ROOT, 2_000, estimate_text)
     sent = re.findall(r"`(f\d+\.py)`, all 100 lines", made.content)
     assert sent[:2] == ["f0.py", "f1.py"]
-    assert "Left out, because they do not fit in the context window: " in made.content
+    assert "Left out: no room in the context window: " in made.content
     assert made.mentioned.title.startswith("#{buffers} ")
     assert "of 30 files" in made.mentioned.title

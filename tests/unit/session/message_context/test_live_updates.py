@@ -128,7 +128,7 @@ async def test_text_attached_by_a_command_does_not_change(desk):
     """A user's slash command attaches its own version of a file under the file's name."""
     await desk.attach(kind="text", text="- [ ] water the plants\n")
     shown = next(m for m in desk.session.log.view.messages if m.tag == "text")
-    assert shown.text == "`a.py`, as it was when it was attached:\n```\n- [ ] water the plants\n```"
+    assert shown.text == "`a.py`, as attached:\n```\n- [ ] water the plants\n```"
     assert (shown.path, shown.file) == ("a.py", None)
     desk.write("something else\n")
     assert await desk.say() == []
@@ -470,7 +470,7 @@ async def test_a_link_that_was_attached_is_followed_and_a_later_one_is_not(tmp_p
     (desk.root / "a.py").unlink()
     (desk.root / "a.py").symlink_to(other)
     (told,) = await desk.say()
-    assert "a link to another place now" in told.text
+    assert "it now links to a file" in told.text
     assert "second" not in told.text
 
 
