@@ -62,7 +62,7 @@ FAULTS = (
     Fault(
         row("a live file is 3 MB now", "the model is told to read it, the user why", says="has changed too much"),
         replaced(lambda path: path.write_text(HUGE)),
-        reads="in more places than fit here",
+        reads="in too many places to show here",
     ),
     Fault(
         row("a live file is no text any more", "the model is told"),
@@ -78,7 +78,7 @@ FAULTS = (
     Fault(
         row("a live file is a link out of the project", "what lies there is not sent"),
         replaced(lambda path: path.symlink_to(path.parent.parent / "secret.txt")),
-        reads="a link to another place",
+        reads="it now links to a file",
     ),
     Fault(
         row(

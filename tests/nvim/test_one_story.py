@@ -369,7 +369,7 @@ SCENES = [
         "summary malformed",
         manual,
         (
-            "! Compaction failed: the summariser refused, asked back or gave an error instead of a summary."
+            "! Compaction failed: the summariser refused, asked a question or returned an error instead of a summary."
             " Nothing was changed.",
         ),
         summaries=(BAD,),

@@ -145,7 +145,7 @@ async def test_an_instruction_of_the_project_is_named_as_such_and_pinned_once(tm
     assert await ask(session, pin) == "Pinned: “obey” of .codecompanion/prompts/`a` .md."
     assert (await ask(session, pin)).startswith("Pinned already: “obey”")
     (pinned,) = [message for message in session.log.view.messages if message.tag == PIN_TAG]
-    assert pinned.text.startswith("`.codecompanion/prompts/'a' .md` of the project asks for this")
+    assert pinned.text.startswith("The project's `.codecompanion/prompts/'a' .md` asks for this")
     with pytest.raises(InputError, match="is already pinned"):
         await ask(session, Pin(chat=CHAT, text="obey", source=pin.source))
 
@@ -241,7 +241,7 @@ async def test_the_model_recalls_a_cleared_result_without_running_the_tool_again
     await say(bench, session, 1, 60)
     listed, read = (m.text for m in session.log.view.messages if m.role == "tool")
     assert f"{key}  read_file a.txt (cycle 1, summarised" in listed
-    assert "no instruction" in read
+    assert "not instructions" in read
     assert "<recalled>\n1\ta zebra word" in read
     await compacted(bench, session)
     assert [row["title"] for row in await found(session, "zebra")] == ["read_file a.txt"]

@@ -75,7 +75,7 @@ async def test_a_small_window_offers_few_tools_until_some_are_chosen(tmp_path: P
     assert listed["is_default"]
     assert {row["name"]: row["why_not"] for row in listed["tools"]}["memory"] == "held back in a small window"
     assert [row["name"] for row in listed["tools"] if row["on"]] == ESSENTIAL
-    assert f"this small window ({window:,} tokens; all tools take 2,133)" in listed["note"]
+    assert f"this small window ({window:,} tokens; all tools take 2,116)" in listed["note"]
     assert "memory, recall. /tools full offers all." in listed["note"]
     await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=("memory",)))
     assert await say(bench, session, "with memory") == [*ESSENTIAL, "memory"]

@@ -270,7 +270,7 @@ async def test_a_cleared_text_of_the_same_message_is_reported(place):
     part, whole = await place.ask(place.part(20, 40), place.whole())
     await place.session.edits.carry_out(ClearMessage(chat="chat-1", item=whole.id))
     view = {message.id: message for message in place.session.log.view.messages}
-    assert "because it stood in the same message, as `#{buffer}`; since removed" in view[part.id].text
+    assert "because it was in the same message, as `#{buffer}`; since removed" in view[part.id].text
 
 
 async def test_a_part_outside_the_truncated_file_is_sent_itself(tmp_path):

@@ -333,7 +333,7 @@ async def test_the_tool_cannot_reach_another_project(tmp_path, path):
     await sent(bench, session)
     (result,) = [one for one in session.log.view.messages if one.tool_call_id == "c1"]
     assert result.is_error
-    assert "notes of other projects" in result.text
+    assert "other projects' notes" in result.text
 
 
 async def test_a_chat_opens_quickly_beside_fifty_thousand_notes(tmp_path):

@@ -98,7 +98,7 @@ def applied(text: str, message: Message) -> str:
     lines = message.text.split("\n")
     fences = [at for at, line in enumerate(lines) if re.fullmatch(r"`{3,}\w*", line)]
     body = lines[fences[0] + 1 : fences[-1]]
-    if "All of it" in lines[0]:
+    if "Its current text" in lines[0]:
         ends = "has no newline" not in lines[-1] and any(body)
         return "\n".join(body) + ("\n" if ends else "")
     old, new, at = text.removesuffix("\n").split("\n") if text.strip("\n") or text else [], [], 0
@@ -216,7 +216,7 @@ async def test_the_whole_file_is_sent_if_that_is_shorter(desk):
     await desk.attach()
     desk.write("all new\n")
     [told] = await desk.say()
-    assert "All of it" in told.text
+    assert "Its current text" in told.text
     assert "all new" in told.text
 
 
@@ -239,18 +239,18 @@ async def test_a_deleted_renamed_or_binary_file_is_reported_once(desk):
     (desk.root / "a.py").rename(desk.root / "b.py")
     [told] = await desk.say()
     assert "`a.py` is gone" in told.text
-    assert "`b.py` beside it has the text" in told.text
+    assert "`b.py` beside it has its old text" in told.text
     assert await desk.say() == []
     desk.write("\0\0binary")
     [told] = await desk.say()
     assert "can no longer be read as text" in told.text
     desk.write(TEXT)
     [told] = await desk.say()
-    assert "All of it" in told.text
+    assert "Its current text" in told.text
     (desk.root / "a.py").unlink()
     (desk.root / "b.py").unlink()
     [told] = await desk.say()
-    assert told.text.endswith("deleted or moved.")
+    assert told.text.endswith("has been deleted or moved since you last saw it.")
 
 
 async def test_the_models_own_edit_is_not_sent_back(tmp_path):
@@ -336,7 +336,7 @@ async def test_after_a_compaction_the_diff_says_that_earlier_text_is_gone(desk):
     assert (item.live, item.note) == (True, "summarised, changes still told")
     desk.write(TEXT + "more\n")
     [told] = await desk.say()
-    assert "All of it" in told.text
+    assert "Its current text" in told.text
     big = "".join(f"number {n} of many lines that are all a little different {n * n}\n" for n in range(2000))
     desk.write(big)
     await desk.say()
@@ -376,12 +376,12 @@ async def test_a_change_too_large_to_send_is_reported_and_the_base_stays(tmp_pat
     await desk.say()
     desk.write("".join(f"line {n} is another one\n" for n in range(50_000)))
     [told] = await desk.say()
-    assert "in more places than fit here" in told.text
+    assert "in too many places to show here" in told.text
     assert any("changed too much" in e.text for e in desk.bench.events if isinstance(e, Notice))
     assert await desk.say() == []
     desk.write("short\nbut more\n")
     [told] = await desk.say()
-    assert "+but more" in told.text or "All of it" in told.text
+    assert "+but more" in told.text or "Its current text" in told.text
 
 
 async def test_trouble_with_a_file_never_blocks_a_message(desk):

@@ -54,8 +54,8 @@ async def test_a_key_reads_the_text_as_data_that_cannot_close_its_wrapping(conte
     shelf.changed = "its file has changed on disk since then"
     output = await recall(context, shelf, key="r1")
     intro, _, rest = output.text.partition("\n")
-    assert "no instruction" in intro
-    assert "Careful: its file has changed on disk since then; the text below is the old state." in intro
+    assert "not instructions" in intro
+    assert "Careful: its file has changed on disk since then; this is the old state." in intro
     assert rest == f"<recalled_>\n{hostile}\n</recalled_>"
 
 
@@ -66,7 +66,7 @@ async def test_a_long_text_is_read_in_parts_that_form_the_whole(context):
         output = await recall(context, shelf, key="r1", part=part)
         seen.append(output.text.partition("<recalled>\n")[2].removesuffix("\n</recalled>"))
         assert len(seen[-1]) <= PART_CHARS
-        if f"Read on with part {part + 1}" not in output.text:
+        if f"Continue with part {part + 1}" not in output.text:
             break
     assert "\n".join(seen) == text
     assert output.summary.endswith(f"part {part} of {part}")

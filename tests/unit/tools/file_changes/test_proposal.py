@@ -57,7 +57,7 @@ def test_a_proposal_with_nothing_accepted_changes_nothing_and_reports_it() -> No
 
 def test_an_edited_proposal_for_a_file_changed_since_is_refused() -> None:
     proposed = proposal(b"new\n", b"two\n")
-    with pytest.raises(ToolError, match="changed while the user was looking"):
+    with pytest.raises(ToolError, match="changed while the user reviewed"):
         as_accepted(proposed, Accepted("one\n", "two\n", "three\n"))
 
 

@@ -92,10 +92,10 @@ def test_the_most_similar_text_is_shown_if_none_is_equal() -> None:
         replace_text(file, "def loads(path):", "")
 
 
-def test_a_lack_of_similar_text_is_reported_too() -> None:
-    with pytest.raises(ToolError, match="Nothing similar"):
+def test_nothing_similar_is_said_too() -> None:
+    with pytest.raises(ToolError, match="contains nothing similar"):
         replace_text(TextFile("a\nb\n"), "completely different", "x")
-    with pytest.raises(ToolError, match="Nothing similar"):
+    with pytest.raises(ToolError, match="contains nothing similar"):
         replace_text(TextFile(""), "text", "x")
 
 
@@ -108,7 +108,7 @@ def test_line_numbers_copied_from_a_read_are_removed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "why"), [("a", "a", "are the same"), ("", "x", "is empty but"), ("  \n\t", "x", "but whitespace")]
+    ("old", "new", "why"), [("a", "a", "are identical"), ("", "x", "is empty but"), ("  \n\t", "x", "only whitespace")]
 )
 def test_an_impossible_edit_is_refused(old: str, new: str, why: str) -> None:
     with pytest.raises(ToolError, match=why):
