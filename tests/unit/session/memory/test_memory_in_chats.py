@@ -361,7 +361,7 @@ async def test_a_note_of_an_earlier_version_is_listed_at_its_new_place(tmp_path)
     assert line_of(bench).label == "1 entry", "it is for every project"
     await sent(bench, session)
     (result,) = [one for one in session.log.view.messages if one.tool_call_id == "c1"]
-    assert "There is no /memories/style.md, but /memories/all-projects/style.md." in result.text
+    assert "There is no /memories/style.md; use /memories/all-projects/style.md." in result.text
 
 
 async def test_a_memory_that_cannot_be_read_costs_a_sentence_not_the_chat(tmp_path):
