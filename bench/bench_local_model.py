@@ -41,7 +41,10 @@ THINGS = (
 VALUES = tuple(
     f"{'KLMNPQRSTVWXZ'[number % 13]}{chr(97 + number)}-{4711 + 137 * number}" for number in range(len(THINGS))
 )
-QUESTIONS = ("What is a queue?", "Name one colour.", "What does a port do?", "Say a word about tests.")
+QUESTIONS = (
+    *("Explain in a paragraph what a queue is.", "Describe the colour blue in a paragraph."),
+    *("Explain in a paragraph what a port does.", "Write a paragraph about tests."),
+)
 
 
 @dataclass(frozen=True)

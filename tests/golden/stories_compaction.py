@@ -257,7 +257,7 @@ async def results_cleared_by_hand(desk: Desk) -> None:
 
 @story(window=WINDOW, tools=("read_file", "recall"), chat={"context_management": LOW})
 async def recalled_after_compaction(desk: Desk) -> None:
-    """What a compaction removed is found by words: by the user, and by the model with its tool."""
+    """Messages removed by a compaction are found by words: by the user, and by the model with its tool."""
     desk.write("a.txt", "a needle and " + "word " * 900)
     desk.model_by(reading_model(good()))
     await desk.say("Read it, the secret is xylophone")

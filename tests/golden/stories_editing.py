@@ -59,7 +59,7 @@ async def live_attachment(desk: Desk) -> None:
 
 @story()
 async def editor_context(desk: Desk) -> None:
-    """What a message mentions of the editor: now, later, by the host, nothing to show, and a mistake."""
+    """Editor context in a message: immediate, late, from the host, empty, and a mistake."""
     desk.write("a.py", "x = 1\n")
     text = {"text": "x = 1\n", "title": "the buffer", "path": str(desk.work / "a.py"), "first": 1, "whole": True}
     items: list[dict[str, Any]] = [
@@ -192,7 +192,7 @@ async def command_line_purpose(desk: Desk) -> None:
 
 @story()
 async def prompts(desk: Desk) -> None:
-    """Prompt files of the user and of the project: what they are, and what they mention beyond the project."""
+    """Prompt files of the user and of the project: their properties, and their mentions beyond the project."""
     desk.write(
         "own/explain.md",
         "---\nname: Explain\ndescription: Explain it\nopts:\n  alias: explain\n---\n\n## user\n\nExplain #{buffer}.\n",
@@ -216,7 +216,7 @@ async def exported_and_priced(desk: Desk) -> None:
 
 @story(chat={"budget": 0.01, "budget_warn": 0.005})
 async def unknown_requests(desk: Desk) -> None:
-    """Requests about a chat that is not open, a tool that is not there, an item nobody knows."""
+    """Requests about a chat that is not open, a missing tool, an unknown item."""
     await desk.send("submit", chat="nobody", submit_id=1, text="Hello", snapshot=desk.snapshot())
     await desk.chat("unpin", item="nothing")
     await desk.chat("show_original", item="nothing")

@@ -40,7 +40,7 @@ async def parallel_calls(desk: Desk) -> None:
 
 @story(tools=("read_file", "run_command"))
 async def failing_tools(desk: Desk) -> None:
-    """A file that is missing, one outside the project, arguments that are no JSON, a tool that does not exist."""
+    """A file that is missing, one outside the project, invalid JSON arguments, an unknown tool."""
     desk.model(
         reply(calls=[call("read_file", "c1", path="missing.txt")]),
         reply(calls=[call("read_file", "c2", path="../../etc/passwd")]),
@@ -113,7 +113,7 @@ async def approved_always(desk: Desk) -> None:
 
 @story(tools=EDITS)
 async def approval_cancelled(desk: Desk) -> None:
-    """The user stops the turn where it asks; the calls that did not run are answered all the same."""
+    """The user stops the turn at a question; the calls that did not run still get their results."""
     desk.write("a.py", TEXT)
     calls = [edit("beta = 2", "beta = 22"), call("read_file", "c2", path="a.py")]
     desk.model(reply("Two calls.", calls=calls), reply("I see."))
@@ -141,7 +141,7 @@ async def files_made_and_deleted(desk: Desk) -> None:
 
 @story(tools=EDITS, yolo=True)
 async def file_open_in_the_editor(desk: Desk) -> None:
-    """What is unsaved in a buffer counts: the tool reads and changes it there."""
+    """Unsaved buffer text counts: the tool reads and changes it there."""
     desk.write("a.py", TEXT)
     desk.open_in_editor("a.py", TEXT.replace("beta = 2", "beta = 7"), modified=True)
     desk.model(

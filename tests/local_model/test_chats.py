@@ -165,9 +165,13 @@ def test_a_message_sent_while_a_reply_streams_waits_in_the_queue(llama, nvim_fac
     chat.send("Count from one to one hundred, in words.")
     chat.wait_state("streaming")
     chat.send("Name one colour.")
-    chat.nvim.wait_for(lambda: chat.finished() >= 2 and answered(chat), "the second reply")
-    said = [message.text for message in chat.view().messages if message.role == "user"]
-    assert any("Name one colour." in text for text in said)
+
+    def is_answered() -> bool:
+        roles = [(message.role, message.text) for message in chat.view().messages]
+        asked = [place for place, (role, text) in enumerate(roles) if role == "user" and "Name one colour." in text]
+        return bool(asked) and roles[-1][0] == "assistant" and len(roles) > asked[-1] + 1 and chat.state() == "idle"
+
+    chat.nvim.wait_for(is_answered, "the second reply", 200)
     assert violations(chat.view().messages) == []
 
 
@@ -178,8 +182,10 @@ def test_compact_writes_a_summary_that_the_next_request_has(llama, nvim_factory,
         chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)
         chat.say("The deploy code is Ka-4711. What is a queue?")
         chat.say("Say a word about tests.")
-        chat.say("/compact")
-        chat.nvim.wait_for(lambda: "Compacted" in [type(event).__name__ for event in chat.log()], "the compaction")
+        chat.send("/compact")
+        chat.nvim.wait_screen("Compact now")
+        chat.nvim.feed("y")
+        chat.nvim.wait_for(lambda: "Compacted" in [type(event).__name__ for event in chat.log()], "the compaction", 400)
         chat.say("Name one colour.")
         assert answered(chat)
         assert "Ka-4711" in tap.exchanges[-1].body.decode()
