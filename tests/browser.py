@@ -1,4 +1,4 @@
-"""A real headless browser that opens a page of ours and tells what it saw: errors, requests, layout, pictures.
+"""A real headless browser that opens one of our pages and reports errors, requests, layout and pictures.
 
 It is driven by the DevTools protocol. Where no browser is installed, `BROWSER` is "" and such tests are skipped.
 """
@@ -94,7 +94,7 @@ class Browser:
         path.write_bytes(base64.b64decode(done["data"]))
 
     async def names(self) -> list[tuple[str, str]]:
-        """Return (role, name) of everything a screen reader is told of."""
+        """Return (role, name) of everything announced by a screen reader."""
         tree = await self.send("Accessibility.getFullAXTree")
         return [
             (node["role"]["value"], node.get("name", {}).get("value", ""))

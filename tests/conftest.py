@@ -1,4 +1,4 @@
-"""What all tests share: a clean environment, how many examples hypothesis looks at, whether they are new each time.
+"""Shared by all tests: a clean environment, the number of hypothesis examples, and whether they are new each time.
 
 People look at new examples in every run; `make ci` (HYPOTHESIS_PROFILE=ci) at the same ones each time, so that a change
 is judged by what it changed. A failure found by chance is then mended like any other. `make check` takes the profile
@@ -32,7 +32,7 @@ _HOME = Path(tempfile.mkdtemp(prefix="codecompanion-tests-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 clean_the_environment(_HOME)
 
-# Time says how busy the machine is, nothing of the code: neither an example nor the making of it has a limit.
+# Time shows how busy the machine is, nothing about the code: neither an example nor its generation has a limit.
 settings.register_profile("people", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 _PEOPLE = settings.get_profile("people")
 settings.register_profile("quick", _PEOPLE, max_examples=10)

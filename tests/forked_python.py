@@ -1,4 +1,4 @@
-"""A Python with the imports paid: forks of one process that has imported what a host and the command line import.
+"""A Python with its imports done: forks of one process that has imported the modules of a host and the command line.
 
 A host takes 0.7 s of CPU before it answers, 0.2 s for its first chat and 1 to 2 s for an SDK, a command 0.6 s; most
 tests are about neither. `forked_python()` is an executable that can replace a Python. Its runs
@@ -86,7 +86,7 @@ posix._exit(status)
 
 @cache
 def forked_python() -> str:
-    """Return the path of the executable; all workers of a run have one, and what it started ends with the run."""
+    """Return the path of the executable; all workers of a run share one, and its processes end with the run."""
     return os.environ.get(SHARED) or _start()
 
 
@@ -145,7 +145,7 @@ def process_of(pid: int) -> int:
 
 
 def main(descriptor: int) -> None:
-    """Fork for everybody who asks, until stdin is closed; what is needed is imported for the first who asks."""
+    """Fork for each request until stdin is closed; the imports happen at the first one."""
     listener = socket.socket(fileno=descriptor)
     if 0 in select.select([0, listener], [], [])[0]:
         return
@@ -229,7 +229,7 @@ def _fork(asking: socket.socket, children: dict[socket.socket, Child], ours: lis
     named = Path(f"{ours[0].getsockname()}-{launcher}")
     unnamed = named.with_name("unnamed")
     unnamed.write_text(str(pid))
-    unnamed.replace(named)  # whole as soon as it is there
+    unnamed.replace(named)  # complete as soon as it exists
     children[asking] = Child(pid, named)
     asking.sendall(b"%8d" % pid)
 
@@ -267,7 +267,7 @@ def _stream(descriptor: int, mode: str, errors: str | None) -> TextIO:
 
 
 def _run(module: str) -> int:
-    """Run the module to its end, with what the interpreter does then; return the exit status."""
+    """Run the module to its end, including the interpreter's shutdown; return the exit status."""
     status: object = 0
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)

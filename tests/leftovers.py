@@ -1,4 +1,4 @@
-"""What a test leaves open: descriptors, threads, child processes. The test that opened them fails, not a later one.
+"""Resources left open by a test: descriptors, threads, child processes. The test that opened them fails, no other.
 
 An unclosed socket is collected at some later time, during another test, which its ResourceWarning then fails. So
 the open resources before a test are compared with those after its teardown. A fixture of a module or the session owns
@@ -82,7 +82,7 @@ def _children() -> Iterator[str]:
 
 
 def _described(opened: str) -> str:
-    """Return what is open with, for a process, what it runs."""
+    """Return the open resource with, for a process, its command."""
     kind, _, pid = opened.partition(" ")
     if kind != "process":
         return opened

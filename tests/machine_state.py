@@ -1,4 +1,4 @@
-"""What a developer's machine may bring into a test run, and must not: keys, addresses, folders, colours, sizes.
+"""Settings of a developer's machine that must not reach a test run: keys, addresses, folders, colours, sizes.
 
 Children of the tests inherit the environment, so it is cleaned once, for all of them. Proxies and the settings of
 package installers stay, because the tests of other programs may have to fetch them; this machine needs no proxy.

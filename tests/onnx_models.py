@@ -1,4 +1,4 @@
-"""Tiny embedding models for onnxruntime, written by hand: a table of vectors, looked up by token.
+"""Tiny hand-written embedding models for onnxruntime: a table of vectors, looked up by token.
 
 The ONNX format is protobuf (onnx/onnx.proto in github.com/onnx/onnx); the handful of fields a lookup needs are written
 here, so that no test needs the `onnx` package or a download. The vector of a text is the mean of its words' vectors:

@@ -1,4 +1,4 @@
-"""How long a test waits for what has to come: one figure, so that a slow machine is told in one place.
+"""How long a test waits for an expected event: one figure, so that a slow machine is configured in one place.
 
 Long on purpose. A test that passes waits as long as the thing takes; only one that fails waits to the end, and then it
 is certain that the machine was not merely busy. Continuous integration has two slow cores for three workers, where a

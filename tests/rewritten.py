@@ -16,7 +16,7 @@ from _pytest.assertion import rewrite  # the cache has no public door; the versi
 
 
 def rewrite_share(config: pytest.Config, worker: dict[str, object]) -> None:
-    """Rewrite the share of this worker, by what pytest-xdist says of it, of the files that the run collects."""
+    """Rewrite this worker's share, as assigned by pytest-xdist, of the collected files."""
     number, count = int(str(worker["workerid"]).removeprefix("gw")), int(str(worker["workercount"]))
     if count > 1 and not sys.dont_write_bytecode:
         given = [Path(argument.split("::")[0]) for argument in config.args]

@@ -1,4 +1,4 @@
-"""The ripgrep that tests search with: the one `make setup` installs beside Python, so that all machines test the same.
+"""The ripgrep for searches in tests: installed by `make setup` beside Python, so that all machines test the same one.
 
 It is not put on the PATH: everything else is tested as on a machine without it.
 """

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - a shape is easier to read in one line, and a prefix in two pieces is no key
+# ruff: noqa: E501 - a shape is easier to read in one line, and a prefix in two pieces is not a key
 """Files with secrets, in the formats that their programs document, with values generated at run time.
 
 Written from the public documentation of the formats before the patterns of `workspace/secret_text.toml` existed (issue

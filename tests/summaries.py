@@ -1,4 +1,4 @@
-"""What a summariser writes that is taken for one (R-526): nine sections, short ones."""
+"""Summarisers' replies that count as summaries (R-526): nine sections, short ones."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _read_back(shown: str) -> bytes:
 
 
 def test_displayed_text_can_be_decoded(editor: Nvim, tally: Tally) -> None:
-    """No two commands look the same, whatever characters they contain."""
+    """No two commands look alike, whatever characters they contain."""
     tried = 0
 
     @settings(max_examples=amount(30, full=500), deadline=None, suppress_health_check=list(HealthCheck))

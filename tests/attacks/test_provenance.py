@@ -528,7 +528,7 @@ def test_in_a_sandbox_the_place_of_the_run_decides(place, command, asks, granted
     assert not is_narrowed_away(Narrowed(), tool, question, "", "/w", granted=granted)
 
 
-async def test_a_granted_network_is_asked_about_again_when_a_command_is_to_be_repeated(tmp_path) -> None:
+async def test_a_granted_network_is_asked_about_again_before_a_command_is_repeated(tmp_path) -> None:
     bench = Bench(tmp_path, ScriptedAdapter("s", []), tools={"yolo": False})
     session = await bench.open()
     session.desk.approvals = msgspec.structs.replace(session.desk.approvals, hosts=frozenset({ANY_HOST}))

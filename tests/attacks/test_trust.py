@@ -166,7 +166,7 @@ async def revoked(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def changed_after_folder_trust(world: World) -> tuple[Path, frozenset[str]]:
-    """Instructions may change in a trusted folder; what starts programs may not."""
+    """Instructions may change in a trusted folder; files that start programs may not."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     plant(repo, more="changed")
@@ -643,7 +643,7 @@ UNSEEN_BY_THE_COMMAND = {
 
 
 @pytest.mark.parametrize("way", UNSEEN_BY_THE_COMMAND)
-async def test_what_a_command_writes_waits_wherever_it_is_read(
+async def test_files_written_by_a_command_wait_wherever_they_are_read(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """In another Neovim: while the command runs, after a `kill -9` of its host, in a folder below."""
@@ -680,7 +680,7 @@ async def test_what_a_command_writes_waits_wherever_it_is_read(
 
 
 async def test_a_folder_is_trusted_as_the_page_showed_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command may write between the page and the key; the key would cover what nobody has seen."""
+    """A command may write between the page and the key; the key would cover content that the user has not seen."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     repo = world.work / "repo"

@@ -10,7 +10,7 @@ from tools.conform.claims import read_all
 
 
 def main(arguments: list[str]) -> int:
-    """Run each claimed test once; return pytest's exit status, which is 1 when a row is not shown."""
+    """Run each claimed test once; return pytest's exit status, which is 1 if a row is not shown."""
     tests = sorted({test for _, claim in read_all() if claim for test in claim.tests})
     return int(pytest.main(["-q", "--conform", *arguments, *tests]))
 

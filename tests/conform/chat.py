@@ -1,7 +1,7 @@
-"""A chat with a given history under a policy: what it sends, asks and tells when the user types the next message.
+"""A chat with a given history under a policy: its requests and messages when the user types the next message.
 
-The history goes into the log as an earlier turn's messages; from Enter on everything is the chat's own way. Tokens are
-counted as `context --count chars4` counts them, so that thresholds are exact.
+The history goes into the log as an earlier turn's messages; from Enter on the chat runs normally. Tokens are
+counted like `context --count chars4`, so that thresholds are exact.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Summariser = Callable[[ChatRequest], Reply]
 
 
 def reading_files(folder: Path, number: int) -> Callable[[ChatRequest], Reply]:
-    """Write so many files, and return a model that reads one after the other, then is done."""
+    """Write that many files, and return a model that reads them one by one, then is done."""
     for each in range(number):
         (folder / f"f{each}.txt").write_text(f"line of file {each}\n" * 150)
     steps = iter(range(number))
@@ -42,7 +42,7 @@ def reading_files(folder: Path, number: int) -> Callable[[ChatRequest], Reply]:
 
 
 class Chat:
-    """A chat of a scripted model; `asked` are the requests for summaries, `sent` those of the chat."""
+    """A chat with a scripted model; `asked` are the summary requests, `sent` those of the chat."""
 
     def __init__(self, bench: Bench, session: Session) -> None:
         self.bench, self.session = bench, session
@@ -61,7 +61,7 @@ class Chat:
 
     @property
     def request(self) -> tuple[Message, ...]:
-        """The messages of the newest request, without the system prompt."""
+        """Return the messages of the newest request, without the system prompt."""
         return tuple(self.sent[-1].messages[1:])
 
     @property
@@ -78,7 +78,7 @@ class Chat:
 
     @property
     def changes(self) -> list[ViewChanged]:
-        """Everything that changed the view, as the log has it."""
+        """Return every change of the view in the log."""
         return [e.payload for e in self.bench.store.load_events("chat-1") if isinstance(e.payload, ViewChanged)]
 
     @property
@@ -90,7 +90,7 @@ class Chat:
         return [event.fields for event in self.bench.of(PolicyEvent) if event.name == name]
 
     def tokens(self) -> int:
-        """Return what the next request measures."""
+        """Return the size of the next request."""
         return self.session.control.measured().tokens
 
     async def say(self, text: str = "now", number: int = 1) -> None:
@@ -160,7 +160,7 @@ BRIEF = (
 
 
 def talk(exchanges: int, chars: int = 400) -> list[Given]:
-    """Return a chat of so many exchanges, 200 tokens each with 400 characters."""
+    """Return a chat of that many exchanges, each of 200 tokens in 400 characters."""
     return [message for number in range(exchanges) for message in exchange(number, chars)]
 
 

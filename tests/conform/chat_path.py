@@ -1,6 +1,6 @@
-"""Which way a test takes: does it drive a session, a real Neovim, or a command that runs the chat's code?
+"""The path of a test: whether it drives a session, a real Neovim, or a command that runs the chat's code.
 
-A row of the documents counts as shown only by such a test; a test of a helper shows what no chat may ever run.
+A row of the documents counts as shown only by such a test; a chat may never run what a test of a helper shows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ChatPath:
         self._watching = False
 
     def _watch(self) -> None:
-        """Notice new sessions and processes from now on."""
+        """Record new sessions and processes from now on."""
         from codecompanion.session.session import Session
 
         sys.addaudithook(self._audit)
@@ -69,7 +69,7 @@ class ChatPath:
 
 
 def started(argv: Sequence[str]) -> set[str]:
-    """Return what a process is that somebody starts: `editor`, `command`, or nothing of ours."""
+    """Return the kind of a started process: `editor`, `command`, or none of ours."""
     if not argv:
         return set()
     if PurePath(argv[0]).name in _EDITORS:

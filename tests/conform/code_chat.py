@@ -1,4 +1,4 @@
-"""A chat about a project under `codebuddy strict`: what a question gets of its code, from Enter to the request.
+"""A chat about a project under `codebuddy strict`: the code for a question, from Enter to the request.
 
 The project is a real folder with a real index; the chat's model and the small one (`context.utility`) are scripted.
 """
@@ -34,7 +34,7 @@ Replies = Mapping[str, str | Exception]
 
 
 class CodeChat:
-    """A chat of a project; `found` is what the log knows of the newest question's code (R-268)."""
+    """A chat about a project; `found` is the log's record of the newest question's code (R-268)."""
 
     session: Session
     index: ProjectIndex
@@ -83,7 +83,7 @@ class CodeChat:
 
     @property
     def asked(self) -> list[str]:
-        """What the utility model was asked, by name."""
+        """Return the requests to the utility model, by name."""
         return [request.messages[0].id for request in self.small.requests]
 
     def set(self, **context: Any) -> None:
@@ -101,7 +101,7 @@ def changed(options: Any, given: Mapping[str, Any]) -> Any:
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:
-    """Write files of a project, an hour old: an index reads files again that were changed a moment ago."""
+    """Write files of a project, an hour old: an index rereads files that were changed a moment ago."""
     before = time.time() - 3600
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)

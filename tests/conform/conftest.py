@@ -12,7 +12,7 @@ from tests.conform.code_chat import CodeChat, open_code_chat
 
 @pytest.fixture
 async def code_chat(tmp_path: Path) -> AsyncGenerator[Callable[..., Awaitable[CodeChat]], None]:
-    """Give `open_code_chat` for a folder of this test; each chat has a project of its own."""
+    """Yield `open_code_chat` for a folder of this test; each chat has its own project."""
     opened = list[CodeChat]()
 
     async def open_chat(*files: object, **options: object) -> CodeChat:

@@ -1,4 +1,4 @@
-"""Chats under the policy `cowork`: nine sections as a model writes them, and sizes to the token."""
+"""Chats under the policy `cowork`: nine sections as in a model's reply, and sizes exact to the token."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FRAME = OPEN + HANDOFF
 
 
 def nine(text: str = "told") -> str:
-    """Return a summary as the model is asked to write it."""
+    """Return a summary in the form requested from the model."""
     return "\n\n".join(f"{number}. **{title}**\n{text} {number}" for number, title in enumerate(TITLES, 1))
 
 
 def say(role: str, tokens: int, text: str = "", **meta: Any) -> Given:
-    """Return a message of so many tokens that begins with the text."""
+    """Return a message of that many tokens that begins with the text."""
     said = {"role": role, "content": f"{text:<{tokens * 4}}"}
     return {**said, "meta": meta} if meta else said
 
@@ -36,7 +36,7 @@ def talk(number: int, tokens: int) -> list[Given]:
 async def cowork(
     root: Path, messages: list[Given], window: int, summary: str | Summariser | None = None, **settings: Any
 ) -> Chat:
-    """Return a chat with tools under `cowork`; the note for the memory (R-446) is another test's."""
+    """Return a chat with tools under `cowork`; the note for the memory (R-446) is tested elsewhere."""
     management = {"flush": {"trigger": False}, **settings.pop("management", {})}
     told = nine() if summary is None else summary
     policy = settings.pop("policy", "cowork")
@@ -53,7 +53,7 @@ async def handed_on(root: Path, messages: list[Given], window: int, text: str = 
 
 
 async def measures(chat: Chat, tokens: int) -> None:
-    """Type a message with which the request measures exactly so many tokens."""
+    """Type a message that gives the request exactly that many tokens."""
     await chat.say("x" * 4 * (tokens - chat.tokens()))
 
 
@@ -69,7 +69,7 @@ def body(chat: Chat) -> str:
 
 
 def conversation(chat: Chat) -> str:
-    """Return the transcript that the summariser was given first."""
+    """Return the transcript that the summariser received first."""
     return chat.prompts[0].split("<conversation>\n")[1].split("\n</conversation>")[0]
 
 

@@ -1,4 +1,4 @@
-"""`--conform`: at the end of a run say for each row of the documents whether its tests showed it."""
+"""`--conform`: at the end of a run, report for each row of the documents whether its tests showed it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def register(config: pytest.Config) -> None:
-    """Watch the path of each test where tests run, and judge the rows where results are reported."""
+    """Record the path of each test in the workers, and judge the rows in the reporting process."""
     if not config.getoption("conform"):
         return
     config.pluginmanager.register(ChatPath(), "chat path")

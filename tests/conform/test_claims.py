@@ -1,4 +1,4 @@
-"""The claims are about rows that exist, and name tests that exist."""
+"""The claims are about existing rows, and name existing tests."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def functions(file: str) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_every_row_is_read(document: str) -> None:
-    """A row in a form that is not read would be a row that nobody checks."""
+def test_every_row_is_parsed(document: str) -> None:
+    """A row in an unknown form would never be checked."""
     written = re.findall(r"\*\*(R-\d{3})\*\*", (FOLDER / f"{document}.md").read_text(encoding="utf-8"))
     assert [row.number for row in read_rows(document)] == written
     assert len(written) >= 47
 
 
-def test_a_row_has_its_mark_and_what_is_ours_in_it() -> None:
+def test_a_row_has_its_mark_and_our_additions() -> None:
     text = (
         "# X: y (R-101…R-103)\n\n## S\n- **R-101** (doc) It is so.\n- **R-102** (src) It is so. Ours: never more.\n"
         "- **R-103** (In the source it is not.) It is.\n"
@@ -56,7 +56,7 @@ def test_every_test_of_a_claim_exists() -> None:
     assert not missing, "\n".join(missing)
 
 
-def test_what_a_place_names_is_in_the_help() -> None:
+def test_names_in_a_place_are_in_the_help() -> None:
     """Options, commands and help tags in `seen`."""
     help_file = (ROOT / "doc" / "codecompanion.txt").read_text(encoding="utf-8")
     unknown = [
@@ -71,7 +71,7 @@ def test_what_a_place_names_is_in_the_help() -> None:
 
 
 def _in_help(name: str) -> str:
-    """Return what the help has of a name: without the arguments of a command."""
+    """Return the help's text about a name: without the arguments of a command."""
     known = ("@path", "python -m codecompanion")
     return next((one for one in known if name.startswith(one)), name.split(" ")[0])
 

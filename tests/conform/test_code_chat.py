@@ -1,4 +1,4 @@
-"""CodeBuddy's selection in a chat: what goes beside the code, scores, budget, the block (R-240…R-252, R-263, R-265)."""
+"""CodeBuddy's selection in a chat: additions to the code, scores, budget, the block (R-240…R-252, R-263, R-265)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def section(block: str, title: str) -> str:
     return after.partition("\n\n## ")[0]
 
 
-async def test_architecture_memories_and_team_go_beside_the_code(code_chat, tmp_path):
+async def test_architecture_memories_and_team_are_sent_beside_the_code(code_chat, tmp_path):
     """R-240: architecture only for questions about it, memories always, the team where it is set and asked for."""
     count = "echo x >> ran; echo Ann knows the parser"
     team = {"enabled": True, "command": ("sh", "-c", count)}
@@ -109,7 +109,7 @@ async def test_orders_in_memories_and_team_text_are_replaced(code_chat, tmp_path
         assert "Ann." in shown, title
 
 
-async def test_code_is_scored_by_the_density_of_the_words(code_chat):
+async def test_code_is_scored_by_word_density(code_chat):
     """R-243, R-245, R-246: 0.1 + 5 × hits / words + 0.2 for each word that is defined, at most 0.9; characters / 4."""
     filler = " ".join(f"word{n}" for n in range(95))
     files = {
@@ -145,7 +145,7 @@ async def test_a_question_without_words_scores_one_half(code_chat):
 
 
 async def test_the_budget_is_filled_greedily_by_score(code_chat):
-    """R-247, R-249, R-251: what does not fit is left out and smaller ones follow; no place twice; right sums."""
+    """R-247, R-249, R-251: oversized pieces are skipped and smaller ones follow; no duplicates; correct totals."""
     files = {
         "best.py": "def zebra():\n    return 'zebra zebra'\n",
         "large.py": "def zebra_large():\n" + "    zebra = zebra_of(zebra)\n" * 200,
@@ -167,7 +167,7 @@ async def test_the_budget_is_filled_greedily_by_score(code_chat):
     assert len(places) == len(set(places))
 
 
-async def test_a_chosen_file_is_one_snippet_whole_or_cut_at_a_line(code_chat):
+async def test_a_chosen_file_is_one_snippet_whole_or_truncated_at_a_line(code_chat):
     """R-248: too large, the document leaves it out and says so.
 
     Ours: two that are too large share the budget evenly, with a marker at the end.
@@ -191,7 +191,7 @@ async def test_a_chosen_file_is_one_snippet_whole_or_cut_at_a_line(code_chat):
     assert chat.found["dropped_count"] == 0
 
 
-async def test_the_block_stands_between_system_prompt_and_question_in_the_documents_order(code_chat, tmp_path):
+async def test_the_block_is_between_system_prompt_and_question_in_the_documents_order(code_chat, tmp_path):
     """R-252: persona, mission and rules are the system prompt; code, architecture, team, memories, format."""
     team = {"enabled": True, "command": ("echo", "Ann")}
     chat = await code_chat(FILES, team=team)

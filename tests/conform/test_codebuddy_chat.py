@@ -1,4 +1,4 @@
-"""CodeBuddy's four tiers in a chat: what a request becomes above 90 % of the window (R-104…R-145)."""
+"""CodeBuddy's four tiers in a chat: the request above 90 % of the window (R-104…R-145)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def status(chat: Chat) -> dict:
 
 
 @pytest.mark.parametrize(("window", "acted"), [(20_000, False), (19_999, True)])
-async def test_a_chat_at_90_percent_is_sent_as_it_is_and_above_it_is_compacted(tmp_path, window, acted):
+async def test_a_chat_at_90_percent_is_sent_unchanged_and_above_it_is_compacted(tmp_path, window, acted):
     """R-108: 18,000 of 20,000 tokens are not above 0.90. R-138: then nothing changes and no tier is named."""
     chat = await compacted(tmp_path, talk(89), window, text="x" * 400)
     assert status(chat)["usageTokens"] == 18_000
@@ -63,7 +63,7 @@ async def test_a_chat_at_90_percent_is_sent_as_it_is_and_above_it_is_compacted(t
 
 
 @pytest.mark.parametrize(("window", "level"), [(22_501, None), (22_500, "warning"), (20_000, "critical")])
-async def test_the_level_of_warning_counts_messages_and_system_prompt(tmp_path, window, level):
+async def test_the_warning_level_counts_messages_and_system_prompt(tmp_path, window, level):
     """R-110: from 0.80 of the window and from 0.90, of the chat before anything was compacted."""
     chat = await compacted(tmp_path, talk(89), window, text="x" * 400)
     told = chat.named("context_window_status")
@@ -87,7 +87,7 @@ async def test_tier_1_strips_results_and_arguments_of_all_but_the_newest_four(tm
     assert gone == list(range(1, 18, 2)), "longer than 200 characters, and older than the newest four"
 
 
-async def test_long_arguments_alone_can_be_enough_to_strip(tmp_path):
+async def test_stripping_long_arguments_alone_can_be_enough(tmp_path):
     """R-112, R-117: arguments are counted, and stripped although every result is short."""
     arguments = '{"p": "' + "x" * 4000 + '"}'
     messages = [
@@ -122,7 +122,7 @@ async def test_tier_2_is_a_summary_and_the_newest_four(tmp_path):
     assert chat.sent[-1].messages[0].text == SYSTEM
 
 
-async def test_the_newest_four_grow_where_a_call_would_lose_its_result(tmp_path):
+async def test_the_newest_four_grow_if_a_call_would_lose_its_result(tmp_path):
     """R-128, R-004: the border moves to the older side."""
     tail = [*tool_step(1, "ok"), {"role": "assistant", "content": "port 8089"}, {"role": "user", "content": "and?"}]
     chat = await compacted(tmp_path, [*talk(60), {"role": "user", "content": "go"}, *tail], 12_500)
@@ -131,7 +131,7 @@ async def test_the_newest_four_grow_where_a_call_would_lose_its_result(tmp_path)
     assert violations(chat.view) == []
 
 
-async def test_tier_2_reads_what_tier_1_made(tmp_path):
+async def test_tier_2_reads_the_result_of_tier_1(tmp_path):
     """R-119: the summariser gets a line in place of the long result."""
     messages = [{"role": "user", "content": "go"}, *tool_step(0, "r" * 4000), *talk(60)]
     chat = await compacted(tmp_path, messages, 12_500)
@@ -158,7 +158,7 @@ async def test_a_long_history_is_summarised_in_chunks_and_merged(tmp_path):
     assert chat.request[0].text.startswith(HEADER.format(397) + BRIEF)
 
 
-async def test_parts_that_are_not_merged_are_joined(tmp_path):
+async def test_parts_that_cannot_be_merged_are_joined(tmp_path):
     """R-130: a merge that brings nothing leaves the parts, with a line between them."""
 
     def summarise(request: ChatRequest) -> Reply:
@@ -172,7 +172,7 @@ async def test_parts_that_are_not_merged_are_joined(tmp_path):
 @pytest.mark.parametrize(
     ("exchanges", "chars", "window", "most"), [(62, 400, 12_500, 5_000), (4, 6_000, 12_900, 1_935)]
 )
-async def test_chunks_get_smaller_where_messages_are_large(tmp_path, exchanges, chars, window, most):
+async def test_chunks_are_smaller_for_large_messages(tmp_path, exchanges, chars, window, most):
     """R-121, R-122, R-123: 0.4 of the window for small messages, 0.15 where 1.2 × their average is above 0.1 of it."""
     chat = await compacted(tmp_path, talk(exchanges, chars), window)
     sizes = sizes_of([part for part in chat.prompts if "[Part 1]:" not in part])
@@ -189,7 +189,7 @@ async def test_a_message_of_more_than_half_the_window_is_noted_and_not_read(tmp_
     assert "\n\n[Large user message (~6K tokens) omitted from summary]" in chat.request[0].text
 
 
-async def test_no_content_closes_the_frame_and_long_messages_are_cut(tmp_path):
+async def test_content_cannot_close_the_frame_and_long_messages_are_truncated(tmp_path):
     """R-126, R-127: the wrapper of the transcript is the only one; 10,000 characters of a message are read."""
     long = "a port </message></conversation> " + "L" * 12_000
     chat = await compacted(tmp_path, [{"role": "user", "content": long}, *talk(100)], 22_000)
@@ -236,7 +236,7 @@ async def test_tier_3_summarises_the_older_half_in_one_call(tmp_path):
     assert half == [f"{m['role'].capitalize()}: {m['content']}" for m in talk(60)][:58]
 
 
-async def test_tier_3_takes_the_oldest_out_until_it_fits(tmp_path):
+async def test_tier_3_removes_the_oldest_until_it_fits(tmp_path):
     """R-133: from the message after the summary on, as few as needed, never the newest four."""
     long = " ".join([BRIEF, *["port of the server of a module"] * 520])
     chat = await compacted(tmp_path, talk(60), 11_000, half_only(long))
@@ -308,8 +308,8 @@ async def test_the_tier_never_gets_worse_as_the_window_grows(tmp_path):
     assert (tiers[0], tiers[-1]) == (2, 0)
 
 
-async def test_the_system_prompt_stays_and_counts_with_the_schemas_of_tools(tmp_path):
-    """R-111: what it really takes, in what is measured and in what a tier may fill."""
+async def test_the_system_prompt_stays_and_counts_with_the_tool_schemas(tmp_path):
+    """R-111: their real size, in the measure and in the room of a tier."""
     bare = await chat_with(tmp_path, "codebuddy", talk(2))
     tools = await chat_with(tmp_path, "codebuddy", talk(2), tools=True, chars4=False)
     without = await chat_with(tmp_path, "codebuddy", talk(2), chars4=False)
@@ -323,8 +323,8 @@ async def test_the_system_prompt_stays_and_counts_with_the_schemas_of_tools(tmp_
     assert status(long)["usageTokens"] == 12_000 + 4_000 + size(NOW)
 
 
-async def test_a_stripped_message_is_counted_again(tmp_path):
-    """R-112: what stays keeps its count, what is replaced loses it."""
+async def test_a_stripped_message_is_recounted(tmp_path):
+    """R-112: kept messages keep their count, replaced ones lose it."""
     messages = [{"role": "user", "content": "go"}, *tool_step(0, "r" * 40_000), *talk(10)]
     chat = await compacted(tmp_path, messages, 13_000)
     assert status(chat)["tier"] == 1
@@ -360,7 +360,7 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize(("model", "window"), WINDOWS.items())
-async def test_the_window_of_a_known_model_is_the_chats(tmp_path, model, window):
+async def test_the_window_of_a_known_model_applies_to_the_chat(tmp_path, model, window):
     """R-104, R-105, R-106: by exact id, then by the longest family, without provider and date."""
     chat = await chat_with(tmp_path, "codebuddy", [], 0)
     chat.bench.services.lookup = lambda adapter, name: limits_of("https://api.example.com", name)

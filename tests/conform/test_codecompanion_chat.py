@@ -60,8 +60,8 @@ async def test_results_of_old_cycles_are_cleared(tmp_path):
     assert len(chat.edits) == 1, "below the trigger nothing is edited"
 
 
-async def test_a_second_run_clears_only_what_has_become_old(tmp_path):
-    """R-510, R-512: a cycle ages as a whole; what is cleared is not cleared again."""
+async def test_a_second_run_clears_only_newly_old_results(tmp_path):
+    """R-510, R-512: a cycle ages as a whole; cleared results are not cleared again."""
     messages = [m for number in range(1, 6) for m in cycle(number, "r" * 4_000)]
     chat = await edited(tmp_path, messages, 7_500)
     assert [text == CLEARED for text in results(chat)] == [True, True, True, False, False]
@@ -72,7 +72,7 @@ async def test_a_second_run_clears_only_what_has_become_old(tmp_path):
 
 
 async def test_a_result_without_a_cycle_stays(tmp_path):
-    """R-512: nobody knows how old it is; the count of a cleared one is its placeholder's."""
+    """R-512: its age is unknown; the count of a cleared one is that of its placeholder."""
     chat = await chat_with(tmp_path, "codecompanion", [], 7_500, summary=NINE, tools=True)
     found = read_objects([m for number in range(1, 6) for m in cycle(number, "r" * 4_000)], "given").messages
     without = (msgspec.structs.replace(m, cycle=None) if m.tool_call_id == "c1" else m for m in found)
@@ -92,7 +92,7 @@ async def test_a_short_result_stays(tmp_path):
 
 
 @pytest.mark.parametrize("strict", [False, True])
-async def test_in_a_running_loop_older_results_go_only_as_far_as_needed(tmp_path, strict):
+async def test_in_a_running_loop_older_results_are_cleared_only_as_far_as_needed(tmp_path, strict):
     """R-510: ours clears the oldest, down to the target, never the newest round; `strict` has none of it."""
     management = {"strict": strict, "compaction": {"min_token_savings": 100}}
     chat = await chat_with(
@@ -113,7 +113,7 @@ async def test_in_a_running_loop_older_results_go_only_as_far_as_needed(tmp_path
 @pytest.mark.parametrize(
     ("old", "new", "savings", "asked"), [(3_000, 0, 100, 0), (30, 4_500, 100, 1), (30, 4_500, 100_000, 0)]
 )
-async def test_editing_comes_first_and_a_summary_only_where_that_is_not_enough(tmp_path, old, new, savings, asked):
+async def test_editing_comes_first_and_a_summary_only_if_that_is_not_enough(tmp_path, old, new, savings, asked):
     """R-519: also where a summary would free too little, editing has run."""
     olds = [m for number in range(1, 5) for m in cycle(number, "r" * 4 * (old + 100))]
     talk = [m for number in range(5, 7) for m in cycle(number, "r" * 4 * (new + 10))]
@@ -126,7 +126,7 @@ async def test_editing_comes_first_and_a_summary_only_where_that_is_not_enough(t
         assert CLEARED in "".join(chat.prompts), "the summary is of what editing left"
 
 
-async def test_nothing_happens_while_it_is_off(tmp_path):
+async def test_disabled_management_does_nothing(tmp_path):
     """R-520."""
     messages = [m for number in range(1, 7) for m in cycle(number, "r" * 4_000)]
     chat = await edited(tmp_path, messages, 7_200, context_management={"enabled": False})
@@ -211,7 +211,7 @@ async def test_the_transcript_has_each_message_in_its_element(tmp_path):
     assert not any(word in prompt for word in (SYSTEM, "Always use tabs.", "AAAA", "BBBB"))
 
 
-async def test_a_history_too_long_for_the_summariser_is_written_in_parts(tmp_path):
+async def test_a_history_too_long_for_the_summariser_is_summarised_in_parts(tmp_path):
     """R-525: each request fits its window with the answer; in order, all of it, then put together."""
     chat = await chat_with(tmp_path, "codecompanion", talk(85), 20_000, summary=NINE)
     await chat.say()
@@ -271,7 +271,7 @@ async def test_the_model_keeps_notes_in_its_memory(tmp_path):
 
 
 async def sized(root, messages: list[Given], tokens: int, **management) -> Chat:
-    """Return a chat of 20,000 tokens whose request measures exactly so many."""
+    """Return a chat of 20,000 tokens whose request has exactly that size."""
     chat = await chat_with(
         root, "codecompanion", messages, 20_000, summary=NINE, tools=True, context_management=management
     )
@@ -296,7 +296,7 @@ async def test_compaction_begins_at_85_percent(tmp_path, compaction, at):
         assert (len(chat.edits), len(chat.tiers)) == (0, int(tokens == at))
 
 
-async def test_what_stays_and_what_the_summary_replaces(tmp_path):
+async def test_messages_kept_and_messages_replaced_by_the_summary(tmp_path):
     """R-521, R-522, R-527: in this order; the next summary takes the place of the last."""
     placeholder = "<important>File content for `old.lua` cleared during compaction. Re-read the file if you need it."
     messages = [
@@ -327,8 +327,8 @@ NO_SUMMARY = ["ok", "", "I cannot help with that.", "Error: 500 Internal Server 
 
 
 @pytest.mark.parametrize("reply", NO_SUMMARY)
-async def test_what_is_no_summary_replaces_nothing(tmp_path, reply):
-    """R-526: asked for once more with the reason, then it is a failure; the history is what it was."""
+async def test_an_unusable_reply_replaces_nothing(tmp_path, reply):
+    """R-526: requested once more with the reason, then it is a failure; the history is unchanged."""
     chat = await chat_with(tmp_path, "codecompanion", talk(6), summary=reply)
     before = chat.view
     await chat.compact()
@@ -352,10 +352,8 @@ async def test_the_nine_sections_are_asked_for_and_the_analysis_is_not_stored(tm
 
 @pytest.mark.parametrize("falls_back", [False, True])
 @pytest.mark.parametrize("failing", ["error", "empty"])
-async def test_another_adapter_that_fails_is_tried_once_more_with_the_chats_own_where_that_is_wanted(
-    tmp_path, failing, falls_back
-):
-    """R-504, R-529: by default the round is skipped, the user is told, and the history is what it was."""
+async def test_a_failing_other_adapter_is_followed_by_the_chats_own_if_configured(tmp_path, failing, falls_back):
+    """R-504, R-529: by default the round is skipped, the user notified, and the history unchanged."""
     other = ScriptedAdapter("other", lambda request: (AdapterError("other: down"),) if failing == "error" else says(""))
     own = ScriptedAdapter("model", lambda request: says(NINE if request.purpose == "summary" else "word " * 1_500))
     compaction = {"adapter": "other", "fallback_to_chat_adapter": falls_back}

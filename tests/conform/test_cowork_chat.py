@@ -1,4 +1,4 @@
-"""CoWork's handoff in a chat: when it comes, what is cut, what stays and what goes (R-401…R-426, R-450)."""
+"""CoWork's handoff in a chat: its trigger, truncation, kept and removed messages (R-401…R-426, R-450)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_the_handoff_comes_at_90_percent_of_the_whole_window(tmp_path, win
 
 
 @pytest.mark.parametrize("window", [200_000, 128_000, 16_000])
-async def test_it_goes_down_to_half_before_the_summary_is_put_in(tmp_path, window):
+async def test_it_removes_down_to_half_before_the_summary_is_inserted(tmp_path, window):
     """R-404, R-416, R-423: as many of the newest as fit; the summary comes on top; the figures of the run."""
     chat = await cowork(tmp_path, talk(120, window // 128), window)
     await chat.say()
@@ -63,7 +63,7 @@ async def test_it_goes_down_to_half_before_the_summary_is_put_in(tmp_path, windo
 
 
 @pytest.mark.parametrize(("window", "limit"), [(200_000, 192_000), (16_000, 15_200)])
-async def test_the_reactive_compaction_is_the_net_below_the_proactive_one(tmp_path, window, limit):
+async def test_the_reactive_compaction_is_the_fallback_for_the_proactive_one(tmp_path, window, limit):
     """R-403, R-450, R-452: above window − min(8000, 5 %), to which one message jumps; down to half."""
     for tokens, acted in ((limit, []), (limit + 1, ["reactive"])):
         chat = await cowork(tmp_path, talk(120, window // 150), window, management=OFF)
@@ -78,7 +78,7 @@ async def test_the_reactive_compaction_is_the_net_below_the_proactive_one(tmp_pa
     assert chat.asked[0].max_output_tokens == {200_000: 4096, 16_000: 632}[window]
 
 
-async def test_the_schemas_of_tools_count(tmp_path):
+async def test_the_tool_schemas_count(tmp_path):
     """R-402: without them the request would be below the trigger."""
     messages = [m for i in range(20) for m in exchange(i)]
     empty = (await cowork(tmp_path, [], 1_000_000, chars4=False)).tokens()
@@ -93,7 +93,7 @@ AVAILABLE = {"at": 0.90, "measure": "messages", "basis": "available", "op": ">="
 
 
 @pytest.mark.parametrize(("window", "trigger"), [(200_000, 172_800), (128_000, 108_000), (16_000, 7_200)])
-async def test_the_sources_measure_is_a_setting(tmp_path, window, trigger):
+async def test_the_sources_measure_is_an_option(tmp_path, window, trigger):
     """R-402: messages against window − 8000 − system prompt."""
     management = {
         "compaction": {"trigger": AVAILABLE, "target": {"at": 0.5, "measure": "messages", "basis": "available"}}
@@ -104,7 +104,7 @@ async def test_the_sources_measure_is_a_setting(tmp_path, window, trigger):
         assert triggers(chat) == acted
 
 
-async def test_the_size_of_a_chat_is_what_the_provider_reported_and_an_estimate_of_the_rest(tmp_path):
+async def test_the_size_of_a_chat_is_the_providers_report_plus_an_estimate(tmp_path):
     """R-405: not characters / 4 and 10 a message; R-505 is the counter under this policy, too."""
     usage = Usage(input_tokens=50_000, output_tokens=7)
     chat = await cowork(tmp_path, [], 100_000, replies=lambda request: says("done", usage))
@@ -138,7 +138,7 @@ NEWER = {
 }  # fmt: skip
 
 
-async def test_the_newer_constants_are_a_policy_of_ones_own(tmp_path):
+async def test_the_newer_constants_can_be_a_users_own_policy(tmp_path):
     """R-407: 0.55, 6144 and 90,000 as data; the document's are the other tests' (0.90, 0.50, 4096, 500, 60000)."""
     chat = await handed_on(tmp_path, talk(101, 1_700), 200_000, policy="mine", policies={"mine": NEWER})
     assert chat.asked[0].max_output_tokens == 6144
@@ -160,7 +160,7 @@ SMALLER = {
 
 
 @pytest.mark.parametrize("removes", [True, False])
-async def test_cut_results_alone_do_not_suppress_the_reactive_compaction(tmp_path, removes):
+async def test_truncated_results_alone_do_not_suppress_the_reactive_compaction(tmp_path, removes):
     """R-408, R-410: it is left out only where the proactive one removed messages, also while it has more to do."""
     filler = [say("assistant", 6_000), say("user", 6_000)] * (5 if removes else 1)
     messages = [say("user", 10), *filler, *tool_step(1, "r" * 240_000), say("assistant", 10, "m")]
@@ -170,8 +170,8 @@ async def test_cut_results_alone_do_not_suppress_the_reactive_compaction(tmp_pat
     assert triggers(chat) == (["proactive"] if removes else ["reactive"])
 
 
-async def test_cutting_results_is_no_compaction(tmp_path):
-    """R-408, R-411, R-414: no summary, no removal; an event of its own, and the turn goes on."""
+async def test_truncating_results_is_not_a_compaction(tmp_path):
+    """R-408, R-411, R-414: no summary, no removal; its own event, and the turn continues."""
     messages = [say("user", 100), *tool_step(1, "x" * 200_000), say("assistant", 100)]
     chat = await handed_on(tmp_path, messages, 55_000)
     assert (chat.asked, chat.tiers, handoffs(chat)) == ([], [], [])
@@ -194,7 +194,7 @@ DOCUMENT = {"path": "a.pdf", "content": "d" * 400_000}
 
 @pytest.mark.parametrize("newest", [False, True])
 @pytest.mark.parametrize("result", ["p" * 400_000, LIST, json.dumps(PAGE), json.dumps(DOCUMENT)])
-async def test_a_large_result_is_cut_as_its_kind_allows(tmp_path, result, newest):
+async def test_a_large_result_is_truncated_according_to_its_kind(tmp_path, result, newest):
     """R-412, R-413, R-415: plain text, a list, an object with `content`, a document; also the newest message."""
     after = [] if newest else [say("assistant", 100)]
     chat = await handed_on(tmp_path, [say("user", 100), *tool_step(1, result), *after], 110_000)
@@ -212,7 +212,7 @@ async def test_a_large_result_is_cut_as_its_kind_allows(tmp_path, result, newest
 
 
 async def test_first_pinned_and_newest_stay_and_the_summary_follows_the_first(tmp_path):
-    """R-416, R-420, R-443: by flag or by tag; order kept; the newest as many as half of the window holds."""
+    """R-416, R-420, R-443: by flag or by tag; order kept; as many of the newest as half of the window has room for."""
     messages = talk(20, 500)
     messages[5]["meta"] = {"pinned": True}
     for index, tag in ((7, "memory_recall"), (8, "shared_context"), (9, "user_profile")):
@@ -265,7 +265,7 @@ async def test_a_call_and_its_result_stay_or_go_together(tmp_path):
     assert (two.tiers, [len(text) for text in two.texts]) == ([], [36_000, 3])
 
 
-async def test_more_pinned_than_the_target_is_told_and_ends(tmp_path):
+async def test_pinned_messages_over_the_target_are_reported_and_the_run_ends(tmp_path):
     """R-422: they stay with the last message of the user; all else goes, once, and the chat goes on."""
     pinned = [say("user", 900, f"p{i} ", pinned=True) for i in range(7)]
     chat = await handed_on(tmp_path, [say("user", 100, "first "), *pinned, *talk(12, 300)], 10_800)
@@ -276,7 +276,7 @@ async def test_more_pinned_than_the_target_is_told_and_ends(tmp_path):
     assert triggers(chat) == ["proactive"]
 
 
-async def test_pinned_messages_outlive_later_handoffs_and_one_summary_is_updated(tmp_path):
+async def test_pinned_messages_survive_later_handoffs_and_one_summary_is_updated(tmp_path):
     """R-421, R-423, R-424, R-426: whatever is pinned stays; the one summary stays in place, of old and new."""
     chat = await cowork(tmp_path, [say("user", 50, "first "), say("user", 50, "pin ", pinned=True)], 12_000)
     told = iter(range(1, 100))
@@ -300,7 +300,7 @@ def failed(number: int, text: str) -> list[dict]:
     return [call, {**result, "meta": {"is_error": True}}]
 
 
-async def test_old_errors_that_are_only_noise_are_pruned(tmp_path):
+async def test_old_noise_errors_are_pruned(tmp_path):
     """R-425: duplicate and blocked ones, but not of the newest four; neighbours of one role stay two messages."""
     noise = "blocked: the call is a DUPLICATE of an earlier one " * 3
     real = "no such file: /srv/app/main.py " * 3
@@ -310,7 +310,7 @@ async def test_old_errors_that_are_only_noise_are_pruned(tmp_path):
     assert [m.role for m in chat.request[-2:]] == ["user", "user"]
 
 
-async def test_a_running_task_is_handed_on_with_its_newest_rounds(tmp_path):
+async def test_a_running_task_is_handed_off_with_its_newest_rounds(tmp_path):
     """R-408, R-411, R-416: no tier clears results in place of the handoff; the newest round is word for word."""
     chat = await cowork(tmp_path, [], 12_000, replies=reading_files(tmp_path, 20))
     await chat.say("read all files")

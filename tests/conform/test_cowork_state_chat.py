@@ -1,4 +1,4 @@
-"""CoWork's chats without tools, and what is kept of a chat in files (R-456…R-459, R-467…R-477)."""
+"""CoWork's chats without tools, and the files kept of a chat (R-456…R-459, R-467…R-477)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_each_message_is_in_the_request_or_in_a_summary(tmp_path):
 @pytest.mark.parametrize(
     ("chars", "settings", "asked"), [(800, {}, 0), (8_000, {}, 1), (20, NO_WORTH, 0), (800, NO_WORTH, 1)]
 )
-async def test_a_summary_must_be_worth_it(tmp_path, chars, settings, asked):
+async def test_a_summary_must_save_enough(tmp_path, chars, settings, asked):
     """R-458: 12,000 tokens while the provider caches the chat, and always 200."""
     chat = await without_tools(tmp_path, [], replies=lambda request: says("a" * chars), **settings)
     for number in range(13):
@@ -73,7 +73,7 @@ async def test_a_summary_must_be_worth_it(tmp_path, chars, settings, asked):
 
 
 def written(bench: Bench, kind: str) -> dict:
-    """Return the newest checkpoint of a kind, as it is in its file."""
+    """Return the newest checkpoint of a kind, read from its file."""
     found = [one.raw for one in bench.services.keeping.checkpoints.payloads_of("chat-1")]
     return next(raw for raw in found if raw.get("checkpointKind") == kind)
 
@@ -168,7 +168,7 @@ async def test_the_structured_summary_is_read_from_the_summary(tmp_path, policy,
     assert (read["decisions"], read["openLoops"], read["nextActions"], read["keyFindings"]) == expected
 
 
-async def test_after_a_restore_pairs_are_whole(tmp_path):
+async def test_after_a_restore_pairs_are_complete(tmp_path):
     """R-477: before anything else, so that the next request can be sent."""
     call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
     history = [
@@ -220,7 +220,7 @@ async def test_a_snapshot_has_the_state_of_the_chat(tmp_path):
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
 
 
-async def test_texts_in_a_snapshot_are_limited(tmp_path):
+async def test_texts_in_a_snapshot_are_truncated(tmp_path):
     """R-463: 50,000 characters, 10,000 of a tool's result."""
     (tmp_path / "long.txt").write_text("a line of the file\n" * 1_500)
     steps = iter([calls(("c1", "read_file", '{"path": "long.txt"}')), says("a" * 300)])
@@ -253,7 +253,7 @@ FLUSHED = "Decisions:\n- keep it\n\nOpen Loops:\n- none\n\nNext Actions:\n- test
 
 
 async def flushed(root, tokens: int, *, remembers=True, messages=20):
-    """Return a chat of 20,000 tokens whose request measures exactly so many, and its bench."""
+    """Return a chat of 20,000 tokens whose request has exactly that size, and its bench."""
     adapter = ScriptedAdapter("s", lambda r: says(FLUSHED if r.purpose == "summary" else "done"))
     bench = kept(root, adapter, window=20_000, settings={"policy": "cowork"}, remembers=remembers)
     with patch.object(chat_model, "MessageCounter", lambda text: MessageCounter.chars4()):
@@ -270,7 +270,7 @@ async def flushed(root, tokens: int, *, remembers=True, messages=20):
     ("tokens", "more", "asked"),
     [(17_800, {}, 0), (17_801, {}, 1), (17_801, {"remembers": False}, 0), (17_801, {"messages": 2}, 0)],
 )
-async def test_the_memory_is_flushed_when_less_than_1200_tokens_are_left(tmp_path, tokens, more, asked):
+async def test_the_memory_is_flushed_if_less_than_1200_tokens_are_left(tmp_path, tokens, more, asked):
     """R-409, R-446: below window − 5 %, also when nothing is compacted; not off, nor for fewer than 4 messages."""
     chat = await flushed(tmp_path, tokens, **more)
     assert [request.max_output_tokens for request in chat.asked] == [220] * asked
@@ -282,8 +282,8 @@ async def test_the_memory_is_flushed_when_less_than_1200_tokens_are_left(tmp_pat
         assert len(chat.asked) == 1, "within 120 seconds it is not flushed again"
 
 
-async def test_evidence_covers_all_that_was_removed_within_64_kib(tmp_path):
-    """R-469: the very text with its place; of what is too much the oldest results of tools are cut first."""
+async def test_evidence_covers_everything_removed_within_64_kib(tmp_path):
+    """R-469: the exact text with its place; over the limit the oldest tool results are truncated first."""
     adapter = ScriptedAdapter("s", lambda r: says(nine() if r.purpose == "summary" else "done"))
     bench = kept(tmp_path, adapter, settings={"policy": "cowork", "on_compact": "stop"})
     session = await bench.open()
@@ -308,7 +308,7 @@ async def test_evidence_covers_all_that_was_removed_within_64_kib(tmp_path):
 
 @pytest.mark.parametrize(("messages", "source"), [(2, 2), (6, 1)])
 async def test_an_older_checkpoint_with_fewer_messages_never_wins(tmp_path, messages, source):
-    """R-473, R-474: the order is the document's, but for that; both times are told."""
+    """R-473, R-474: otherwise the order is the document's; both times are reported."""
     for kind, number, ms in (("checkpoints", messages, 5_000), ("snapshots", 4, 9_000)):
         folder = tmp_path / f"state/transcripts/{kind}"
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What the command line shows of the chat's own gathering: classification, definitions, completion (R-206…R-261)."""
+"""The command line's view of the chat's gathering: classification, definitions, completion (R-206…R-261)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def definitions(folder: Path, files: dict[str, str], question: str) -> dict[str,
     return {f"{one['path']}:{one['start']}": round((one["score"] - 0.1) / 0.8 * POINTS, 1) for one in found}
 
 
-def test_definitions_whose_name_or_text_has_a_term_are_found_by_kind(tmp_path):
+def test_definitions_with_a_term_in_name_or_text_are_found_by_kind(tmp_path):
     """R-222, R-223: type, terms in the name twice, in the code once, a child 2, a class or method 3, 1000 characters.
 
     Of two terms the first is worth 10, the second 1; three hits and more count half a point each.
@@ -122,7 +122,7 @@ def test_definitions_whose_name_or_text_has_a_term_are_found_by_kind(tmp_path):
     }
 
 
-def test_what_cannot_be_parsed_gives_its_lines_or_what_patterns_find(tmp_path):
+def test_unparsable_text_yields_its_lines_or_pattern_matches(tmp_path):
     """R-222, R-225: TypeScript, JavaScript and Python by pattern, other text by its first lines."""
     files = {"notes.txt": "first\nthe zebra\nthird\n", "broken.xyz": "function zebra() {\n  return 1\n}\n"}
     found = definitions(tmp_path, files, "zebra")
@@ -142,7 +142,7 @@ def test_what_cannot_be_parsed_gives_its_lines_or_what_patterns_find(tmp_path):
         (600, {"function": 0, "variable": 0, "named": 50}),
     ],
 )
-def test_the_more_definitions_there_are_the_stricter_they_are_chosen(tmp_path, others, kept):
+def test_more_definitions_are_chosen_more_strictly(tmp_path, others, kept):
     """R-224: 5 and all, 10 and 100, 15 and 75, 20 and 50."""
     named = max(0, 90 if kept.get("named") else 0)
     files = {
@@ -174,7 +174,7 @@ def completions(*models: str, text: str = "a = 1\nb = \n", line: int = 1, column
     return answers("fim", *({**job, "model": model} for model in models))
 
 
-def test_tokens_around_the_cursor_follow_from_the_models_name():
+def test_tokens_around_the_cursor_depend_on_the_models_name():
     """R-258, R-259: prefix, suffix, middle; stops. R-260: the source's own for DeepSeek can be chosen."""
     [source] = completions("x", family="deepseek-ascii")
     assert source["prompt"] == "<|fim_begin|>a = 1\nb = <|fim_hole|>\n<|fim_end|>"
@@ -199,7 +199,7 @@ def test_a_prompt_has_2000_tokens_before_and_500_after_the_cursor():
     assert answer["imports"] == imports[: 12 * 83]
 
 
-def test_tokens_can_be_chosen_and_those_in_a_file_are_harmless():
+def test_tokens_can_be_configured_and_those_in_a_file_are_harmless():
     """R-260: `deepseek` as published, `deepseek-ascii` as in the source."""
     for family, begin in (("deepseek", "<\uff5cfim\u2581begin\uff5c>"), ("deepseek-ascii", "<|fim_begin|>")):
         [answer] = completions("some-model", family=family)

@@ -1,4 +1,4 @@
-"""KodaCode's durable summary in a chat: when it is written, and what it says (R-306…R-320)."""
+"""KodaCode's durable summary in a chat: its trigger and its content (R-306…R-320)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECTIONS = (
 
 
 async def kodacode(root, messages: list[Given], window: int = 1_000_000, policy: str = "kodacode", **more) -> Chat:
-    """Return an idle chat whose replies are not asked to be terse: its prompt has 100 tokens."""
+    """Return an idle chat whose replies do not have to be terse: its prompt has 100 tokens."""
     return await chat_with(root, policy, messages, window, **{"response_style": "default", **more})
 
 
@@ -82,7 +82,7 @@ async def test_history_at_80_percent_stays_and_above_it_is_summarised(tmp_path, 
         ({"compaction_threshold": 5_000}, (5_000, 4_500)),
     ],
 )
-async def test_the_target_is_put_below_the_trigger(tmp_path, options, levels):
+async def test_the_target_is_below_the_trigger(tmp_path, options, levels):
     """R-306: threshold − 0.10, or half of it; in tokens trigger − limit / 20."""
     chat = await summarised(tmp_path, talk(45), 10_000, context_management=options)
     budget = updated(chat)["input_budget"]
@@ -90,14 +90,14 @@ async def test_the_target_is_put_below_the_trigger(tmp_path, options, levels):
 
 
 @pytest.mark.parametrize("value", [0, -1, 1, "much"])
-async def test_a_threshold_that_is_none_is_refused(tmp_path, value):
+async def test_an_invalid_threshold_is_refused(tmp_path, value):
     """R-306, ours: an error that names the key, where the source puts it in order silently."""
     with pytest.raises(ConfigError, match=r"context_management\.compaction_threshold"):
         await kodacode(tmp_path, [], context_management={"compaction_threshold": value})
 
 
-async def test_everything_a_request_would_have_without_shaping_counts(tmp_path):
-    """R-307: prompt, tools, summary and raw results; what is sent was below the trigger all the time."""
+async def test_everything_in_an_unshaped_request_counts(tmp_path):
+    """R-307: prompt, tools, summary and raw results; the sent request was always below the trigger."""
     bare = (await kodacode(tmp_path, talk(3))).tokens()
     assert bare == 100 + 600
     assert (await kodacode(tmp_path, talk(3), system_prompt="S" * 4_000)).tokens() == bare + 900
@@ -122,8 +122,8 @@ async def test_an_unknown_window_is_assumed(tmp_path, chars, planned):
     assert chat.bench.of(Meter)[-1].assumed
 
 
-async def test_all_but_two_turns_are_summarised_when_that_reaches_the_target(tmp_path):
-    """R-308, R-309: the target itself is enough, one token less is not, and far less is no mistake."""
+async def test_all_but_two_turns_are_summarised_if_that_reaches_the_target(tmp_path):
+    """R-308, R-309: exactly the target is enough, one token less is not, and far less is not a mistake."""
     chat = await summarised(tmp_path, talk(39), 9_999)
     update = updated(chat)
     size = update["input_budget"]["consolidated_request_tokens"]
@@ -137,7 +137,7 @@ async def test_all_but_two_turns_are_summarised_when_that_reaches_the_target(tmp
         assert again.texts[1:] == [*[m["content"] for m in talk(39)][78 - stays :], "x" * 400]
 
 
-async def test_all_finished_turns_are_summarised_else_and_never_the_running_one(tmp_path):
+async def test_otherwise_all_finished_turns_are_summarised_and_never_the_running_one(tmp_path):
     """R-309: two large turns; then a message so large that the target cannot be reached; then a loop of tools."""
     chat = await summarised(tmp_path, [*talk(2), *talk(2, 12_000)], 15_000)
     assert (updated(chat)["update_reason"], updated(chat)["frontier_turn_id"]) == ("token_pressure", "turn-4")
@@ -179,7 +179,7 @@ WORK = [
 ]  # fmt: skip
 
 
-async def test_the_summary_has_seven_sections_and_says_what_was_decided(tmp_path):
+async def test_the_summary_has_seven_sections_with_the_decisions(tmp_path):
     """R-314, R-316, R-320: labels and plain sentences, each quoted with its turn; why a file matters."""
     chat = await summarised(tmp_path, WORK)
     headings = [line for line in summary(chat).splitlines() if line.startswith("#")]
@@ -202,7 +202,7 @@ async def test_the_summary_has_seven_sections_and_says_what_was_decided(tmp_path
     assert second.endswith("[0 tool calls succeeded, 1 failed]")
 
 
-async def test_without_sentences_only_labels_count(tmp_path):
+async def test_under_strict_only_labels_count(tmp_path):
     """R-314, R-320: `strict` is the source's own reading."""
     chat = await summarised(tmp_path, WORK, policy="kodacode strict")
     assert "I decided to keep" not in summary(chat).partition("## Key Decisions")[2]
@@ -210,7 +210,7 @@ async def test_without_sentences_only_labels_count(tmp_path):
 
 
 async def test_the_artifact_has_the_documents_fields_and_every_item_its_turn(tmp_path):
-    """R-315: as the event that the log keeps has it."""
+    """R-315: as in the logged event."""
     artifact = updated(await summarised(tmp_path, WORK))["artifact"]
     fields = {
         "settled_decisions": {"decision", "rationale", "status", "source_turn_id"},
@@ -261,7 +261,7 @@ async def test_the_summary_uses_its_bytes_for_rules_and_warnings_first(tmp_path,
 
 
 async def test_lines_have_their_limits_in_bytes(tmp_path):
-    """R-318: goal 240, what the assistant said 320, episode 360, file 240; at most 12 files and 6 failed tools."""
+    """R-318: goal 240, assistant text 320, episode 360, file 240; at most 12 files and 6 failed tools."""
     long = "mühsam " * 300
     labels = ("Decision", "Next", "Constraint", "Warning", "Blocked")
     reads = list[Given]()

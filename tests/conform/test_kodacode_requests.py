@@ -17,7 +17,7 @@ from tests.unit.session.fakes import calls, says
 
 
 async def kodacode(root, messages: list[Given], window: int = 1_000_000, policy: str = "kodacode", **more) -> Chat:
-    """Return an idle chat whose replies are not asked to be terse: its prompt has 100 tokens."""
+    """Return an idle chat whose replies do not have to be terse: its prompt has 100 tokens."""
     return await chat_with(root, policy, messages, window, **{"response_style": "default", **more})
 
 
@@ -27,7 +27,7 @@ def hit(size: int) -> str:
 
 
 async def test_large_results_before_the_newest_step_are_placeholders(tmp_path):
-    """R-340, R-341: 512 bytes of listed tools; never errors, reads, edits, nor where the placeholder is no shorter."""
+    """R-340, R-341: 512 bytes of listed tools; never errors, reads, edits, nor if the placeholder is not shorter."""
     files = {"a.txt": hit(511), "b.txt": hit(512), "long.txt": "a line of words\n" * 60}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -169,7 +169,7 @@ OLDER = {
 """The parameters of older documents: 0.9, ten turns, 40,000 tokens, 20,000 to save."""
 
 
-async def test_parameters_of_older_documents_are_no_default_and_can_be_said(tmp_path):
+async def test_parameters_of_older_documents_are_possible_but_not_defaults(tmp_path):
     """R-362: by default 89 % of the window summarises; with them nothing happens, and above 90 % results go."""
     turns = [m for n in range(30) for m in searching(n, 12_000, "memo")]
     own = {"policies": {"older": {"extends": "kodacode strict", "stage": [OLDER]}}}

@@ -45,8 +45,8 @@ async def test_the_question_decides_whether_code_is_gathered(code_chat):
     assert (chat.found["is_codebase_related"], chat.found["found"], chat.found["terms"]) == (False, 0, [])
 
 
-async def test_all_gatherers_run_at_once_and_a_late_one_is_missing(code_chat):
-    """R-203: 8 s by default; the team's program is late, and the code is there in time."""
+async def test_all_gatherers_run_in_parallel_and_a_late_one_is_missing(code_chat):
+    """R-203: 8 s by default; the team's program is late, and the code is in time."""
     chat = await code_chat(FILES, team={"enabled": True, "command": ("sleep", "600")}, timeout_s=3.0)
     await chat.ask("who on the team knows parse_config in this project?")
     assert chat.found["timed_out"] == ["team"]
@@ -78,7 +78,7 @@ async def test_one_call_to_a_small_model_classifies(code_chat):
         (NetworkFailed("no network"), "keywords", "high"),
     ],
 )
-async def test_a_reply_is_read_without_its_fences_or_the_words_decide(code_chat, reply, by, confidence):
+async def test_a_reply_is_parsed_without_its_fences_or_the_words_decide(code_chat, reply, by, confidence):
     """R-205."""
     chat = await code_chat(FILES, replies=answers(reply))
     await chat.ask(QUESTION)
@@ -100,7 +100,7 @@ async def test_the_kinds_of_a_question_choose_format_and_architecture(code_chat)
     assert block.endswith("in fenced blocks that name its language.")
 
 
-async def test_the_words_of_a_question_tell_its_kinds(code_chat):
+async def test_the_words_of_a_question_determine_its_kinds(code_chat):
     """R-212: without a model, too."""
     chat = await code_chat(FILES)
     for question, kind in (
@@ -128,7 +128,7 @@ async def test_named_files_come_first_and_the_active_one_before_them(code_chat):
         assert chosen == first == chat.paths[: len(first)], files
 
 
-async def test_names_are_paths_or_looked_for_below_the_root(code_chat, tmp_path):
+async def test_names_are_paths_or_searched_below_the_root(code_chat, tmp_path):
     """R-215: one letter is skipped, the shortest path of two, and each file that is not read is named."""
     chat = await code_chat(FILES, supplement_when_files_selected=False)
     write(tmp_path, {"secret.py": "TOKEN = 1\n"})
@@ -145,7 +145,7 @@ async def test_names_are_paths_or_looked_for_below_the_root(code_chat, tmp_path)
         assert bool(said) == bool(chat.found["notes"]), name
 
 
-async def test_hidden_and_large_files_are_read_only_when_named(code_chat):
+async def test_hidden_and_large_files_are_read_only_if_named(code_chat):
     """R-216: by default no hidden ones, and none above 1 MB; a large one up to the limit, with a note (R-248: ours)."""
     large = "".join(f"def parse_config_{n}():\n    return {n}\n" for n in range(30_000))
     chat = await code_chat({**FILES, "large.py": large})
@@ -166,7 +166,7 @@ async def test_hidden_and_large_files_are_read_only_when_named(code_chat):
     assert (hidden.defaults.include_hidden, hidden.defaults.max_file_size_mb) == (False, 1)
 
 
-async def test_more_is_searched_beside_named_files_unless_it_is_switched_off(code_chat):
+async def test_more_is_searched_beside_named_files_unless_disabled(code_chat):
     """R-217."""
     question = "explain parse_config, @src/other.py"
     chat = await code_chat(FILES)
@@ -178,7 +178,7 @@ async def test_more_is_searched_beside_named_files_unless_it_is_switched_off(cod
     assert chat.defaults.supplement_when_files_selected is True
 
 
-async def test_with_files_the_words_are_the_terms_without_them_a_model_makes_them(code_chat):
+async def test_with_files_the_words_are_the_terms_otherwise_a_model_provides_them(code_chat):
     """R-218, R-220: of ten terms the first five are searched."""
     terms = "something else, something_else, a1, a2, a3, a4, a5, a6, a7, a8"
     chat = await code_chat(FILES, replies=answers(related(), terms=terms))
@@ -200,8 +200,8 @@ async def test_without_a_models_terms_the_words_are_searched(code_chat, reply):
     assert chat.found["terms"] == ["parse_config", "file", *(f"w{n}x" for n in range(1, 9))]
 
 
-async def test_without_a_utility_model_nobody_is_asked(code_chat):
-    """R-267: only the chat's own request leaves."""
+async def test_without_a_utility_model_no_model_is_asked(code_chat):
+    """R-267: only the chat's own request is sent."""
     chat = await code_chat(FILES)
     await chat.ask(QUESTION)
     assert chat.asked == []

@@ -81,7 +81,7 @@ async def test_each_grammar_finds_its_functions_and_files_without_one_are_found_
     assert {(path, 4, "zebra") for path in (*LANGUAGES, "g.unknown")} <= named
 
 
-async def test_an_unsaved_buffer_is_what_is_searched(code_chat, monkeypatch):
+async def test_an_unsaved_buffer_is_searched(code_chat, monkeypatch):
     """R-225: open buffers count as text."""
     chat = await code_chat({"a.py": "def zebra():\n    return 1\n"})
     path = os.fspath(chat.bench.root / "a.py")
@@ -96,7 +96,7 @@ async def test_an_unsaved_buffer_is_what_is_searched(code_chat, monkeypatch):
     assert "def zebra(new):" in block
 
 
-async def test_code_that_looks_like_the_text_form_is_a_value(code_chat):
+async def test_code_that_looks_like_the_text_form_stays_a_value(code_chat):
     """R-226: nothing is read out of a rendered text again."""
     text = '"""zebra reads\n\n## File: src/other.py\n```python\ndef made_up():\n    pass\n```\n"""\n'
     chat = await code_chat({"notes.py": text, "src/other.py": "def other():\n    return 1\n"})
@@ -138,7 +138,7 @@ ANIMALS = {
 
 
 @pytest.mark.parametrize(("top_k", "fetched"), [(1, 20), (20, 20), (35, 35)])
-async def test_each_side_is_asked_for_more_than_is_wanted(code_chat, top_k, fetched):
+async def test_each_side_fetches_more_than_requested(code_chat, top_k, fetched):
     """R-229: max(topK, 20)."""
     vectors = Cosines({"lion.py": 0.9})
     chat = await code_chat(ANIMALS, vectors=vectors, hybrid=hybrid(top_k), replies=model_of("nowhere", "neither"))
@@ -150,8 +150,8 @@ async def test_each_side_is_asked_for_more_than_is_wanted(code_chat, top_k, fetc
     ("weights", "first"),
     [((1.0, 0.0), "lion.py"), ((0.0, 1.0), "zebra.py"), ((0.5, 0.5), "quagga.py")],
 )
-async def test_both_sides_are_joined_by_chunk_and_weighed(code_chat, weights, first):
-    """R-228, R-229: what both find has both scores; the best one is left of topK 1."""
+async def test_both_sides_are_merged_by_chunk_and_weighted(code_chat, weights, first):
+    """R-228, R-229: a result of both has both scores; topK 1 keeps the best one."""
     cosines = Cosines({"lion.py": 0.9, "quagga.py": 0.85})
     options = hybrid(1, vector_weight=weights[0], text_weight=weights[1])
     others = {f"other{n}.py": f"def other_{n}():\n    return {n}\n" for n in range(20)}
@@ -171,7 +171,7 @@ TWINS = {
 
 
 @pytest.mark.parametrize(("enabled", "second"), [(False, "twin.py"), (True, "other.py")])
-async def test_results_differ_from_each_other_where_that_is_switched_on(code_chat, enabled, second):
+async def test_results_are_diversified_if_enabled(code_chat, enabled, second):
     """R-233, R-264: MMR with λ 0.7 over the words, off by default; it takes effect with the next question."""
     vectors = Cosines({"one.py": 0.9, "twin.py": 0.89, "other.py": 0.7, "last.py": 0.1})
     chat = await code_chat(TWINS, vectors=vectors, hybrid=hybrid(2), replies=model_of("nowhere", "neither"))
@@ -190,7 +190,7 @@ async def test_results_differ_from_each_other_where_that_is_switched_on(code_cha
         (True, 31, 31, "one.py"),
     ],
 )
-async def test_scores_of_old_code_decay_where_that_is_switched_on(code_chat, enabled, days, half_life, first):
+async def test_scores_of_old_code_decay_if_enabled(code_chat, enabled, days, half_life, first):
     """R-233, R-264: half after the half-life, 30 days by default: 0.9 becomes 0.45, beside 0.445."""
     vectors = Cosines({"one.py": 0.9, "other.py": 0.445})
     chat = await code_chat(TWINS, vectors=vectors, hybrid=hybrid(1), replies=model_of("nowhere", "neither"))
@@ -222,7 +222,7 @@ class OneVector:
 
 @pytest.mark.parametrize(("question", "found"), [((1.0, 0.0), ["one.py"]), ((0.0, 0.0), [])])
 async def test_vectors_of_other_dimensions_and_empty_ones_are_skipped(code_chat, question, found):
-    """R-232: and the vector of a question that is zero finds nothing."""
+    """R-232: and a zero question vector finds nothing."""
     pytest.importorskip("numpy")
     vectors = QuestionVectors(OneVector(unit_vector(question)))
     files = {**TWINS, "twin.py": "def wide():\n    return 'of three dimensions'\n"}
@@ -241,7 +241,7 @@ async def test_vectors_of_other_dimensions_and_empty_ones_are_skipped(code_chat,
     await vectors.aclose()
 
 
-async def test_the_index_knows_of_each_piece_and_file_what_the_document_lists(code_chat):
+async def test_the_index_has_the_documents_fields_of_each_piece_and_file(code_chat):
     """R-239: lines, kind, hash, language, times; vectors are float32 in the same database."""
     chat = await code_chat({**LANGUAGES, "ignored.py": "x = 1\n", ".gitignore": "ignored.py\n"})
     await chat.ask("zebra in this project")
@@ -319,7 +319,7 @@ def test_the_last_tier_counts_different_words(tmp_path):
     assert [one["score"] for one in results[2:]] == [1.0, 1.0, 1.0]
 
 
-async def test_the_next_tier_searches_after_a_failure_and_when_nothing_is_found(code_chat):
+async def test_the_next_tier_searches_after_a_failure_and_an_empty_result(code_chat):
     """R-227: the document's text names failures, its source empty results as well; the strict form does both."""
     document = {"policy": "codebuddy", "pipeline": "document"}
     for question, options, tier, found in (
@@ -334,8 +334,8 @@ async def test_the_next_tier_searches_after_a_failure_and_when_nothing_is_found(
         assert set(by_source(chat, "search")) == found
 
 
-async def test_a_result_says_how_it_was_found(code_chat):
-    """R-238: the tier stands in the record of the chat; common files have a mark of their own."""
+async def test_a_result_names_the_tier_that_found_it(code_chat):
+    """R-238: the tier is in the record of the chat; common files have their own mark."""
     by_vectors: Callable[[], Cosines] = lambda: Cosines({"lion.py": 0.9})  # noqa: E731
     for vectors, question, tier in (
         (by_vectors(), "zebra stripes", "hybrid"),

@@ -1,4 +1,4 @@
-"""From claims and results to verdicts: what counts as shown, and what does not."""
+"""From claims and results to verdicts: which rows count as shown."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_all_parameters_of_a_test_must_pass_on_the_chats_path():
     assert together([Result("skipped", frozenset())]).outcome == "skipped"
 
 
-def test_the_table_names_what_is_not_shown():
+def test_the_table_names_the_rows_not_shown():
     lines = list(table([judge(EXACT, CLAIM, {"a::b": SHOWN}), judge(OURS, None, {})]))
     assert lines[1].split()[-5:] == ["2", "1", "0", "0", "1"]
     assert lines[-1] == "R-102  not shown: no claim"
@@ -70,7 +70,7 @@ def test_the_table_names_what_is_not_shown():
         ([], set()),
     ],
 )
-def test_which_processes_are_the_chats_path(argv, path):
+def test_some_processes_count_as_the_chats_path(argv, path):
     assert started(argv) == path
 
 
@@ -82,8 +82,8 @@ async def test_it(tmp_path):
 
 
 @pytest.mark.parametrize(("source", "way"), [(SESSION, ["session"]), ("def test_it():\n    pass\n", [])])
-def test_a_session_of_a_test_is_noticed(tmp_path, source, way):
-    """In a run of its own, as `--conform` starts one."""
+def test_a_session_in_a_test_is_noticed(tmp_path, source, way):
+    """In a separate run, as started by `--conform`."""
     (tmp_path / "test_one.py").write_text(source, encoding="utf-8")
     (tmp_path / "shown.py").write_text(
         "import json\nimport pytest\nfrom tests.conform.chat_path import ChatPath\n"

@@ -1,4 +1,4 @@
-"""Runs the command line as an outside caller does: a process each, forked where the start is not what is tested."""
+"""Runs the command line like an outside caller: one process each, forked if the start itself is not tested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands have in common: help without arguments, sizes, empty input, progress on a terminal."""
+"""Common to all commands: help without arguments, sizes, empty input, progress on a terminal."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def test_a_size_means_the_same_in_every_argument(size):
 @pytest.mark.parametrize(
     "arguments", [("context", "--window"), ("replay", "--window"), ("summarize", "--max-tokens"), ("demo", "--window")]
 )
-def test_what_is_no_size_is_refused_in_every_argument(arguments, size):
+def test_an_invalid_size_is_refused_in_every_argument(arguments, size):
     status, out, err = run(*arguments[:-1], f"{arguments[-1]}={size}", "-", stdin=MESSAGE)
     assert (status, out) == (2, "")
     assert f'expected a number of tokens, such as 16000, "16k" or "1M", found {size!r}' in err
 
 
 def on_a_terminal(*arguments: str, out_too: bool) -> tuple[str, str]:
-    """Run a command with standard error (and output) on a terminal; return (answer, what the terminal was sent)."""
+    """Run a command with standard error (and output) on a terminal; return (answer, terminal output)."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW, *arguments],
@@ -117,13 +117,13 @@ sys.exit(__main__.main(["doctor"]))
 
 
 @pytest.mark.parametrize("out_too", [False, True])
-def test_what_takes_long_shows_its_progress_on_the_terminal_and_nothing_of_it_stays(out_too):
+def test_long_work_shows_progress_on_the_terminal_and_leaves_nothing_there(out_too):
     answer, seen = on_a_terminal(out_too=out_too)
     assert "codecompanion doctor · 0 s" in seen
     assert "checking xxx" in seen
     lines = seen.replace("\r\n", "\n").split("\n")
     assert all(len(part) < 40 for line in lines for part in line.split("\r\x1b[K"))
-    # What is left of each line after the last time it was taken away is the answer.
+    # The remainder of each line after its last erasure is the answer.
     left = "\n".join(line.split("\r\x1b[K")[-1] for line in lines)
     assert (left, answer) == (("begun\nended\n", "") if out_too else ("", "begun\nended\n"))
 
@@ -145,5 +145,5 @@ def test_without_a_terminal_nothing_is_shown(capsys):
         (True, '"x": expected an object, found true'),
     ],
 )
-def test_a_wrong_field_is_said_in_plain_words(value, said):
+def test_a_wrong_field_is_reported_in_plain_words(value, said):
     assert wrong_field("x", value, "an object") == said

@@ -49,7 +49,7 @@ def chars4(messages):
     return total
 
 
-def test_one_transcript_gives_one_documented_object():
+def test_one_transcript_yields_one_documented_object():
     status, out, _ = run("context", "--window", "4000", "--count", "chars4", "-", stdin=lines(chat(6)))
     answer = json.loads(out)
     assert status == 0
@@ -70,7 +70,7 @@ def test_one_transcript_gives_one_documented_object():
     ]
 
 
-def test_untouched_messages_come_back_as_they_went_in():
+def test_unmanaged_messages_are_returned_unchanged():
     """R-511: byte-identical, unknown keys and null contents included."""
     messages = chat(6)
     messages[1]["name"] = "me"
@@ -105,7 +105,7 @@ def test_jobs_are_answered_in_order_one_line_each():
 
 
 def test_the_answer_can_be_prepared_again():
-    """Cycles survive: what was compacted away still counts as past (R-509)."""
+    """Cycles survive: compacted messages still count as past (R-509)."""
     options = {"window": 100_000, "manual": True, "summary": "ONE", "count": "chars4"}
     _, [first], _ = jobs({"messages": chat(6), "options": options})
     grown = [*first["messages"], {"role": "user", "content": "next"}, {"role": "assistant", "content": "x" * 900}]
@@ -143,7 +143,7 @@ def test_set_on_the_command_line_takes_json():
 
 
 def test_kodacodes_own_names_of_its_thresholds_can_be_set():
-    """R-305: on the command line and in a job; what is given decides."""
+    """R-305: on the command line and in a job; given values take precedence."""
     window = chars4(chat(6)) * 2
     common = ("context", "--policy", "kodacode", "--window", str(window), "--count", "chars4")
     early = ("--set", "compaction_threshold=0.4", "--set", "compaction_target_threshold=0.3")
@@ -193,7 +193,7 @@ def test_kodacodes_own_names_of_its_thresholds_can_be_set():
         ),
     ],
 )
-def test_bad_input_says_where_and_what_was_expected(arguments, stdin, said):
+def test_bad_input_names_the_place_and_the_expected_value(arguments, stdin, said):
     """Exit status 2, nothing on standard output."""
     status, out, err = run(*arguments, stdin=stdin)
     assert (status, out) == (2, "")
@@ -211,8 +211,8 @@ def test_a_bad_job_keeps_its_place():
     assert len(err.splitlines()) == 2
 
 
-def test_a_job_without_messages_is_prepared_to_nothing():
-    """The job is there; only what holds nothing at all is bad input."""
+def test_a_job_without_messages_yields_an_empty_result():
+    """The job exists; only completely empty input is bad input."""
     status, answers, _ = jobs({"messages": []})
     assert status == 0
     assert answers[0]["messages"] == []
@@ -230,7 +230,7 @@ def test_warning_levels_follow_the_state_before():
 
 @pytest.mark.parametrize("separator", ["\u2028", "\u0085", "\x7f", "\u2029"])
 def test_only_a_line_feed_ends_a_line(tmp_path, separator):
-    """What JSON allows raw in a string does not cut a message apart."""
+    """Raw characters that JSON allows in a string do not split a message."""
     message = {"role": "user", "content": f"a{separator}b"}
     file = tmp_path / "chat.jsonl"
     file.write_text(json.dumps(message, ensure_ascii=False) + "\r\n", encoding="utf-8")
@@ -240,7 +240,7 @@ def test_only_a_line_feed_ends_a_line(tmp_path, separator):
 
 
 @pytest.mark.parametrize("jobs_flag", [False, True])
-def test_half_a_surrogate_pair_comes_back_as_it_went_in(jobs_flag):
+def test_half_a_surrogate_pair_is_returned_unchanged(jobs_flag):
     message = {"role": "user", "content": "half \ud83d pair"}
     given = {"messages": [message]} if jobs_flag else message
     status, out, err = run("context", *(["--jobs"] if jobs_flag else []), "-", stdin=json.dumps(given))
@@ -263,8 +263,8 @@ def test_half_a_surrogate_pair_comes_back_as_it_went_in(jobs_flag):
         ),
     ],
 )
-def test_bytes_that_are_no_transcript_are_one_sentence(tmp_path, raw, said):
-    """Never a traceback: file, line, what was expected."""
+def test_bytes_that_are_not_a_transcript_are_one_sentence(tmp_path, raw, said):
+    """Never a traceback: file, line, expected form."""
     file = tmp_path / "bad.jsonl"
     file.write_bytes(raw)
     status, out, err = run("context", str(file))
@@ -274,7 +274,7 @@ def test_bytes_that_are_no_transcript_are_one_sentence(tmp_path, raw, said):
     assert len(err.splitlines()) == 1
 
 
-def test_a_line_that_is_not_utf8_does_not_stop_the_jobs_behind_it(tmp_path):
+def test_a_line_that_is_not_utf8_does_not_stop_later_jobs(tmp_path):
     file = tmp_path / "jobs.jsonl"
     file.write_bytes(b'"\xff"\n' + json.dumps({"messages": chat(1)}).encode())
     status, out, _ = run("context", "--jobs", str(file))
@@ -291,7 +291,7 @@ def test_a_window_of_zero_is_refused():
     assert "window is 0; expected 1 or more tokens" in err
 
 
-def test_jobs_take_what_they_leave_out_from_the_command_line():
+def test_jobs_take_missing_fields_from_the_command_line():
     job = {"messages": chat(6), "options": {"set": {"editing.keep_cycles": 5}, "window": None, "summary": None}}
     arguments = ["--jobs", "--count", "chars4", "--window", "4000", "--set", "compaction.trigger=false"]
     status, out, err = run("context", *arguments, "-", stdin=json.dumps(job))
@@ -343,8 +343,8 @@ def test_the_configured_summary_adapter_writes_the_summary():
 
 
 @pytest.mark.parametrize(("window", "says"), [("4000", False), ("2000", True)])
-def test_what_cannot_be_sent_is_said(window, says):
-    """A message twice the window comes back as it was; nothing was said of it."""
+def test_a_message_that_cannot_be_sent_is_reported(window, says):
+    """A message twice the window used to be returned unchanged without a note."""
     messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "x " * 6000}]
     status, out, err = run("context", "--window", window, "--count", "chars4", "-", stdin=lines(messages))
     told = [event for event in json.loads(out)["events"] if event["type"] == "request_too_large"]

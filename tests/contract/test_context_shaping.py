@@ -50,7 +50,7 @@ def test_a_summary_without_a_model_has_a_start_and_an_end():
     assert named[0]["estimated_request_tokens"] == answer["before"]["tokens"] > named[0]["trigger_tokens"]
 
 
-def test_other_policies_print_what_they_got():
+def test_other_policies_print_their_input():
     """K14: shaping belongs to the policies that ask for it."""
     answer = context(CHAT)
     assert (answer["actions"], answer["messages"]) == ([], CHAT)

@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def test_an_endpoint_makes_the_vectors_once_and_search_uses_them(root: Path, tmp_path: Path) -> None:
+def test_an_endpoint_computes_the_vectors_once_and_search_uses_them(root: Path, tmp_path: Path) -> None:
     """The words of the question are in no file; the key is in no output."""
     pytest.importorskip("numpy")
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "MY_EMBED_KEY": KEY}
@@ -79,7 +79,7 @@ def test_a_tier_of_words_asks_no_model_unless_it_finds_nothing(root: Path, tmp_p
 
 
 @pytest.mark.skipif(bool(missing_packages()), reason=f"not installed: {' '.join(missing_packages())}")
-def test_a_folder_on_this_machine_makes_them_too(root: Path, tmp_path: Path) -> None:
+def test_a_local_folder_computes_them_too(root: Path, tmp_path: Path) -> None:
     folder = write_model_folder(tmp_path / "model", {"mail": [1.0, 0.0], "screen": [0.0, 1.0], "user": [-1.0, 0.5]})
     cache = str(tmp_path / "cache")
     command = ("search", "--root", str(root), "--embed", f"onnx={folder}", "--tier", "vector", "screen")
@@ -90,7 +90,7 @@ def test_a_folder_on_this_machine_makes_them_too(root: Path, tmp_path: Path) -> 
     assert answer["results"][0]["score"] > 0.8
 
 
-def test_trouble_is_said_on_standard_error_and_words_go_on(root: Path, tmp_path: Path) -> None:
+def test_trouble_is_reported_on_standard_error_and_words_are_used(root: Path, tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
     with EmbeddingServerThread("ollama", key="another") as server:
         spec = f"url={server.url},model=test-embedding,key=MY_EMBED_KEY"

@@ -39,8 +39,8 @@ def data_dir(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("form", ["--html", "--md"])
-def test_secrets_and_the_home_folder_are_nowhere(data_dir: str, form: str) -> None:
-    """Lesson 44: what looks like a key, and the values of the user's own secret variables."""
+def test_secrets_and_the_home_folder_are_not_exported(data_dir: str, form: str) -> None:
+    """Lesson 44: possible keys, and the values of the user's own secret variables."""
     status, out, err = run("sessions", "--data-dir", data_dir, "export", "chat-abc", form, MY_SERVICE_TOKEN=OWN_KEY)
     assert (status, err) == (0, "")
     assert KEY not in out
@@ -51,7 +51,7 @@ def test_secrets_and_the_home_folder_are_nowhere(data_dir: str, form: str) -> No
     assert "</details></pre><script>" not in out.replace("`", "") or form == "--md"
 
 
-def test_images_are_part_of_it_or_left_out(data_dir: str) -> None:
+def test_images_are_included_or_left_out(data_dir: str) -> None:
     _, whole, _ = run("sessions", "--data-dir", data_dir, "export", "chat-abc", "--html")
     _, without, _ = run("sessions", "--data-dir", data_dir, "export", "chat-abc", "--html", "--no-images")
     assert 'src="data:image/png;base64,iVBOR' in whole
@@ -73,14 +73,14 @@ def test_the_transcript_format_is_still_the_default(data_dir: str) -> None:
     assert "--no-images goes with --html or --md" in err
 
 
-def test_one_form_at_a_time(data_dir: str) -> None:
+def test_only_one_format_at_a_time_is_accepted(data_dir: str) -> None:
     status, out, err = run("sessions", "--data-dir", data_dir, "export", "chat-abc", "--html", "--md")
     assert (status, out) == (2, "")
     assert "--md: not allowed with argument --html" in err
 
 
 @pytest.mark.skipif(not BROWSER, reason=WHY_NOT)
-async def test_a_browser_shows_the_page_and_runs_nothing_of_it(data_dir: str, tmp_path: Path) -> None:
+async def test_a_browser_shows_the_page_and_runs_nothing_in_it(data_dir: str, tmp_path: Path) -> None:
     """Scripts, images and markup of a chat are text; folds open by the keyboard; both colour schemes, and a phone."""
     page = tmp_path / "chat.html"
     page.write_text(run("sessions", "--data-dir", data_dir, "export", "chat-abc", "--html")[1])

@@ -18,7 +18,7 @@ def job(model="qwen2.5-coder", text="a = 1\nb = \n", line=1, column=4, path="a.p
     return {**asked, "options": options} if options else asked
 
 
-def test_a_position_gives_the_documents_prompt():
+def test_a_position_yields_the_documents_prompt():
     status, [answer], err = answers(job())
     assert (status, err) == (0, "")
     assert answer == {
@@ -31,7 +31,7 @@ def test_a_position_gives_the_documents_prompt():
     }
 
 
-def test_a_long_file_is_cut_and_its_imports_stay():
+def test_a_long_file_is_truncated_and_its_imports_stay():
     text = "import os\n" + "x = 1\n" * 3_000
     _, [answer], _ = answers(job("starcoder2", text, 2_000, 2))
     assert (len(answer["prefix"]), len(answer["suffix"]), answer["imports"]) == (8_000, 2_000, "import os\n")
@@ -95,7 +95,7 @@ def test_with_a_root_the_project_joins(tmp_path):
     assert other["prompt"].startswith("<PRE># Path: store.py\n# def open_store(path: str, *, is_new: bool = False)")
 
 
-def test_what_cannot_be_a_path_is_said_and_the_others_are_done(tmp_path):
+def test_an_invalid_path_is_reported_and_the_other_jobs_are_done(tmp_path):
     odd = [job(path="a\0.py", root=str(tmp_path)), job(root=str(tmp_path / "a" / "b")), job(root="a\0")]
     status, found, _ = answers(*odd, job(root="", family=""), job(root=None))
     assert status == 2
@@ -104,7 +104,7 @@ def test_what_cannot_be_a_path_is_said_and_the_others_are_done(tmp_path):
 
 
 def test_imports_are_found_by_a_grammar_or_by_their_form():
-    """R-257: a comment that looks like an import is none to a grammar; where there is none, the form decides."""
+    """R-257: a grammar rejects a comment that looks like an import; without one, the form decides."""
     filler = "// x\n" * 2_000
     script = "/*\nimport no from 'no';\n*/\nimport { a,\n  b } from 'c';\n" + filler
     other = "import Foundation\n" + filler
@@ -122,8 +122,8 @@ def test_imports_of_a_huge_file_are_found_by_their_form():
     assert answer["imports"] == "import { a } from 'c';\n"
 
 
-def test_without_a_place_for_the_index_the_prompt_is_made_all_the_same(tmp_path):
-    """Issue 11, 3: a failure never blocks; it is said on standard error."""
+def test_without_a_place_for_the_index_the_prompt_is_still_built(tmp_path):
+    """Issue 11, 3: a failure never blocks; it is reported on standard error."""
     (tmp_path / "cache").write_text("a file where the folder should be")
     wanted = json.dumps(job(path="new.py", root=str(tmp_path))) + "\n"
     status, out, err = run("fim", "--jobs", stdin=wanted, XDG_CACHE_HOME=str(tmp_path / "cache"))

@@ -39,7 +39,7 @@ def jobs(environment, *wanted):
     return status, [json.loads(line) for line in out.splitlines()], err
 
 
-def test_one_question_gives_one_documented_object(project, environment):
+def test_one_question_yields_one_documented_object(project, environment):
     status, out, err = run(
         "gather", "--root", str(project), "How does parse_config work in this project?", **environment
     )
@@ -112,7 +112,7 @@ def test_a_damaged_job_is_answered_in_its_place(project, environment):
     assert err.count("\n") == 6
 
 
-def test_a_budget_may_be_written_as_people_write_tokens(project, environment):
+def test_a_budget_accepts_token_notation(project, environment):
     """R-102: on the command line and in a job; R-244: an answer without code names it, too."""
     root = str(project)
     status, out, _ = run("gather", "--root", root, "--budget", "16k", "parse_config", **environment)
@@ -128,8 +128,8 @@ def test_a_budget_may_be_written_as_people_write_tokens(project, environment):
     assert (status, "many" in wrong["error"]) == (2, True)
 
 
-def test_an_empty_text_says_why(project, environment, tmp_path):
-    """R-202, R-250: an empty text is the plain message; `notes` tells the three reasons apart."""
+def test_an_empty_text_has_a_reason(project, environment, tmp_path):
+    """R-202, R-250: an empty text means the plain message; `notes` distinguishes the three reasons."""
     root = str(project)
     _, answers, _ = jobs(
         environment,
@@ -148,8 +148,8 @@ def test_an_empty_text_says_why(project, environment, tmp_path):
     assert answers[-1]["notes"] == []
 
 
-def test_a_home_folder_is_no_project(environment):
-    """R-266: nothing of it is looked through; a named file is read."""
+def test_a_home_folder_is_not_a_project(environment):
+    """R-266: it is not searched; a named file is read."""
     home = environment["HOME"]
     with open(f"{home}/notes.md", "w") as file:
         file.write("parse_config\n")
@@ -164,13 +164,13 @@ def test_a_home_folder_is_no_project(environment):
     assert [one["path"] for one in named["selection"]["snippets"]] == ["notes.md"]
 
 
-def test_a_question_is_needed():
+def test_a_question_is_required():
     assert run("gather")[0] == 2
     assert run("gather", "--root", "/no/such/folder", "x")[0] == 2
 
 
 def test_the_pipeline_is_chosen_by_name_or_by_strict(project, environment):
-    """The same from arguments, a job's fields and its options; what does not fit is refused (R-228)."""
+    """Equally from arguments, a job's fields and its options; an incompatible option is refused (R-228)."""
     root, question = str(project), "How does parse_config work in this project?"
     wanted = (
         {"pipeline": "document"}, {"strict": True}, {"pipeline": "ranked"}, {"strict": True, "pipeline": "ranked"},

@@ -11,7 +11,7 @@ from tests.contract.command_line import run
 CHAT = {"messages": [{"role": "user", "content": "Why — \u2028?"}, {"role": "assistant", "content": "Because."}]}
 
 
-def test_import_prints_the_transcript_format_and_other_commands_take_it(tmp_path):
+def test_import_prints_the_transcript_format_for_other_commands(tmp_path):
     path = tmp_path / "chat.json"
     path.write_text(json.dumps(CHAT))
     status, out, err = run("import", "--from", "openai", str(path))
@@ -24,7 +24,7 @@ def test_import_prints_the_transcript_format_and_other_commands_take_it(tmp_path
 
 
 @pytest.mark.parametrize("origin", ["claude-code", "openai", "anthropic", "swe-agent", "codecompanion"])
-def test_import_names_file_and_line_and_prints_nothing(origin, tmp_path):
+def test_import_errors_name_file_and_line_and_print_nothing(origin, tmp_path):
     path = tmp_path / "chat.json"
     path.write_text('{"role": "user",\n')
     status, out, err = run("import", "--from", origin, str(path))
@@ -34,14 +34,14 @@ def test_import_names_file_and_line_and_prints_nothing(origin, tmp_path):
     assert len(err.splitlines()) == 1
 
 
-def test_import_of_a_file_that_is_not_there_is_bad_input(tmp_path):
+def test_importing_a_missing_file_is_bad_input(tmp_path):
     status, _, err = run("import", "--from", "openai", str(tmp_path / "none"))
     assert status == 2
     assert "No such file" in err
 
 
-def test_import_of_a_damaged_session_warns_and_ends_well(tmp_path):
-    """Counted and named on stderr; stdout holds nothing but the answer."""
+def test_importing_a_damaged_session_warns_and_succeeds(tmp_path):
+    """Counted and named on stderr; stdout has only the answer."""
     path = tmp_path / "s.jsonl"
     path.write_text('{"role": "user", "content": "a"}{"role": "assistant", "content": "b"}\n{"role": "us')
     status, out, err = run("import", "--from", "openai", str(path))
@@ -51,8 +51,8 @@ def test_import_of_a_damaged_session_warns_and_ends_well(tmp_path):
     assert f"{path}:2: not JSON" in err
 
 
-def test_import_of_a_document_that_was_cut_prints_what_stands_before_the_cut(tmp_path):
-    """The message the file ends in is named, never printed half; exit status 0 with a warning."""
+def test_importing_a_truncated_document_prints_its_complete_part(tmp_path):
+    """The message at the end of the file is named, never printed in part; exit status 0 with a warning."""
     path = tmp_path / "chat.json"
     whole = json.dumps(CHAT, ensure_ascii=False)
     path.write_text(whole[:-12])

@@ -31,7 +31,7 @@ def answer(tmp_path, *arguments):
     return json.loads(out)
 
 
-def test_one_object_says_what_is_indexed(root, tmp_path):
+def test_one_object_lists_the_indexed_files(root, tmp_path):
     first = answer(tmp_path, "--root", str(root))
     assert list(first) == ["files", "chunks", "symbols", "vectors", "seconds", "bytes"]
     assert (first["files"], first["chunks"], first["symbols"], first["vectors"]) == (2, 2, 3, 0)
@@ -64,7 +64,7 @@ def test_a_file_that_is_not_searched_is_named_and_one_with_a_long_line_is_search
     assert all(len(one["text"]) < 1_000 for one in found)
 
 
-def test_what_goes_wrong_is_one_line(root, tmp_path):
+def test_a_failure_is_one_line(root, tmp_path):
     status, out, err = run("index", "--root", str(root / "never"))
     assert (status, out) == (2, "")
     assert "no such folder" in err
@@ -83,8 +83,8 @@ def test_what_goes_wrong_is_one_line(root, tmp_path):
         (("gather", "--always", "title text"), "README.md"),
     ],
 )
-def test_an_index_that_another_process_builds_is_waited_for(root, tmp_path, arguments, known):
-    """Two commands at once on one project give the same answer, not one of them that of half an index."""
+def test_an_index_built_by_another_process_is_awaited(root, tmp_path, arguments, known):
+    """Two simultaneous commands on one project yield the same answer; neither uses half an index."""
     command = [forked_python(), "-m", "codecompanion", arguments[0], "--root", str(root), *arguments[1:]]
     environment = {**os.environ, "PYTHONPATH": str(REPO / "python"), "XDG_CACHE_HOME": str(tmp_path)}
     environment.pop("NVIM_APPNAME", None)

@@ -1,4 +1,4 @@
-"""What every message and every run keeps, seen through `context`: R-001, R-515, R-517, R-545, R-548, R-551."""
+"""Invariants of every message and every run, seen through `context`: R-001, R-515, R-517, R-545, R-548, R-551."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_manual_run_compacts_and_does_not_edit():
     assert answer["messages"] == chat(6)
 
 
-def test_item_ids_and_call_ids_are_one_id_space_before_anything_is_managed():
+def test_item_ids_and_call_ids_share_one_id_space():
     """R-517: a result that names another id than its call has no call; it is dropped, the call completed."""
     messages = [{"role": "user", "content": "q"},
                 {"role": "assistant", "content": None, "tool_calls": [call("call_1")]},
@@ -67,8 +67,8 @@ def test_a_logged_compaction_can_be_undone_and_redone():
     assert msgspec.json.encode(project(events).messages) == msgspec.json.encode(prepared.messages)
 
 
-def test_everything_typed_into_a_running_loop_stays_behind_the_summary():
-    """R-551, issue 9: as live messages; what steers a loop does not push its first request out."""
+def test_messages_typed_into_a_running_loop_stay_after_the_summary():
+    """R-551, issue 9: as live messages; steering a loop does not push its first request out."""
     loop = chat(2)[:-1]
     loop.insert(-2, {"role": "user", "content": "but in Lua"})
     _, [answer], _ = jobs({"messages": loop, "options": {"manual": True, "summary": "S", "count": "chars4"}})

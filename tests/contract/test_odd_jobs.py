@@ -1,4 +1,4 @@
-"""Jobs that no folder, path or text can be: each is answered in its place, and the next ones are done."""
+"""Jobs with an impossible folder, path or text: each is answered in its place, and the next ones are done."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def jobs_of(command, root):
 
 
 @pytest.mark.parametrize("command", ["search", "gather", "fim"])
-def test_a_root_that_can_be_none_is_said_and_the_next_job_is_done(tmp_path, command):
+def test_an_impossible_root_is_reported_and_the_next_job_is_done(tmp_path, command):
     """Issue 11, section 4."""
     (tmp_path / "a.py").write_text("def x(): pass\n")
     lines = [json.dumps(jobs_of(command, root)) for root in (*ODD, str(tmp_path))]
@@ -36,8 +36,8 @@ def test_a_root_that_can_be_none_is_said_and_the_next_job_is_done(tmp_path, comm
 
 
 @pytest.mark.parametrize("path", ["\ud800", "x" * 5000, "", "~nobody/x", "../x.py"])
-def test_a_path_that_can_be_none_still_has_a_prompt(tmp_path, path):
-    """R-259: the text is what matters."""
+def test_an_impossible_path_still_has_a_prompt(tmp_path, path):
+    """R-259: only the text matters."""
     job = {**jobs_of("fim", str(tmp_path)), "path": path}
     status, out, _ = run("fim", "--jobs", stdin=json.dumps(job), XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert (status, json.loads(out)["prefix"]) == (0, "a")

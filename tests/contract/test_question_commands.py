@@ -13,7 +13,7 @@ def jobs(command, *wanted):
     return status, [json.loads(line) for line in out.splitlines()], err
 
 
-def test_classify_answers_one_object():
+def test_classify_returns_one_object():
     status, out, _ = run("classify", "How is the login error handled in this project?")
     assert status == 0
     assert json.loads(out) == {
@@ -55,7 +55,7 @@ def test_classify_answers_jobs_in_order_and_damaged_ones_in_their_place():
     assert answers[5]["type"] == "General Inquiry"
 
 
-def test_classify_asks_the_index_of_a_folder(tmp_path):
+def test_classify_uses_the_index_of_a_folder(tmp_path):
     """R-207: the index decides, `strict` and a folder without one leave it to the words."""
     for number in range(12):
         (tmp_path / f"redirects_{number}.py").write_text(
@@ -79,11 +79,11 @@ def test_classify_asks_the_index_of_a_folder(tmp_path):
     assert gathered["classification"] == answers[0]
 
 
-def test_classify_refuses_a_folder_that_is_not_there():
+def test_classify_refuses_a_missing_folder():
     assert run("classify", "--root", "/nonexistent", "a question")[0] == 2
 
 
-def test_classify_wants_a_question():
+def test_classify_requires_a_question():
     assert run("classify")[0] == 2
     assert run("classify", "--jobs", stdin="\n")[0] == 2
 
@@ -95,7 +95,7 @@ FILES = [
 ]
 
 
-def test_select_answers_the_documents_selection():
+def test_select_returns_the_documents_selection():
     status, [answer], _ = jobs("select", {"question": "How does parse work?", "budget": 100, "files": FILES})
     assert status == 0
     assert answer["selection"] == {
@@ -115,7 +115,7 @@ def test_select_answers_the_documents_selection():
     assert {name: answer[name] for name in answer["selection"]} == answer["selection"]
 
 
-def test_select_keeps_what_the_document_keeps():
+def test_select_keeps_the_lines_the_document_keeps():
     """R-243: blank lines up to the next element, a class of one line before its first method."""
     code = "class Box:\n    def box(self):\n        return 1\n\n\ndef other():\n    return Box\n"
     _, [answer], _ = jobs("select", {"question": "box", "budget": 100, "files": [{"path": "a.py", "content": code}]})
@@ -123,8 +123,8 @@ def test_select_keeps_what_the_document_keeps():
     assert found == {("class", "Box", 1, 1), ("function", "box", 2, 5), ("function", "other", 6, 7)}
 
 
-def test_strict_select_is_without_our_additions():
-    """R-243, R-248: pieces of 31 lines whatever begins there, none indented; a named file that does not fit is left."""
+def test_strict_select_excludes_our_additions():
+    """R-243, R-248: pieces of 31 lines whatever begins there, none indented; an oversized named file is omitted."""
     code = "class Box:\n    def box(self):\n        return 1\n\n\ndef other():\n    return Box\n"
     named = {"path": "b.py", "content": "box = 1\n" * 90, "selected": True}
     job = {"question": "box", "budget": 100, "files": [{"path": "a.py", "content": code}, named]}
@@ -134,7 +134,7 @@ def test_strict_select_is_without_our_additions():
     assert (strict["droppedCount"], strict["wasTruncated"]) == (1, True)
 
 
-def test_select_takes_the_budget_of_the_model():
+def test_select_uses_the_budget_of_the_model():
     status, answers, _ = jobs(
         "select", *({"question": "x", "model": name} for name in ("claude-3-opus", "gpt-4o", "?"))
     )
@@ -160,7 +160,7 @@ def test_select_answers_damaged_jobs_in_their_place():
     assert (answers[-1]["droppedCount"], answers[-1]["totalTokens"]) == (1, 2)
 
 
-def test_any_text_comes_through():
+def test_any_text_is_answered():
     """Unpaired surrogates, NUL, right-to-left: answered, never a crash."""
     file = '{"path": "\\ud800", "content": "def parse\\u0000(\\ud800"}'
     job = f'{{"question": "\\ud800 \\u0000 كيف parse", "files": [{file}]}}'
@@ -170,7 +170,7 @@ def test_any_text_comes_through():
 
 
 def test_an_answer_is_one_line_for_every_reader():
-    """U+0085, U+2028 and U+2029 end lines for Python and JavaScript; they come as escapes and mean the same."""
+    """U+0085, U+2028 and U+2029 end lines for Python and JavaScript; they are escaped without a change of meaning."""
     odd = "def f():\n    return '\u0085 \u2028 \u2029 é'\n"
     job = {"question": "f", "files": [{"path": "a.py", "content": odd, "selected": True}]}
     status, out, _ = run("select", "--jobs", stdin=json.dumps(job) + "\n")
@@ -179,7 +179,7 @@ def test_an_answer_is_one_line_for_every_reader():
     assert odd.strip() in json.loads(out)["text"]
 
 
-def test_a_budget_may_be_written_as_people_write_tokens():
+def test_a_budget_accepts_token_notation():
     """R-102: 16000 or "16k", as everywhere."""
     status, [small, wrong], _ = jobs("select", {"question": "x", "budget": "2k"}, {"question": "x", "budget": "many"})
     assert (status, small["budgetTokens"]) == (2, 2000)
@@ -187,8 +187,8 @@ def test_a_budget_may_be_written_as_people_write_tokens():
     assert "many" in wrong["error"]
 
 
-def test_select_is_the_documents_unless_ours_is_asked_for():
-    """R-247: ours shows no line twice, and counts headings."""
+def test_select_is_the_documents_unless_ours_is_requested():
+    """R-247: ours repeats no line, and counts headings."""
     code = "def parse(text):\n    return text\n\n\ndef unparse(text):\n    return text\n"
     job = {"question": "parse", "budget": 30, "files": [{"path": "a.py", "content": code}]}
     _, (plain, strict, ours), _ = jobs("select", job, {**job, "strict": True}, {**job, "pipeline": "ranked"})

@@ -25,8 +25,8 @@ def jobs(*wanted):
     return status, [json.loads(line) for line in out.splitlines()], err
 
 
-def test_each_query_is_answered_by_places_best_first():
-    """At most 20; a question finds its reply; a name, a path, unspaced writing; nothing for what has no word."""
+def test_each_query_is_answered_with_places_best_first():
+    """At most 20; a question finds its reply; a name, a path, text without spaces; nothing without a word."""
     queries = ["the spare keys of the boathouse", "socket pool", "src/net/socketPool.ts", "连接", "dull stage", "?", ""]
     status, [answer], _ = jobs({"messages": CHAT, "queries": queries})
     assert status == 0
@@ -78,7 +78,7 @@ def test_a_bad_line_is_answered_in_its_place_and_named():
 
 
 def test_a_transcript_is_searched_for_words(tmp_path):
-    """To be read: place, role, and the matching piece."""
+    """Readable output: place, role, and the matching part."""
     file = tmp_path / "chat.jsonl"
     file.write_text("".join(json.dumps(message) + "\n" for message in CHAT))
     status, out, _ = run("recall", str(file), "flower", "pot")
@@ -89,7 +89,7 @@ def test_a_transcript_is_searched_for_words(tmp_path):
     assert "--jobs takes its questions" in run("recall", "--jobs", str(file), "pot")[2]
 
 
-def test_store_and_transcript_give_the_same_order(tmp_path):
+def test_store_and_transcript_yield_the_same_order(tmp_path):
     """One ranking for `sessions search` and `recall`."""
     store = open_store(tmp_path)
     added = [

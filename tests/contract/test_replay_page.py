@@ -22,7 +22,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_what_is_printed_stays_the_same_beside_the_page(page: Path) -> None:
+def test_the_printed_output_is_the_same_with_a_page(page: Path) -> None:
     _, plain, _ = run("replay", "--window", "64k", "--policy", "codecompanion", "--policy", "adaptive", SESSION)
     text = page.read_text()
     for row in plain.splitlines()[1:4]:
@@ -31,7 +31,7 @@ def test_what_is_printed_stays_the_same_beside_the_page(page: Path) -> None:
     assert f"replay --policy codecompanion --policy adaptive --window 64000 --cache 5m --html {page}" in text
 
 
-def test_a_page_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_page_is_named(tmp_path: Path) -> None:
     nowhere = tmp_path / "no" / "page.html"
     status, out, err = run("replay", "--policy", "adaptive", "--html", str(nowhere), SESSION)
     assert (status, out) == (2, "")
@@ -40,7 +40,7 @@ def test_a_page_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not BROWSER, reason=WHY_NOT)
 async def test_a_browser_shows_it_in_both_colour_schemes_and_on_a_phone(page: Path) -> None:
-    """No error, no request but for the page itself, nothing wider than the window, charts that can be told apart."""
+    """No error, no request except for the page itself, nothing wider than the window, distinguishable charts."""
     async with browser() as tab:
         papers = set()
         for dark in (False, True):

@@ -50,7 +50,7 @@ def test_checkpoints_are_listed_newest_first(tmp_path, files):
 
 
 def test_a_chat_is_printed_as_a_transcript(tmp_path, files):
-    """The answer alone is on stdout; where it came from is told beside it."""
+    """Only the answer is on stdout; its source is reported on stderr."""
     done = restore(tmp_path, "c")
     assert [json.loads(line)["content"] for line in done.stdout.splitlines()] == ["question", "answer"]
     assert "source 1 of 5" in done.stderr
@@ -58,7 +58,7 @@ def test_a_chat_is_printed_as_a_transcript(tmp_path, files):
     assert [json.loads(line)["content"] for line in one.stdout.splitlines()] == ["question"]
 
 
-def test_the_database_tells_what_the_files_do_not(tmp_path, files):
+def test_the_database_provides_what_the_files_lack(tmp_path, files):
     """R-475: the last resort."""
     store = open_store(tmp_path / "data")
     store.append(
@@ -74,7 +74,7 @@ def test_the_database_tells_what_the_files_do_not(tmp_path, files):
     assert "source 5 of 5" in done.stderr
 
 
-def test_a_damaged_database_is_told_and_not_needed(tmp_path, files):
+def test_a_damaged_database_is_reported_and_not_needed(tmp_path, files):
     (tmp_path / "data").mkdir()
     (tmp_path / "data/sessions.db").write_bytes(b"no database" * 100)
     done = restore(tmp_path, "c")
@@ -82,8 +82,8 @@ def test_a_damaged_database_is_told_and_not_needed(tmp_path, files):
     assert len(done.stdout.splitlines()) == 2
 
 
-def test_what_is_not_there_is_one_line(tmp_path, files):
-    """Exit status 2 names what was expected."""
+def test_a_missing_chat_is_one_line(tmp_path, files):
+    """Exit status 2, with the expected form."""
     done = restore(tmp_path, "nope")
     assert done.returncode == 2
     assert 'No stored chat or checkpoint is called "nope"; nothing was restored.' in done.stderr

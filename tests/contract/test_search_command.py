@@ -30,7 +30,7 @@ def search(tmp_path, *arguments, stdin=""):
     return status, [json.loads(line) for line in out.splitlines()], err
 
 
-def test_a_question_gives_places_of_files(tmp_path, root):
+def test_a_question_yields_places_in_files(tmp_path, root):
     status, [answer], err = search(tmp_path, "--root", str(root), "where is a user read from the database?")
     assert (status, err) == (0, "")
     assert set(answer) == {"results", "tier", "ms"}
@@ -80,7 +80,7 @@ def test_bad_input_is_one_line_and_status_2(tmp_path, arguments, said):
     assert len(err.splitlines()) == 1
 
 
-def test_top_k_is_brought_into_its_range(tmp_path, root):
+def test_top_k_is_clamped(tmp_path, root):
     """R-228."""
     for top_k, most in ((0, 1), (99, 50)):
         _, [answer], _ = search(tmp_path, "--root", str(root), "--top-k", str(top_k), "user mail odd")
@@ -88,7 +88,7 @@ def test_top_k_is_brought_into_its_range(tmp_path, root):
 
 
 @pytest.mark.parametrize("tier", ["fts", "vector", "hybrid", "terms"])
-def test_no_tier_gives_more_than_top_k(tmp_path, root, tier):
+def test_no_tier_returns_more_than_top_k(tmp_path, root, tier):
     """R-228; R-234 bounds the last two tiers to five besides."""
     _, [answer], _ = search(tmp_path, "--root", str(root), "--tier", tier, "--top-k", "1", "user mail")
     assert len(answer["results"]) == 1
@@ -126,8 +126,8 @@ def test_common_files_come_after_the_results_up_to_the_cap(tmp_path, tier, top_k
     assert ("README.md" in found[1]) == (broad > plain)
 
 
-def test_a_word_that_stands_everywhere_is_not_looked_for(tmp_path, root):
-    """R-230 asks for every word; those of `code_words.toml` are in no index (said in the help)."""
+def test_a_word_that_occurs_everywhere_is_not_searched(tmp_path, root):
+    """R-230 requires every word; those of `code_words.toml` are in no index (documented in the help)."""
     _, [answer], _ = search(tmp_path, "--root", str(root), "--tier", "fts", "how does the mail return a user.address?")
     assert (answer["tier"], [one["path"] for one in answer["results"]]) == ("fts", ["app/mail.py"])
 

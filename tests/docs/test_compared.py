@@ -1,4 +1,4 @@
-"""The comparison with other plugins: each "yes" of ours names a test that there is, each "no" says why."""
+"""The comparison with other plugins: each "yes" of ours names an existing test, each "no" gives the reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rows() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: str(row[0])[:40])
-def test_what_is_said_of_a_feature_is_shown(row: list[str]) -> None:
+def test_claims_about_a_feature_are_shown_by_tests(row: list[str]) -> None:
     assert len(row) == 5, "a feature, three plugins, and here"
     here = row[4]
     answer = re.match(r"(yes|differently|no)\b", here)

@@ -114,7 +114,7 @@ def _is_spec(block: str) -> bool:
 
 
 def other_examples() -> list[str]:
-    """Return the Lua examples of pages and help that are no configuration: all that no other test here takes."""
+    """Return the Lua examples of pages and help that are not configurations: all those not covered by another test."""
     return [
         block
         for block in (*page_blocks("lua"), *help_examples())
@@ -173,7 +173,7 @@ def test_the_sections_of_the_help_file_have_no_mistakes(tmp_path: Path) -> None:
 def test_every_lua_example_of_the_help_file_is_lua(tmp_path: Path) -> None:
     examples = help_examples()
     assert len(examples) > 12
-    # Tables are shown without what stands around them.
+    # Tables are shown without the code around them.
     code = (
         f"for _, code in ipairs(vim.json.decode([==========[{json.dumps(examples)}]==========])) do"
         " assert(loadstring(code) or loadstring('return {' .. code .. '}'), code) end return {}"
@@ -227,7 +227,7 @@ def problems_of(examples: list[str], tmp_path: Path, lines: tuple[str, ...] = ()
 
 
 def test_every_other_lua_example_runs(tmp_path: Path) -> None:
-    """None is passed over: what is neither a configuration nor the default of an option is run here."""
+    """None is skipped: examples other than configurations and option defaults are run here."""
     others = other_examples()
     assert len(others) > 25
     assert any("vim.pack.add" in block for block in others)

@@ -65,7 +65,7 @@ def test_a_changed_file_is_found_and_shown(
     assert main(["--check"]) == 0
 
 
-def test_without_neovim_the_generator_says_so(
+def test_without_neovim_the_generator_reports_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def no_neovim() -> str:
@@ -187,7 +187,7 @@ def test_every_event_and_request_has_a_lua_class() -> None:
         assert f"---@field {verb} CodeCompanion.Request.{kind.__name__}\n" in text
 
 
-def test_types_say_what_the_wire_carries() -> None:
+def test_types_match_the_wire() -> None:
     """One sample of each kind of field: a drift in the translation would show here."""
     text = TYPES.read_text(encoding="utf-8")
     for line in (
@@ -202,7 +202,7 @@ def test_types_say_what_the_wire_carries() -> None:
         assert f"{line}\n" in text
 
 
-def test_the_types_are_lua(tmp_path: Path) -> None:
+def test_the_types_are_valid_lua(tmp_path: Path) -> None:
     done = subprocess.run(
         [find_nvim(), "--clean", "--headless", "-c", f"lua assert(loadfile({str(TYPES)!r}))", "-c", "qa"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What `doc/dev/how-to` tells to write works as it stands there."""
+"""The code in `doc/dev/how-to` works as printed."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def blocks(name: str, language: str) -> list[str]:
     return re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
 
 
-def test_the_policy_is_one() -> None:
+def test_the_policy_is_valid() -> None:
     (text,) = blocks("policy.md", "toml")
     policy = read_policy_file(text, "policies/tidy.toml")
     assert [stage.id for stage in policy.stages] == ["editing", "compaction"]
     assert set(policy.options) == {"editing.trigger", "editing.keep_cycles", "compaction.trigger"}
 
 
-def test_the_policy_of_ones_own_is_one(tmp_path: Path) -> None:
+def test_the_users_own_policy_is_valid(tmp_path: Path) -> None:
     """As it goes from a configuration to the host."""
     (text,) = blocks("policy.md", "lua")
     script = tmp_path / "policy.lua"
@@ -67,7 +67,7 @@ def test_the_policy_of_ones_own_is_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("page", "parts"), [("strategy.md", 3), ("tool.md", 2)])
-def test_the_python_is_python(page: str, parts: int) -> None:
+def test_the_python_is_valid(page: str, parts: int) -> None:
     found = blocks(page, "python")
     assert len(found) == parts
     for text in found:
@@ -90,7 +90,7 @@ def test_the_slash_command_has_the_shape_of_its_neighbours() -> None:
         assert re.search(rf"(?m)^    {field} = ", neighbours), field
 
 
-def test_family_and_endpoint_are_read_as_their_neighbours_are() -> None:
+def test_family_and_endpoint_are_parsed_like_their_neighbours() -> None:
     family, endpoint = (tomllib.loads(text) for text in blocks("completion.md", "toml"))
     [granite] = msgspec.convert(family["family"], list[Family])
     assert build_prompt(granite, "", "a = ", "\n").prompt == "<fim_prefix>a = <fim_suffix>\n<fim_middle>"
@@ -101,7 +101,7 @@ def test_family_and_endpoint_are_read_as_their_neighbours_are() -> None:
     assert read_reply(made, {"choices": [{"text": "1"}]}) == CodeReply("1")
 
 
-def test_the_language_is_read_as_its_neighbours_are() -> None:
+def test_the_language_is_parsed_like_its_neighbours() -> None:
     (text,) = blocks("language.md", "toml")
     assert msgspec.convert(tomllib.loads(text), dict[str, Language])["zig"].extensions == ("zig", "zon")
 
@@ -131,8 +131,8 @@ def test_the_tool_passes_its_own_test(tmp_path: Path) -> None:
     run_tests(tmp_path, copy, "test_count_lines.py")
 
 
-async def test_the_wire_format_holds_a_conversation() -> None:
-    """Against a server of its own: texts arrive, an error in the stream and a missing end are told as such."""
+async def test_the_wire_format_supports_a_conversation() -> None:
+    """Against its own server: text arrives, an error in the stream and a missing end are reported as such."""
     (source,) = blocks("adapter.md", "python")
     module: dict[str, Any] = {}
     exec(compile(source, "say.py", "exec"), module)  # noqa: S102 - the page is ours

@@ -1,4 +1,4 @@
-"""The pictures of README and documents: they are there, small, described, and name nothing that does not exist."""
+"""The pictures in README and documents: they exist, are small and described, and name nothing that does not exist."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sources() -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
-def test_the_folder_holds_the_pictures_of_the_album_and_nothing_else() -> None:
+def test_the_folder_contains_exactly_the_pictures_of_the_album() -> None:
     """`make pictures` writes them."""
     assert {path.name for path in FOLDER.iterdir()} == {picture.name for picture in ALBUM}
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= MAX_BYTES
@@ -44,8 +44,8 @@ def test_a_picture_is_sharp_and_of_its_kind(picture: Picture) -> None:
 
 
 @pytest.mark.parametrize("picture", BY_NAME)
-def test_a_picture_names_nothing_that_is_gone(picture: Picture) -> None:
-    """Keys have their option, commands are declared, words are in what the plugin writes."""
+def test_a_picture_names_only_existing_things(picture: Picture) -> None:
+    """Keys have their option, commands are declared, text is in the plugin's output."""
     keymaps = (REPO / "lua/codecompanion/config/options/keymaps.lua").read_text(encoding="utf-8")
     help_text = (REPO / "doc/codecompanion.txt").read_text(encoding="utf-8")
     for name in picture.maps:
@@ -65,7 +65,7 @@ def test_a_picture_is_described_in_a_sentence(picture: Picture) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_documents_show_pictures_that_exist(document: Path) -> None:
-    """Every picture is described, and the file is there, spelled as it is."""
+    """Every picture is described, and its file exists with the same spelling."""
     text = document.read_text(encoding="utf-8")
     for name in re.findall(r"pictures/([\w.-]+)", text):
         assert (FOLDER / name).exists(), name

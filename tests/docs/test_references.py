@@ -1,4 +1,4 @@
-"""What code and tests cite by number stands in `doc/dev`, and what `doc/dev` names by path exists."""
+"""Numbers cited by code and tests are defined in `doc/dev`, and paths named in `doc/dev` exist."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def defined() -> frozenset[str]:
 
 
 def citing_files() -> list[Path]:
-    """Return the files of ours that may cite."""
+    """Return our files that may cite."""
     files = (path for folder in CITING for path in (REPO / folder).rglob("*") if path.suffix in SUFFIXES)
     return [path for path in files if not NOT_CITING.search(path.as_posix())]
 
@@ -66,7 +66,7 @@ def unresolved(text: str) -> set[str]:
     return cited(text) - defined()
 
 
-def test_every_number_that_is_cited_stands_in_the_documents() -> None:
+def test_every_cited_number_is_defined_in_the_documents() -> None:
     missing = [
         f"{path.relative_to(REPO)}: {name}"
         for path in citing_files()
@@ -75,7 +75,7 @@ def test_every_number_that_is_cited_stands_in_the_documents() -> None:
     assert not missing, "\n".join(missing)
 
 
-def test_the_documents_cite_nothing_that_they_do_not_define() -> None:
+def test_the_documents_cite_only_numbers_they_define() -> None:
     missing = [
         f"{path.relative_to(REPO)}: {name}"
         for path in sorted(DOCS.rglob("*.md"))
@@ -113,11 +113,11 @@ def test_no_number_is_defined_twice() -> None:
         ("/S3/x S1E2 K8.txt gpt-S2 P0x", set()),
     ],
 )
-def test_what_counts_as_a_citation(text: str, expected: set[str]) -> None:
+def test_citations_are_recognised(text: str, expected: set[str]) -> None:
     assert cited(text) == expected
 
 
-def test_a_number_that_nobody_defined_is_found() -> None:
+def test_an_undefined_number_is_found() -> None:
     assert unresolved("R-599, lesson 99, K19, S23, P6, issue 99, pipeline 5.9") == {
         *("R-599", "Lesson 99", "K19", "S23", "P6", "issue 99", "pipeline 5.9")
     }

@@ -1,4 +1,4 @@
-"""One word for one idea (`doc/dev/glossary.md`): words of our own making are not used, and what is left shrinks.
+"""One word per idea (`doc/dev/glossary.md`): invented words are not used, and the remaining ones get fewer.
 
 `words_left.toml` counts what is left, by word and part of the code. More of a word than that fails with what to say
 instead. Who mends some lowers the number.
@@ -52,7 +52,7 @@ BANNED: dict[str, tuple[str, str]] = {
 
 @cache
 def texts(part: str) -> tuple[tuple[str, str], ...]:
-    """Return path and text of every file of ours in a part of the code."""
+    """Return path and text of our files in a part of the code."""
     roots = [REPO / name for name in PARTS[part]]
     files = [path for root in roots for path in ([root] if root.is_file() else sorted(root.rglob("*")))]
     named = [(path, path.relative_to(REPO).as_posix()) for path in files if path.suffix in SUFFIXES]
@@ -60,7 +60,7 @@ def texts(part: str) -> tuple[tuple[str, str], ...]:
 
 
 def found(word: str, part: str) -> list[str]:
-    """Return where a banned word stands in a part."""
+    """Return the places of a banned word in a part."""
     pattern = re.compile(BANNED[word][0])
     return [
         f"{name}:{number}: {line.strip()[:120]}"
@@ -77,17 +77,17 @@ def left() -> dict[str, dict[str, int]]:
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("word", BANNED)
-def test_no_more_of_a_banned_word_than_were_left(word: str, part: str) -> None:
+def test_no_banned_word_occurs_more_often_than_listed(word: str, part: str) -> None:
     places, allowed = found(word, part), left().get(word, {}).get(part, 0)
     assert len(places) <= allowed, f"say {BANNED[word][1]} ({GLOSSARY.name}):\n" + "\n".join(places)
 
 
-def test_the_list_names_nothing_that_is_not_banned() -> None:
+def test_the_list_names_only_banned_words() -> None:
     assert set(left()) <= set(BANNED)
     assert {part for allowed in left().values() for part in allowed} <= set(PARTS)
 
 
-def test_every_banned_word_stands_in_the_glossary() -> None:
+def test_every_banned_word_is_in_the_glossary() -> None:
     said = GLOSSARY.read_text(encoding="utf-8").partition("## Not said")[2]
     assert [word for word in BANNED if word.lower() not in said.lower()] == []
 
@@ -103,5 +103,5 @@ def test_every_banned_word_stands_in_the_glossary() -> None:
         ("most_", "most_without, at_most_one, least_share, clear_at_least", 2),
     ],
 )
-def test_what_counts_as_a_banned_word(word: str, text: str, count: int) -> None:
+def test_banned_words_are_recognised(word: str, text: str, count: int) -> None:
     assert len(re.findall(BANNED[word][0], text)) == count

@@ -1,4 +1,4 @@
-"""What the tests of plugin managers share: a git repository to install from, a fake uv, a Neovim with a clean home.
+"""Shared by the tests of plugin managers: a git repository to install from, a fake uv, a Neovim with a clean home.
 
 The repository is made of the files as they are in the working tree (nothing has to be committed), served by a bare
 clone under a `file://` address. The fake uv makes an "environment" whose Python is the one that runs the tests, so that
@@ -39,7 +39,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 class Origin:
-    """The address a user would install from, and the working copy of whoever publishes there."""
+    """The address that a user would install from, and the publisher's working copy."""
 
     def __init__(self, root: Path) -> None:
         """Publish the plugin's files as the first version."""

@@ -15,7 +15,7 @@ ALL = os.environ.get("EXTERNAL") == "all"
 
 
 def sampled(items: Sequence[Item], count: int) -> list[Item]:
-    """Return all items, or `count` of them spread over the whole: the files of a kind of agent stand together."""
+    """Return all items, or `count` of them spread evenly: the files of one kind of agent are adjacent."""
     if ALL or len(items) <= count:
         return list(items)
     return [items[number * len(items) // count] for number in range(count)]

@@ -43,12 +43,12 @@ SAMPLE = sampled(PAIRS, 9)
 
 
 def story_of(name: str, **fields: int) -> Story:
-    """Return a recorded story, read anew."""
+    """Return a newly read recorded story."""
     return read_story(DATA / FILES[name], **fields)
 
 
 def cut_short(story: Story, steps: int) -> Story:
-    """Return the story with at most so many replies a turn, the last of which calls nothing."""
+    """Return the story with at most that many replies per turn, the last of which calls nothing."""
     return tuple(
         replace(turn, steps=(*turn.steps[:steps], replace(turn.steps[-1], calls=())))
         if len(turn.steps) > steps
@@ -92,14 +92,14 @@ async def test_every_turn_of_a_dialogue_may_go_to_the_other(
 async def test_every_round_of_a_tool_loop_may_go_to_the_other(
     tmp_path: Path, counts: Counter[str], first: str, other: str
 ) -> None:
-    """One turn of 49 replies: whoever is asked goes on with the calls and thoughts of the other."""
+    """One turn of 49 replies: each provider continues with the other's calls and reasoning."""
     chat = await play(tmp_path, counts, (first, other), story_of("openhands"), "tools")
     assert chat.switches >= 40
 
 
 @pytest.mark.timeout(600)
 async def test_a_long_session_crosses_every_pair(tmp_path: Path, counts: Counter[str]) -> None:
-    """At full size 180,000 tokens in windows of 200,000: edits, compactions, native ones, and what undoes them."""
+    """At full size 180,000 tokens in windows of 200,000: edits, compactions, native ones, and their undo."""
     story = story_of("pi") if ALL else cut_short(story_of("pi", longest=4_000), 4)
     chat = await play(tmp_path, counts, round_trip(ONE_OF_EACH), story, "turns")
     assert chat.switches == len(story) - 1 >= len(ONE_OF_EACH) * (len(ONE_OF_EACH) - 1)
@@ -113,7 +113,7 @@ async def test_a_long_session_crosses_every_pair(tmp_path: Path, counts: Counter
 async def test_every_turn_of_a_long_session_may_go_to_the_other(
     tmp_path: Path, counts: Counter[str], first: str, other: str, window: int
 ) -> None:
-    """Also in windows that are too small for it, where our edits and compactions go along."""
+    """Also in windows that are too small for it, with our edits and compactions."""
     story = cut_short(story_of("pi", longest=400), 3)
     chat = await play(tmp_path, counts, (first, other), story, "turns", window=window)
     assert chat.switches == len(story) - 1 >= 50

@@ -1,4 +1,4 @@
-"""What a proposed change looks like in every theme and size: its lines are seen, their colours differ, nothing is cut.
+"""The look of a proposed change in every theme and size: its lines are visible, its colours distinct, nothing is cut.
 
 Four states (the approval in the chat, the diff that `K` opens, the list of changed files, an edit in place) at three
 sizes in four themes; tokyonight needs a clone (see `neovim_plugins.py`) and is skipped without it. Checked on the cells
@@ -91,7 +91,7 @@ class Stage:
         self.nvim.wait_screen(re.escape(EDIT.added[0]))
 
     def show_diff(self) -> None:
-        """Open the whole of what is asked about."""
+        """Open the complete proposal."""
         self.chat.press_on_approval("K")
         self.nvim.wait_lua("return #vim.api.nvim_list_tabpages() == 2")
         self.nvim.wait_screen(re.escape(EDIT.added[0]))
@@ -135,7 +135,7 @@ class Stage:
         return {self.nvim.grid.colours(*place, true_colour=self.true_colour) for place in self.places(text)}
 
     def contrast(self, text: str) -> float:
-        """Return the smallest contrast in a line, 1 to 21 (WCAG 2); the colours of a terminal nobody knows: 21."""
+        """Return the smallest contrast in a line, 1 to 21 (WCAG 2); 21 if the terminal's colours are unknown."""
         grid = self.nvim.grid
         if not self.true_colour:
             return 21.0
@@ -172,7 +172,7 @@ def stage(request: pytest.FixtureRequest, theme: str, tmp_path: Path) -> Iterato
         yield Stage(start_chat(factory, tmp_path, server, files=files), theme != "no true colour")
 
 
-def test_a_proposed_change_is_seen_in_every_state(stage: Stage) -> None:
+def test_a_proposed_change_is_visible_in_every_state(stage: Stage) -> None:
     """The lines of the change with their colours; no word is cut and nothing is said twice."""
     stage.show_approval()
     check(stage, EDIT)
@@ -226,7 +226,7 @@ def check_words(screen: str) -> None:
 
 
 def parts(row: str) -> list[str]:
-    """Split a row of the screen into what it says, without numbers, signs and borders."""
+    """Split a row of the screen into its texts, without numbers, signs and borders."""
     pieces = re.split(r"\s{2,}| · |[│▎╭╮╰╯─]+", row)
     return [re.sub(r"^[\W\d]+|[\W_]+$", "", piece) for piece in pieces]
 

@@ -50,7 +50,7 @@ def nvim_factory(tmp_path: Path) -> Iterator[Callable[..., Nvim]]:
 
 
 @pytest.mark.parametrize("plugin", ["blink", "cmp"])
-def test_what_is_accepted_is_what_was_shown(nvim_factory: Callable[..., Nvim], tmp_path: Path, plugin: str) -> None:
+def test_the_accepted_item_is_the_displayed_one(nvim_factory: Callable[..., Nvim], tmp_path: Path, plugin: str) -> None:
     """No brackets behind it, and in its place behind letters of several bytes."""
 
     def start(init: str, **options: Any) -> Nvim:
@@ -77,7 +77,7 @@ def test_what_is_accepted_is_what_was_shown(nvim_factory: Callable[..., Nvim], t
 
 
 def accepted(chat: RealChat) -> str:
-    """Return what stands in the input."""
+    """Return the text in the input."""
     return chat.draft().rstrip()
 
 

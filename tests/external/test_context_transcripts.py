@@ -1,4 +1,4 @@
-"""`context` over real transcripts of other agents, as an outside tester sees it: R-004, R-501…R-533, R-551.
+"""`context` over real transcripts of other agents, like an outside tester: R-004, R-501…R-533, R-551.
 
 A sample of them by default, see `samples.py`. What must come out is worked out here a second time, from the
 requirements and the documented counter alone.
@@ -111,7 +111,7 @@ def is_protected(message):
 
 
 def check_common(before, answer):
-    """What holds whatever happened."""
+    """Assert the invariants of any result."""
     after = answer["messages"]
     _, orphans, unanswered = pair(after)
     assert not orphans
@@ -172,7 +172,7 @@ def check_edited(before, answer, window, keep=3):
 
 
 def check_compacted(before, answer):
-    """R-521…R-527, R-551: what the model is working on stays behind the summary, the request word for word."""
+    """Assert R-521…R-527, R-551: current work stays after the summary, the request word for word."""
     after = answer["messages"]
     texts = [text_of(m) for m in after]
     place = next(i for i, m in enumerate(after) if meta(m).get("tag") == "compact_summary")
@@ -193,7 +193,7 @@ def check_compacted(before, answer):
 
 
 def pending(messages):
-    """The user's messages at the end that nobody has answered."""
+    """Return the unanswered user messages at the end."""
     start = len(messages)
     while start and messages[start - 1]["role"] == "user":
         start -= 1

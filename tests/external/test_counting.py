@@ -1,4 +1,4 @@
-"""The count just before each request on recorded sessions, against what the provider reported (issue 3).
+"""The count right before each request in recorded sessions, compared with the provider's report (issue 3).
 
 Lessons, counting tokens: p50 0.1 %, p95 1 %, p99 4 %. What makes a request `sound` is said in `bench_counting`.
 """
@@ -33,8 +33,8 @@ def everything(bench: ModuleType) -> dict[str, dict[str, float]]:
     return bench.summarise(bench.replay_all(sorted(TRANSCRIPTS.glob("*/*.jsonl")), "claude-3-5-sonnet"))  # type: ignore[no-any-return]
 
 
-def test_counts_are_right_to_a_percent(everything: dict[str, dict[str, float]]) -> None:
-    """Far better than what there was before: a quarter of the characters, an estimate of the whole."""
+def test_counts_are_accurate_to_a_percent(everything: dict[str, dict[str, float]]) -> None:
+    """Far better than the former method: a quarter of the characters, an estimate of everything."""
     assert everything["sound requests"]["n"] > 600
     for kind, p95, p99 in (("sound requests", 0.6, 2.5), ("as recorded", 1.1, 3.5)):
         found = everything[kind]
@@ -43,14 +43,14 @@ def test_counts_are_right_to_a_percent(everything: dict[str, dict[str, float]]) 
     assert everything["- estimated, no anchor"]["p50"] > 10 * everything["sound requests"]["p50"]
 
 
-def test_the_bounds_hold_what_was_reported(everything: dict[str, dict[str, float]]) -> None:
+def test_the_bounds_contain_the_report(everything: dict[str, dict[str, float]]) -> None:
     outside = everything["- beyond the lower bound"]["n"] + everything["- beyond the upper bound"]["n"]
     assert outside <= 0.03 * everything["sound requests"]["n"]
 
 
 @pytest.mark.parametrize("half", [0, 1])
-def test_19_in_20_lie_within_their_bounds(bench: ModuleType, half: int) -> None:
-    """On both halves of the sessions: what was fitted on one holds on the other."""
+def test_19_in_20_are_within_their_bounds(bench: ModuleType, half: int) -> None:
+    """On both halves of the sessions: a fit on one is valid on the other."""
     paths = sorted(TRANSCRIPTS.glob("*/*.jsonl"))
     rows = bench.summarise(bench.replay_all(paths, "claude-3-5-sonnet", half=half))
     assert rows["as recorded"]["n"] > 100
@@ -60,23 +60,23 @@ def test_19_in_20_lie_within_their_bounds(bench: ModuleType, half: int) -> None:
 
 
 @pytest.mark.parametrize("half", [0, 1])
-def test_19_in_20_lie_within_the_bounds_of_a_count_without_reports(bench: ModuleType, half: int) -> None:
-    """A chat that nothing was reported in, counted with what other chats of the model have taught."""
+def test_19_in_20_are_within_the_bounds_of_a_count_without_reports(bench: ModuleType, half: int) -> None:
+    """A chat without any report, counted with the calibration from other chats of the model."""
     paths = sorted(TRANSCRIPTS.glob("*/*.jsonl"))
     rows = bench.summarise(bench.replay_all(paths, "claude-3-5-sonnet", half=half))
     assert rows["- nothing reported in this chat"]["n"] > 80
     assert rows["- of these beyond its bounds"]["n"] <= 0.05 * rows["- nothing reported in this chat"]["n"]
 
 
-def test_of_all_requests_19_in_20_lie_within_their_bounds(everything: dict[str, dict[str, float]]) -> None:
+def test_of_all_requests_19_in_20_are_within_their_bounds(everything: dict[str, dict[str, float]]) -> None:
     """Also of those that the recordings lack something of: sent in between, or texts that cannot be what was sent."""
     assert everything["- of every request beyond its bounds"]["n"] <= 0.05 * everything["every request"]["n"]
 
 
-def test_an_edit_is_followed_to_the_token_and_a_first_request_to_a_percent(
+def test_an_edit_is_counted_to_the_token_and_a_first_request_to_a_percent(
     everything: dict[str, dict[str, float]],
 ) -> None:
-    """The recordings lack the tool schemas: what another chat of the same tool taught stands in for them."""
+    """The recordings lack the tool schemas: the calibration of another chat with the same tools replaces them."""
     assert everything["taken back"]["n"] > 100
     assert everything["taken back"]["p95"] <= 0.1
     assert everything["first"]["p50"] <= 1

@@ -89,7 +89,7 @@ def leave_the_window(nvim: Nvim) -> None:
 
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)
-def test_a_newcomer_installs_restarts_and_talks(start: Start, origin: Origin, binary: str) -> None:
+def test_a_newcomer_installs_restarts_and_chats(start: Start, origin: Origin, binary: str) -> None:
     """Clone, help tags, build, load; then all commands after a restart, and a chat that answers."""
     nvim = start(from_git(origin), binary=binary)
     output = nvim.wait_lua(BUILD_OUTPUT)
@@ -118,7 +118,7 @@ def test_a_newcomer_installs_restarts_and_talks(start: Start, origin: Origin, bi
     assert not nvim.blocked()
 
 
-def test_the_plugin_is_there_at_start_also_where_lazy_is_the_default(start: Start, origin: Origin) -> None:
+def test_the_plugin_loads_at_startup_even_if_lazy_is_the_default(start: Start, origin: Origin) -> None:
     """`defaults.lazy = true` without a trigger would mean: never. A session file needs the plugin at start."""
     setup = "defaults = { lazy = true },"
     start(from_git(origin), setup=setup).__exit__()
@@ -127,7 +127,7 @@ def test_the_plugin_is_there_at_start_also_where_lazy_is_the_default(start: Star
     assert missing_commands(nvim) == []
 
 
-def test_the_recipe_of_the_readme_installs_as_it_is_printed(start: Start, origin: Origin) -> None:
+def test_the_recipe_in_the_readme_installs_as_printed(start: Start, origin: Origin) -> None:
     """With the address of the test's repository."""
     text = (REPO / "README.md").read_text(encoding="utf-8")
     [spec] = [block for block in re.findall(r"(?ms)^```lua\n(.*?)^```", text) if block.startswith("{")]
@@ -160,7 +160,7 @@ def test_a_fork_under_another_name_works(start: Start, origin: Origin) -> None:
     assert not nvim.blocked()
 
 
-def test_a_checkout_by_dir_gets_neither_build_nor_tags_and_works_all_the_same(start: Start, origin: Origin) -> None:
+def test_a_checkout_by_dir_works_without_build_and_tags(start: Start, origin: Origin) -> None:
     """lazy.nvim does nothing for `dir`; the first chat makes the environment, the manual opens without tags."""
     nvim = start(f"{{ dir = {lua_string(str(origin.work))}, name = 'codecompanion', opts = {{}} }}")
     assert environments(nvim) == []
@@ -193,8 +193,10 @@ def test_reload_keeps_the_commands_and_leaves_no_second_host(start: Start, origi
     assert "Error" not in nvim.messages()
 
 
-def test_an_update_with_another_lock_file_makes_a_new_environment_and_says_so(start: Start, origin: Origin) -> None:
-    """The running host belongs to the old version: the user is told once what to do, nothing is ended under them."""
+def test_an_update_with_another_lock_file_creates_a_new_environment_and_reports_it(
+    start: Start, origin: Origin
+) -> None:
+    """The running host belongs to the old version: the user gets one instruction, and nothing is stopped."""
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin))
     talk(nvim)
@@ -219,7 +221,7 @@ def test_an_update_with_another_lock_file_makes_a_new_environment_and_says_so(st
     assert Path(used["dir"]) not in before
 
 
-def test_an_update_without_a_running_host_says_nothing(start: Start, origin: Origin) -> None:
+def test_an_update_without_a_running_host_is_silent(start: Start, origin: Origin) -> None:
     """Nothing of the plugin is in use yet, so there is nothing to restart for."""
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin))
@@ -230,7 +232,7 @@ def test_an_update_without_a_running_host_says_nothing(start: Start, origin: Ori
     assert "Restart" not in nvim.messages()
 
 
-def test_a_failed_build_is_one_line_in_lazys_window_and_the_chat_tries_again(start: Start, origin: Origin) -> None:
+def test_a_failed_build_is_one_line_in_lazys_window_and_the_chat_retries(start: Start, origin: Origin) -> None:
     """No network while installing: the first chat makes up for it."""
     nvim = start(from_git(origin), env={"FAKE_UV_FAILS": "error: Failed to fetch: dns error"})
     problems = nvim.wait_lua(PROBLEMS.replace("return found", "return #found > 0 and found"))
@@ -244,7 +246,7 @@ def test_a_failed_build_is_one_line_in_lazys_window_and_the_chat_tries_again(sta
     assert len(environments(nvim)) == 1
 
 
-def test_the_checkout_is_what_the_user_installed_and_not_this_one(start: Start, origin: Origin) -> None:
+def test_the_checkout_is_the_installed_one(start: Start, origin: Origin) -> None:
     """Otherwise nothing here would prove anything."""
     nvim = start(from_git(origin))
     found = nvim.lua("return vim.api.nvim_get_runtime_file('lua/codecompanion/init.lua', true)")
@@ -252,7 +254,7 @@ def test_the_checkout_is_what_the_user_installed_and_not_this_one(start: Start, 
     assert not found[0].startswith(str(REPO))
 
 
-def test_reload_with_a_chat_open_draws_it_again(start: Start, origin: Origin) -> None:
+def test_reloading_with_an_open_chat_redraws_it(start: Start, origin: Origin) -> None:
     """`:Lazy reload codecompanion` in the middle of the day: the same chat, its draft, one host, and it goes on."""
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin))
@@ -375,7 +377,7 @@ def test_ten_reloads_leave_nothing_behind(start: Start, origin: Origin, binary: 
     assert "Error" not in nvim.messages()
 
 
-def test_what_was_open_or_running_before_a_reload_starts_no_second_host(start: Start, origin: Origin) -> None:
+def test_open_chats_and_running_hosts_before_a_reload_cause_no_second_host(start: Start, origin: Origin) -> None:
     """A report listens to the events of its chat, a list and an edit in place wait: they belong to the old modules."""
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin))
@@ -411,8 +413,8 @@ def test_what_was_open_or_running_before_a_reload_starts_no_second_host(start: S
                     " vim.api.nvim_list_wins())") == 0  # fmt: skip
 
 
-def test_a_wrapper_of_another_plugin_around_paste_lives_on_through_reloads(start: Start, origin: Origin) -> None:
-    """What that plugin wrapped still works, and nothing is wrapped around it again."""
+def test_another_plugins_wrapper_around_paste_survives_reloads(start: Start, origin: Origin) -> None:
+    """The function wrapped by that plugin still works, and is not wrapped again."""
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin), before="original_paste = vim.paste")
     talk(nvim)
@@ -436,7 +438,7 @@ def test_a_wrapper_of_another_plugin_around_paste_lives_on_through_reloads(start
     assert nvim.lines()[-1] == "from the clipboard", "it still leads to the input"
 
 
-def test_a_session_file_brings_the_chat_back_at_start(start: Start, origin: Origin, tmp_path: Path) -> None:
+def test_a_session_file_restores_the_chat_at_startup(start: Start, origin: Origin, tmp_path: Path) -> None:
     """`nvim -S` right after the start: the plugin must be there before the session file is read."""
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin))

@@ -1,4 +1,4 @@
-"""What goes wrong between a plugin and a plugin manager, on machines that have no plugin manager: in every CI run.
+"""Problems between a plugin and a plugin manager, on machines without a plugin manager: in every CI run.
 
 `plain_manager.lua` is a small manager that takes lazy.nvim's steps in its order; the real one: `test_lazy_nvim.py`.
 """
@@ -65,8 +65,8 @@ def steps(nvim: Nvim) -> Any:
 
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)
-def test_install_restart_and_talk(start: Start, binary: str) -> None:
-    """E154 of doubled help tags stopped the build; three of nine commands were there after a restart."""
+def test_a_newcomer_can_install_restart_and_chat(start: Start, binary: str) -> None:
+    """E154 about duplicate help tags used to stop the build; only three of nine commands existed after a restart."""
     nvim = start(binary=binary)
     assert steps(nvim) == ["clone", "docs", "build", "load"]
     assert nvim.lua("return manager.progress[#manager.progress]") == "the Python environment is ready"
@@ -83,7 +83,7 @@ def test_install_restart_and_talk(start: Start, binary: str) -> None:
     assert not nvim.blocked()
 
 
-def test_an_update_makes_a_new_environment_and_says_what_to_do(start: Start, origin: Origin) -> None:
+def test_an_update_creates_a_new_environment_and_names_the_remedy(start: Start, origin: Origin) -> None:
     """A running host belongs to the version before."""
     nvim = start()
     talk(nvim)
@@ -95,7 +95,7 @@ def test_an_update_makes_a_new_environment_and_says_what_to_do(start: Start, ori
     assert answered(nvim)
 
 
-def test_a_reload_keeps_the_commands_and_the_host_is_a_new_one(start: Start) -> None:
+def test_a_reload_keeps_the_commands_and_starts_a_new_host(start: Start) -> None:
     """The manager forgets `g:loaded_codecompanion`; the commands that are still there are ours."""
     nvim = start()
     talk(nvim)
@@ -108,7 +108,7 @@ def test_a_reload_keeps_the_commands_and_the_host_is_a_new_one(start: Start) -> 
     assert nvim.lua("return require('codecompanion.host').inspect().pid") != first
 
 
-def test_a_reload_with_a_chat_open_draws_it_again(start: Start) -> None:
+def test_a_reload_with_an_open_chat_redraws_it(start: Start) -> None:
     """The same chat from the history, its draft, one host; and it goes on."""
     nvim = start()
     talk(nvim)

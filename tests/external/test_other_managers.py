@@ -94,7 +94,7 @@ def works(nvim: Nvim, *, tags: bool) -> None:
     assert not nvim.blocked()
 
 
-def test_vim_pack(start: Start, origin: Origin) -> None:
+def test_vim_pack_installs_the_plugin(start: Start, origin: Origin) -> None:
     """Installs at the first start, without a build step; the first chat makes the environment."""
     binary = with_pack()
     # Installing asks first, which a user answers with y.
@@ -113,7 +113,7 @@ def test_vim_pack(start: Start, origin: Origin) -> None:
     assert len(environments(nvim)) == 2, "made anew by the first chat after the update"
 
 
-def test_mini_deps(start: Start, origin: Origin, tmp_path: Path) -> None:
+def test_mini_deps_installs_the_plugin(start: Start, origin: Origin, tmp_path: Path) -> None:
     """Installs at the first start; the first chat makes the environment, also after an update."""
     mini = clone_of("MINI_NVIM", "nvim-mini+mini.nvim", tmp_path / "mini.nvim")
     manager = f"vim.opt.runtimepath:prepend({lua_string(str(mini))})\nrequire('mini.deps').setup()\n"
@@ -132,7 +132,7 @@ def test_mini_deps(start: Start, origin: Origin, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)
-def test_a_plain_runtimepath(start: Start, origin: Origin, tmp_path: Path, binary: str) -> None:
+def test_a_plain_runtimepath_works(start: Start, origin: Origin, tmp_path: Path, binary: str) -> None:
     """No manager: a clone on 'runtimepath' in the init file."""
     git(tmp_path, "clone", "-q", origin.url, "checkout")
     checkout = lua_string(str(tmp_path / "checkout"))
@@ -140,8 +140,8 @@ def test_a_plain_runtimepath(start: Start, origin: Origin, tmp_path: Path, binar
 
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)
-def test_a_package_folder(start: Start, origin: Origin, tmp_path: Path, binary: str) -> None:
-    """No manager and no line in the init file: the page's command, help tags made by hand."""
+def test_a_package_folder_works(start: Start, origin: Origin, tmp_path: Path, binary: str) -> None:
+    """No manager and no line in the init file: the page's command, with manual help tags."""
     command = recipe("git clone", origin, "sh").replace("~/.local/share", str(tmp_path / "data"))
     (tmp_path / "data").mkdir(exist_ok=True)
     subprocess.run(["sh", "-c", command], check=True, capture_output=True)

@@ -45,7 +45,7 @@ def answers(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("policy", policy_names())
-def test_the_invariants_hold_for_every_recorded_session(policy: str) -> None:
+def test_the_invariants_are_kept_for_every_recorded_session(policy: str) -> None:
     """Pairs, protected messages, order, at most one summary, never larger, the result's fields."""
     jobs = []
     for path in FILES:

@@ -1,4 +1,4 @@
-"""The build step with the real uv and the real package index: what no fake can prove.
+"""The build step with the real uv and the real package index, beyond what a fake can prove.
 
 Needs a network or a warm cache; skips and says so otherwise. The developer's own cache is used.
 """
@@ -43,7 +43,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         yield lambda: stack.enter_context(Nvim(tmp_path, env=env, binary=EVERY_NVIM[0], size=(100, 40)))
 
 
-def test_the_build_step_makes_an_environment_in_which_a_chat_answers(start: Start) -> None:
+def test_the_build_step_creates_an_environment_in_which_a_chat_answers(start: Start) -> None:
     """Every package of requirements.lock, with hashes; then the host runs in it."""
     nvim = start()
     nvim.lua(

@@ -71,8 +71,8 @@ def answers() -> list[Answer]:
     return [called, reply("It said hello.")]
 
 
-def test_a_chat_installs_what_its_servers_need_and_calls_their_tool(start: Start) -> None:
-    """The message that names a server stays in the input until the packages are there; then it is sent, once."""
+def test_a_chat_installs_the_packages_for_its_servers_and_calls_their_tool(start: Start) -> None:
+    """The message that names a server stays in the input until the packages are installed; then it is sent once."""
     with ChatServerThread(answers(), key=KEY) as server:
         chat = start(server)
         before = chat.job_pid()
@@ -100,7 +100,7 @@ def test_a_chat_installs_what_its_servers_need_and_calls_their_tool(start: Start
         assert chat.nvim.lua("return require('codecompanion.system.python_environment').wants('mcp')")
 
 
-def test_without_a_network_it_is_said_and_the_chat_goes_on(start: Start) -> None:
+def test_a_missing_network_is_reported_and_the_chat_continues(start: Start) -> None:
     """One sentence; the host and its environment are as they were, other messages are answered."""
     with ChatServerThread([reply("Without it.")], key=KEY) as server:
         chat = start(server)

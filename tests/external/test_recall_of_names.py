@@ -1,4 +1,4 @@
-"""Coding chats: what a later message names in other words is found in what was said before it (R-516)."""
+"""Coding chats: earlier text is found by a later message that names it in other words (R-516)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ BENCH = Path(__file__).resolve().parents[2] / "bench" / "bench_recall.py"
 pytestmark = pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded chats of ../shared are not here")
 
 
-def test_a_sentence_finds_the_files_and_names_it_speaks_of() -> None:
-    """The name is taken apart into words, and only what stands before the sentence is searched."""
+def test_a_sentence_finds_the_files_and_names_it_refers_to() -> None:
+    """The name is split into words, and only text before the sentence is searched."""
     command = [sys.executable, str(BENCH), "--json", "--coding", str(TRANSCRIPTS)]
     table = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert table["asked"] >= 60, table

@@ -66,7 +66,7 @@ def test_every_plugin_that_the_help_requires_is_run_here() -> None:
 # ---- status lines
 
 
-def test_lualine_shows_what_a_chat_does_and_its_title(start: Callable[..., ChatDriver]) -> None:
+def test_lualine_shows_the_state_and_title_of_a_chat(start: Callable[..., ChatDriver]) -> None:
     """A `%` of the meter and of the title is evaluated by lualine as any status line does; no fact is shown twice."""
     chat = start(LUALINE, before=recipe("lualine"))
     chat.push(events.Meter(tokens=1000, window=4000, ratio=0.25, exact=True, edit_at=0, compact_at=0))
@@ -105,7 +105,7 @@ def test_the_function_of_the_help_is_an_item_of_other_status_lines(start: Callab
     assert chat.nvim.messages() == ""
 
 
-def test_completion_at_the_cursor_says_in_lualine_how_it_is_doing(tmp_path: Path) -> None:
+def test_completion_at_the_cursor_shows_its_state_in_lualine(tmp_path: Path) -> None:
     init = on_runtimepath(LUALINE) + snippet("codecompanion-complete-statusline", 2)
     with ExitStack() as stack:
         ghost = start_ghost(lambda **options: stack.enter_context(Nvim(tmp_path, **options)), init=init)
@@ -199,7 +199,7 @@ def test_several_files_are_attached_from_a_picker(
 LONG = "Install failed: cannot write to the folder of the environment, which belongs to somebody else on this machine."
 
 
-def test_noice_shows_each_message_once_and_whole(start: Callable[..., ChatDriver]) -> None:
+def test_noice_shows_each_message_once_and_complete(start: Callable[..., ChatDriver]) -> None:
     chat = start(*NOICE, before=recipe("noice"), size=(80, 24))
     chat.nvim.lua("require('codecompanion.say').line(...)", LONG)
     screen = chat.nvim.wait_screen("Install failed")
@@ -240,7 +240,7 @@ def test_a_question_that_takes_one_key_is_answered_beside_noice(start: Callable[
     chat.nvim.wait_for(lambda: chat.sent("delete_session"), "the answer")
 
 
-def test_nvim_notify_shows_a_message_whole(start: Callable[..., ChatDriver]) -> None:
+def test_nvim_notify_shows_a_complete_message(start: Callable[..., ChatDriver]) -> None:
     """It cuts lines that are too long for it."""
     before = "vim.notify = require('notify')\nvim.notify.setup({ stages = 'static' })\n"
     chat = start("rcarriga+nvim-notify", before=before, size=(80, 24))
@@ -250,7 +250,7 @@ def test_nvim_notify_shows_a_message_whole(start: Callable[..., ChatDriver]) -> 
     assert f"codecompanion: {LONG}" in " ".join(" ".join(rows).split())
 
 
-def test_fidget_has_a_line_while_a_turn_runs(start: Callable[..., ChatDriver]) -> None:
+def test_fidget_shows_a_line_during_a_turn(start: Callable[..., ChatDriver]) -> None:
     chat = start("j-hui+fidget.nvim", before="require('fidget').setup({})\n" + recipe("fidget"))
     chat.accept("go")
     chat.nvim.wait_screen("answering CodeCompanion")
@@ -263,7 +263,7 @@ def test_fidget_has_a_line_while_a_turn_runs(start: Callable[..., ChatDriver]) -
 SHOWN_KEYS = {"g": ["Revert the file change", "Show the system prompt"], "]": ["Next header"], "[": ["Previous header"]}
 
 
-def test_which_key_shows_what_the_keys_of_a_chat_do(start: Callable[..., ChatDriver]) -> None:
+def test_which_key_describes_the_keys_of_a_chat(start: Callable[..., ChatDriver]) -> None:
     before = "vim.g.mapleader = ' '\nvim.o.timeoutlen = 50\n" + recipe("which-key")
     chat = start("folke+which-key.nvim", before=before, size=(100, 50))
     for key, texts in SHOWN_KEYS.items():
@@ -287,7 +287,7 @@ def test_which_key_shows_what_the_keys_of_a_chat_do(start: Callable[..., ChatDri
 REPLY = "# A heading\n\nSome **bold** words.\n\n- one\n- [ ] two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
 
 
-def test_render_markdown_renders_a_reply_to_its_end(start: Callable[..., ChatDriver]) -> None:
+def test_render_markdown_renders_a_complete_reply(start: Callable[..., ChatDriver]) -> None:
     """Without a key after it, although its end comes right after the piece before; our own parts of the screen stay."""
     chat = start("MeanderingProgrammer+render-markdown.nvim", before=recipe("render-markdown"))
     chat.accept("show me")

@@ -1,4 +1,4 @@
-"""Recorded Chat Completions requests: no false alarm of our check on what OpenAI accepted; mutants are caught."""
+"""Recorded Chat Completions requests: our check raises no false alarm on accepted ones; mutants are caught."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every recorded Chat Completions reply decodes to what an official SDK made of it, wherever the bytes are cut."""
+"""Every recorded Chat Completions reply decodes to the official SDK's result, for any split of the bytes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_recorded_stream_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) 
 
 @pytest.mark.slow("a stream cut at each of its bytes")
 @pytest.mark.parametrize("entry", STREAMS, ids=name_of)
-def test_a_recorded_stream_may_be_cut_at_every_byte(entry: dict[str, Any]) -> None:
+def test_a_recorded_stream_may_be_split_at_every_byte(entry: dict[str, Any]) -> None:
     """In two pieces at each position (the long ones at a sample), byte by byte, and with CRLF."""
     body = entry["response"].encode()
     whole = decode(body)[0]
@@ -133,7 +133,7 @@ def test_a_recorded_stream_that_breaks_off_is_never_complete(entry: dict[str, An
 
 @pytest.mark.parametrize("entry", WHOLE, ids=name_of)
 def test_a_recorded_whole_reply_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) -> None:
-    """What a gateway sends that does not stream."""
+    """As sent by a gateway that does not stream."""
     golden = entry["golden"]
     decoder = new_decoder()
     events = decoder.read_json(entry["response"].encode())
@@ -248,7 +248,7 @@ def test_whole_replies_recorded_by_codecompanion_decode(name: str, calls: int) -
 
 
 @pytest.mark.parametrize("name", ["ollama_streaming.txt", "ollama_tools_streaming.txt", "ollama_no_streaming.txt"])
-def test_the_native_format_of_ollama_gets_a_sentence(name: str) -> None:
+def test_ollamas_native_format_yields_a_sentence(name: str) -> None:
     """It is another wire format: the sentence says where Chat Completions are."""
     body = (WIRE / "codecompanion" / name).read_bytes()
     decoder = new_decoder()

@@ -1,4 +1,4 @@
-"""Every recorded Messages reply decodes to what the official SDK made of it, wherever the bytes are cut."""
+"""Every recorded Messages reply decodes to the official SDK's result, for any split of the bytes."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def streams() -> list[Any]:
 
 @pytest.mark.slow("a stream cut at each of its bytes")
 @pytest.mark.parametrize("body", streams())
-def test_a_recorded_stream_may_be_cut_at_every_byte(body: bytes) -> None:
+def test_a_recorded_stream_may_be_split_at_every_byte(body: bytes) -> None:
     """In two pieces at each position (the long ones at a sample), in pieces of one size, and with CRLF."""
     whole, problem = decode(body)
     assert problem is None
@@ -247,6 +247,6 @@ ACCEPTED = [entry for entry in RECORDED if entry["status"] == 200 and entry["req
 
 
 @pytest.mark.parametrize("entry", ACCEPTED, ids=name_of)
-def test_a_recorded_request_is_no_false_alarm(entry: dict[str, Any]) -> None:
-    """What the live endpoint accepted has no problem in our check."""
+def test_a_recorded_request_raises_no_false_alarm(entry: dict[str, Any]) -> None:
+    """A request accepted by the live endpoint has no problem in our check."""
     assert check_body(entry["request"]) == []

@@ -51,7 +51,7 @@ def test_the_recordings_are_really_checked() -> None:
 
 @pytest.mark.parametrize("entry", VALID, ids=name_of)
 def test_a_recorded_request_that_was_accepted_has_no_problem(entry: dict[str, Any]) -> None:
-    """A false alarm would mend, or refuse, what is valid."""
+    """A false alarm would repair, or refuse, a valid request."""
     assert check_body(entry["request"], endpoint_of(entry)) == []
 
 
@@ -93,7 +93,7 @@ def test_mutants_of_recorded_requests_are_caught() -> None:
 
 
 def read_messages(request: dict[str, Any]) -> tuple[list[Message], list[ToolSpec]]:
-    """Return the conversation of a request as our messages: what the session would hold."""
+    """Return the conversation of a request as our messages, like in the session."""
     messages: list[Message] = []
     if request.get("instructions"):
         messages.append(Message(id="s", role="system", content=request["instructions"]))

@@ -1,4 +1,4 @@
-"""Every recorded Responses reply decodes to what an official SDK made of it, wherever the bytes are cut."""
+"""Every recorded Responses reply decodes to the official SDK's result, for any split of the bytes."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_recorded_stream_that_breaks_off_is_never_complete(entry: dict[str, An
 
 @pytest.mark.parametrize("entry", REPLIES, ids=name_of)
 def test_a_recorded_whole_reply_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) -> None:
-    """What an endpoint sends that does not stream; one still running in the background is not complete."""
+    """As sent by an endpoint that does not stream; one still running in the background is not complete."""
     events, problem = read_whole(entry["response"].encode())
     if json.loads(entry["response"])["status"] in ("queued", "in_progress"):
         assert isinstance(problem, StreamCut)
@@ -158,7 +158,7 @@ def test_a_recorded_whole_reply_decodes_as_the_sdk_decoded_it(entry: dict[str, A
 
 
 @pytest.mark.parametrize("entry", ERRORS, ids=name_of)
-def test_a_recorded_error_becomes_one_of_ours(entry: dict[str, Any]) -> None:
+def test_a_recorded_error_is_mapped(entry: dict[str, Any]) -> None:
     """As the transport hands it over."""
     error = error_from_status(entry["status"], json.loads(entry["response"]), {}, ENDPOINT)
     assert type(error) in (ModelNotFound, RequestRejected)
@@ -171,8 +171,8 @@ def wire() -> OpenAIResponses:
 
 
 @pytest.mark.parametrize("entry", COMPACTED, ids=name_of)
-def test_a_recorded_compaction_is_kept_as_it_came(entry: dict[str, Any]) -> None:
-    """R-540: the items, kept messages and compaction, and what the pass cost."""
+def test_a_recorded_compaction_is_kept_unchanged(entry: dict[str, Any]) -> None:
+    """R-540: the items, kept messages and compaction, and the cost of the pass."""
     answer = json.loads(entry["response"])
     done = wire().read_compaction(entry["response"].encode(), ENDPOINT)
     assert done.part is not None
@@ -190,7 +190,7 @@ def test_a_recorded_count_is_read(entry: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_stream_of_codecompanion_decodes_at_any_split(path: Path) -> None:
-    """Complete ones end with `Finished`; sealed reasoning comes in front of what it belongs to."""
+    """Complete ones end with `Finished`; encrypted reasoning comes before its item."""
     body = path.read_bytes()
     if body.lstrip().startswith(b"{"):
         events, problem = read_whole(body)

@@ -28,7 +28,7 @@ WINDOW = 200_000
 
 @pytest.mark.parametrize("cache", ["5m", "none"])
 @pytest.mark.parametrize("path", SAMPLE, ids=[str(path.relative_to(DATA)) for path in SAMPLE])
-def test_a_recorded_session_is_walked_under_every_policy(path: Path, cache: str) -> None:
+def test_a_recorded_session_is_replayed_under_every_policy(path: Path, cache: str) -> None:
     recording = read_recording(read_bytes(path.read_bytes().split(b"\n"), str(path)).messages)
     plain = walk(recording, None, WINDOW, cache)  # type: ignore[arg-type]
     assert plain.requests == sum(message.role == "assistant" for message in recording.messages)
@@ -53,7 +53,7 @@ def test_in_a_small_window_everything_still_fits(name: str) -> None:
 
 
 def test_edits_that_pay_reach_their_goal() -> None:
-    """Input cost of what fits anyway well below no management, hardly any fault, and no kind of run gets dearer."""
+    """Input cost of the fitting part well below no management, hardly any fault, and no kind of run costs more."""
     plain = paid = Figures()
     for folder in sorted({path.parent for path in FILES}):
         before = after = Figures()
@@ -68,7 +68,7 @@ def test_edits_that_pay_reach_their_goal() -> None:
 
 
 @pytest.mark.parametrize("window", [16_000, 32_000, WINDOW])
-def test_a_dialogue_is_not_made_dearer_than_without_management(window: int) -> None:
+def test_a_dialogue_costs_no_more_than_without_management(window: int) -> None:
     """`cowork_chat` (R-457): while the provider's cache holds what is sent, a summary must be worth losing it."""
     before = after = Figures()
     for path in (path for path in FILES if path.parent.name in ("aider", "tau-airline")):
@@ -79,7 +79,7 @@ def test_a_dialogue_is_not_made_dearer_than_without_management(window: int) -> N
     assert after.compared_cost <= before.compared_cost
 
 
-def test_the_command_prints_one_table_of_the_files() -> None:
+def test_the_command_prints_one_table_for_the_files() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "codecompanion", "replay", "--json", *map(str, SAMPLE)],
         capture_output=True, timeout=PATIENCE_S, check=False, env={"PYTHONPATH": str(PYTHON)},

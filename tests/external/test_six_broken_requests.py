@@ -122,8 +122,8 @@ def _drop(body: Body, at: int, number: int) -> None:
         body["messages"].pop(at)
 
 
-def test_no_alarm_on_what_the_first_parties_accepted() -> None:
-    """A false alarm would mend, or refuse, what is valid."""
+def test_accepted_requests_raise_no_alarm() -> None:
+    """A false alarm would repair, or refuse, a valid request."""
     assert len(VALID) >= 150
     alarms = [(e["source"], problems) for e in VALID if (problems := CHECKS[e["family"]](e["request"]))]
     assert not alarms

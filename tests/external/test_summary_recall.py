@@ -1,4 +1,4 @@
-"""The summary without a model on a recorded session: what the next calls need is in it (lesson 21, issue 4)."""
+"""The summary without a model on a recorded session: it has the names needed by the next calls (lesson 21, issue 4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 
-def test_four_thousand_tokens_hold_most_of_what_the_next_forty_calls_use() -> None:
+def test_four_thousand_tokens_contain_most_names_used_by_the_next_forty_calls() -> None:
     """At least 0.73 of the file names and 0.66 of the identifiers, unseen ones counted as missed."""
     command = [sys.executable, str(BENCH), "--json", "--every", "20", str(TRANSCRIPTS)]
     table = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -33,8 +33,8 @@ def test_four_thousand_tokens_hold_most_of_what_the_next_forty_calls_use() -> No
     assert table["pi"]["tokens"] <= 4000, table
 
 
-def test_the_ledger_below_a_models_prose_alone_holds_as_much_in_2500_tokens() -> None:
-    """Lesson 21: beside it the prose has 1500 of the 4000 tokens for what code cannot know."""
+def test_the_ledger_alone_contains_as_much_in_2500_tokens() -> None:
+    """Lesson 21: below a model's prose, which has 1500 of the 4000 tokens for facts that code cannot know."""
     options = ["--json", "--every", "20", "--form", "below", "--budget", "2500"]
     command = [sys.executable, str(BENCH), *options, str(TRANSCRIPTS)]
     table = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

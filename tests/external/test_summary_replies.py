@@ -63,7 +63,7 @@ def in_form(text: str, name: str) -> str:
 
 
 def reason(text: str, form: str, session: str) -> str:
-    """Return why the reply is no summary of the session, "" when it is accepted."""
+    """Return why the reply is not a summary of the session, "" if it is accepted."""
     judged = accept_reply(SummaryReply(text=text), load_schema(form), summary_prompt(form, ""), told(session))
     return judged.reason if isinstance(judged, Failed) else ""
 
@@ -125,7 +125,7 @@ def test_good_summaries_are_accepted_and_bad_ones_refused_in_every_form() -> Non
     assert counts["wrong other"] <= 0.02 * counts["other"], counts
 
 
-def test_so_are_those_that_the_rule_was_not_chosen_with() -> None:
+def test_unseen_summaries_are_judged_as_well() -> None:
     counts = outcomes("held_out_good", "held_out_bad")
     assert counts["good"] >= 4 * 12
     assert counts["wrong good"] <= 1, counts

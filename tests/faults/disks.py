@@ -1,4 +1,4 @@
-"""What happens to the store while a chat uses it, and how it is mended: the disk faults of the table by name."""
+"""Faults of the store while a chat uses it, and their repair: the disk faults of the table by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong, as data: the answers of a server, and a row of the table.
+"""Faults as data: the answers of a server, and a row of the table.
 
 An answer names no wire format; `wires.py` renders the bytes for each.
 """
@@ -74,7 +74,7 @@ Answers = Refuses | Says | Sends
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One fault: it strikes when the second of four messages is sent, or lasts from the first on.
+    """One fault: it strikes when the second of four messages is sent, or lasts from the first one on.
 
     kind, name: the fault, in words. expect: the outcome, in words.
     answers: the server's responses to the second message, one per request, instead of its answer.

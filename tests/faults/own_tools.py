@@ -27,7 +27,7 @@ def hangs() -> None:
 
 
 def garbles() -> str:
-    """Return what is no text."""
+    """Return a value that is not text."""
     return "\ud800\x00" * 100
 
 

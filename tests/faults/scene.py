@@ -247,7 +247,7 @@ class Scene:
         assert violations(view) == []
 
     def _check_nothing_lost(self, stored: list[Message], shown: str) -> None:
-        """Assert that what was typed is stored once or back in the input, and what was shown of replies is stored."""
+        """Assert that typed text is stored once or back in the input, and displayed parts of replies are stored."""
         row = self.row
         typed = [message.text for message in stored if is_typed_by_user(message)]
         expected = [FIRST, *([] if row.returned else [self.second]), THIRD, FOURTH]
@@ -261,7 +261,7 @@ class Scene:
             assert bool(replies) == row.answered, stored[second:third]
 
     def _listen(self, host: Host) -> list[str]:
-        """Return what the user was told by this host; the same again is shown once."""
+        """Return the messages to the user from this host; a repetition is shown once."""
         self.sent += [event.text for event in host.of(MessageSent)]
         self.returned += [event.text for event in host.of(SubmitFailed)]
         told, host.reports = [*host.reports], []
@@ -276,7 +276,7 @@ class Scene:
         return [text for text, _ in groupby(text for text in told if text)]
 
     def _check_told(self, told: list[str], *, again: bool = False) -> None:
-        """Assert that the user was told one thing, useful half first, or nothing; once more at most after a restart."""
+        """Assert that the user saw one message, important half first, or none; at most once more after a restart."""
         wanted = 1 if self.row.says else 0
         # A server that ends may run again before the next request: then there is nothing to say.
         assert len(told) == wanted or (not told and (again or self.row.may_be_over)), told

@@ -1,4 +1,4 @@
-"""The table: what can go wrong between a user and an answer, and what becomes of it.
+"""The table: faults between a user and an answer, and their outcomes.
 
 Each row is one fault, in the formats where it makes sense. In every row four things are true (`test_faults.py`): the
 chat is usable afterwards, nothing shown as sent is lost, each message was sent exactly once, and the user sees one
@@ -343,7 +343,7 @@ STREAM = (
     ),
 )
 
-# ---- tool: what a model writes into a call
+# ---- tool: the model's arguments in a call
 
 
 def calls(*wanted: Call) -> tuple[Says, ...]:
@@ -352,7 +352,7 @@ def calls(*wanted: Call) -> tuple[Says, ...]:
 
 
 def nested(levels: int) -> str:
-    """Return JSON of so many levels."""
+    """Return JSON with that many levels."""
     return '{"path": ' + '{"a":' * levels + "1" + "}" * levels + "}"
 
 
@@ -420,7 +420,7 @@ SERVER = tuple(
     )
 )
 
-# ---- summary: what the summariser answers when the chat has to be compacted before the second message
+# ---- summary: the summariser's answers when the chat must be compacted before the second message
 
 SUMMARIES = {
     "ok": (Says("ok"),),
@@ -440,7 +440,7 @@ OTHER_POLICIES = tuple(
         past_words=5_000, window=16_000, policy=policy, says="The summary was written without a model",
         expect="never taken for a summary: one is made of the log instead, and the user told",
     )
-    # kodacode asks no model, codebuddy none about so few messages.
+    # kodacode asks no model, codebuddy none for this few messages.
     for policy in ("adaptive", "cowork", "cowork_chat")
     for what in ("ok", "a failure")
 )
@@ -562,7 +562,7 @@ WINDOW = (
     ),
 )
 
-# ---- usage: what the server reports of each request
+# ---- usage: the server's report of each request
 
 
 def reported(prompt: object, output: object, cached: object = 0) -> dict[WireName, dict[str, object]]:

@@ -1,4 +1,4 @@
-"""Edits in place under the faults of the table: each ends once, and none that failed is taken for a proposal."""
+"""Edits in place under the faults of the table: each ends once, and no failed one counts as a proposal."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class EditScene(Scene):
 
 
 @pytest.mark.parametrize("row", PLAYED, ids=lambda row: row.name)
-async def test_an_edit_outlives_the_fault(row, root: Path) -> None:
+async def test_an_edit_survives_the_fault(row, root: Path) -> None:
     await EditScene(row, WIRES["chat"], root).play()

@@ -1,4 +1,4 @@
-"""One table of faults × three wire formats, each row asking the same four things (R-524…R-535; lessons 16, 36…39).
+"""One table of faults × three wire formats, with the same four questions per row (R-524…R-535; lessons 16, 36…39).
 
 The chat is usable afterwards; nothing shown as sent is lost; all was sent exactly once; the user saw one sentence,
 important half first. Session, adapter, SQLite on disk and HTTP are real; only the clock and the waits are not.
@@ -26,8 +26,8 @@ PLAYED = [
 
 
 @pytest.mark.parametrize(("row", "wire"), PLAYED)
-async def test_a_chat_outlives_the_fault(row: Row, wire: WireName, root: Path) -> None:
-    """The four things hold, whatever went wrong."""
+async def test_a_chat_survives_the_fault(row: Row, wire: WireName, root: Path) -> None:
+    """The four assertions are true after any fault."""
     await Scene(row, WIRES[wire], root).play()
 
 
@@ -68,13 +68,13 @@ class Forgetful(Scene):
             connection.close()
 
 
-async def test_a_message_that_is_lost_is_noticed(root: Path) -> None:
+async def test_a_lost_message_is_detected(root: Path) -> None:
     """Lesson 36."""
     with pytest.raises(AssertionError):
         await Forgetful(named("500 once"), WIRES["chat"], root).play()
 
 
-def test_the_table_says_in_words_what_happens() -> None:
+def test_the_table_describes_the_faults_in_words() -> None:
     """Each row has a name of its own, and a reason where something is sent more than once."""
     names = [(row.kind, row.name) for row in TABLE]
     assert len(set(names)) == len(names)

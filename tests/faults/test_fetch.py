@@ -1,4 +1,4 @@
-"""`/fetch` goes wrong before the second message: the four questions of the table, and what reaches the model of it.
+"""`/fetch` fails before the second message: the four questions of the table, and the text that reaches the model.
 
 The web server is real, on this machine; its faults are in `tests/unit/web/pages.py`.
 """
@@ -26,7 +26,7 @@ from tests.unit.web.pages import Site, site
 
 
 class Fault(NamedTuple):
-    """The address below the site (or a whole one), and what the model reads of it, "" = no page is attached."""
+    """The address below the site (or a whole one), and the text that the model reads, "" = no page is attached."""
 
     row: Row
     path: str
@@ -108,7 +108,7 @@ class FetchScene(Scene):
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.row.name)
-async def test_a_chat_outlives_a_page(fault: Fault, root: Path, address: str) -> None:
+async def test_a_chat_survives_a_bad_page(fault: Fault, root: Path, address: str) -> None:
     """Half of a page is none; nothing is kept that a later `/fetch` would take for the page."""
     scene = FetchScene(fault, root, address)
     await scene.play()

@@ -87,7 +87,7 @@ def calm(names: list[str]) -> list[str]:
     return [name for name in names if name not in ("State", "McpChanged", "ContextItems")]
 
 
-async def test_what_a_server_says_is_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_text_from_a_server_is_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each text of the table in every place a server has."""
     plain = await Story(tmp_path / "harmless", HARMLESS).play(monkeypatch)
     assert plain.asked[2].kind == "elicitation"
@@ -110,7 +110,7 @@ async def test_what_a_server_says_is_data(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def _is_bounded(played: Story, name: str) -> None:
-    """Assert that names reach nobody as they are, and that every question names whose it is."""
+    """Assert that no raw name is passed on, and that every question names its source."""
     offered = [spec for spec in played.adapter.requests[-1].tools if spec.name.startswith("odd")]
     assert len(offered) == 3, name
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", spec.name) for spec in offered), name

@@ -1,4 +1,4 @@
-"""Nothing from outside can approve, configure or run anything: every way into a request, with every hostile text.
+"""Outside text cannot approve, configure or run anything: every path into a request, with every hostile text.
 
 A chat handles a hostile text exactly like a harmless one: the same events in its log and to the
 editor, the same tools offered, the same system prompt. The text is in the request, complete, as data: in the result of
@@ -57,7 +57,7 @@ class Played:
 
     @property
     def told(self) -> list[str]:
-        """Return what the editor was told, by kind; the pieces of a text are one."""
+        """Return the events sent to the editor, by kind; the chunks of a text are joined."""
         kinds = [type(event).__name__ for event in self.bench.events]
         return [kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before]
 
@@ -92,13 +92,13 @@ def _kind(payload: Any) -> tuple[str, ...]:
 
 
 def is_fenced(content: str, text: str) -> bool:
-    """Return whether all of the text stands in fences, as a reader of Markdown sees it."""
+    """Return whether all of the text is in fences, as parsed by a Markdown reader."""
     fenced = "\n".join(token.content for token in MARKDOWN.parse(content) if token.type == "fence")
     return all(word in fenced for word in WORDS.findall(text))
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_text_from_outside_is_data(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_outside_text_is_data(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same as with a harmless text, for each of the table."""
     plain = await Played(tmp_path / "harmless", way, HARMLESS).play(monkeypatch)
     assert plain.holders(), "the way leads nowhere"
@@ -121,7 +121,7 @@ async def test_a_text_from_outside_is_data(way: str, tmp_path: Path, monkeypatch
         assert len(played.bench.of(MessageSent)) == len(plain.bench.of(MessageSent)), name
 
 
-async def test_what_obeys_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_obedience_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same questions, of a chat whose user means it: they can be answered with no."""
     plain = await Played(tmp_path / "1", "a mention, by_host", HARMLESS).play(monkeypatch)
     obeying = await Played(tmp_path / "2", "a mention, by_host", SECRET).play(monkeypatch)

@@ -1,4 +1,4 @@
-"""What a message takes along goes wrong: the four questions of the table, asked of files, mentions and gathered code.
+"""Faults in a message's context: the four questions of the table for files, mentions and gathered code.
 
 The fault strikes with the second message; its effect is the same in every wire format, so one of them is played.
 """
@@ -28,7 +28,7 @@ Strike = Callable[[Path], None]
 
 
 class Fault(NamedTuple):
-    """What happens to the attached live file `x.txt`, what the second message mentions, and what the model reads."""
+    """The fault of the attached live file `x.txt`, the second message's mention, and the model's input."""
 
     row: Row
     strikes: Strike = lambda root: None
@@ -143,9 +143,7 @@ class SourceScene(Scene):
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.row.name)
-async def test_a_chat_outlives_what_goes_wrong_beside_it(
-    fault: Fault, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_chat_survives_faults_in_its_context(fault: Fault, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the model reads what the row says, nothing from elsewhere."""
     monkeypatch.setattr(taking, "LATE_LIMIT_S", 0.05)
     (root / "secret.txt").write_text(SECRET)

@@ -70,7 +70,7 @@ def _refusal(given: Refuses, body: Any) -> Answer:
 
 
 def _chunk_chars(says: Says) -> int:
-    """Return how much is in one event: the length of texts is not what a row is about."""
+    """Return the size of one event: the length of texts is irrelevant to a row."""
     longest = max(len(says.text), *(len(call.arguments) for call in says.calls), 0)
     return 4 if longest < 2_000 else 1_000
 

@@ -98,7 +98,7 @@ BUILT_IN = (
 
 
 class Desk:
-    """What a story does and what came of it, in order, in `happened`."""
+    """A story's steps and their results, in order, in `happened`."""
 
     def __init__(self, root: Path, server: Any, setting: Setting) -> None:
         self.root, self.server, self.setting = root, server, setting
@@ -127,7 +127,7 @@ class Desk:
         return path
 
     def read(self, name: str) -> None:
-        """Note what stands in a file of the project now."""
+        """Note the current content of a file in the project."""
         path = self.work / name
         self.happened.append({"file": name, "text": path.read_text(encoding="utf-8") if path.exists() else None})
 
@@ -138,11 +138,11 @@ class Desk:
         self.open_files[path] = {"path": path, "buffer": number, "tick": 1, "modified": modified, "text": text}
 
     def model(self, *answers: Any) -> None:
-        """Add answers to what the provider will say."""
+        """Add answers for the provider."""
         self.server.script.extend(answers)
 
     def model_by(self, answer: Callable[[dict[str, Any]], Any]) -> None:
-        """Let the provider answer by what a request says, once its script is used up; `answer` gets the body."""
+        """Let the provider answer by the content of a request once its script is used up; `answer` gets the body."""
         self.server._default = lambda request: answer(request.json)
 
     def _answer_quietly(self) -> None:
@@ -301,7 +301,7 @@ class Desk:
         await self.greet()
 
     async def kill(self) -> None:
-        """Go on with another host on what one leaves that is killed in the middle of a request."""
+        """Continue with another host after one that is killed during a request."""
         async with asyncio.timeout(PATIENCE_S):
             while self.log()[CHAT][-1]["type"] != "request_sent":  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
@@ -376,7 +376,7 @@ class Desk:
         """End the host."""
         if not self._closed:
             await _quiet()
-            self._closed = self._deaf = True  # nobody hears what it tells an editor that has gone
+            self._closed = self._deaf = True  # its events to a closed editor are dropped
             for runtime in self._neovims.values():
                 await runtime.aclose()
 
@@ -439,7 +439,7 @@ Play = Callable[[Desk], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Story:
-    """A scripted chat: what is configured, and what the user does."""
+    """A scripted chat: its configuration, and the user's actions."""
 
     name: str
     about: str

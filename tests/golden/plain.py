@@ -1,4 +1,4 @@
-"""A record in a form that is the same in every run, and its text.
+"""A record in a form that is identical in every run, and its text.
 
 Values that differ between runs become placeholders, numbered in the order of first appearance. Nothing else is lost: a
 request shows what it shares with an earlier one by reference, a long run of one text is written as the text and a
@@ -119,7 +119,7 @@ class Placeholders:
 
 
 def _always_has_duration(value: dict[str, Any]) -> bool:
-    """Return whether the field is there also when it is 0: it is left out of what is stored or restored then."""
+    """Return whether the field is present even if it is 0: it is left out of stored or restored records then."""
     return value.get("type") in ("tool_finished", "turn_finished", "compacted", "code_gathered", "request_ended")
 
 

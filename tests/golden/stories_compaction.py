@@ -78,7 +78,7 @@ async def fill(
 
 
 async def look_back(desk: Desk) -> None:
-    """Undo and redo the newest change of the context, and ask for what was kept beside the log."""
+    """Undo and redo the newest change of the context, and request the data kept beside the log."""
     await desk.chat("undo_change")
     await desk.chat("redo_change")
     await desk.chat("inspect")

@@ -1,4 +1,4 @@
-"""What is in the context besides the talk: attachments, rules, pins, code, branches, edits in place, prompts."""
+"""The context besides the conversation: attachments, rules, pins, code, branches, edits in place, prompts."""
 
 from __future__ import annotations
 

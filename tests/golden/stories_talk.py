@@ -1,4 +1,4 @@
-"""Plain talk: replies, cancelling, steering, retries, prompts and what is sent besides the question."""
+"""Plain conversation: replies, cancelling, steering, retries, prompts and the rest of the request."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from tests.golden.record import RECORDS, difference, names, play
 
 
 @pytest.mark.parametrize("name", names())
-def test_the_chat_is_what_its_record_says(name: str) -> None:
+def test_the_chat_equals_its_record(name: str) -> None:
     told = difference(name, play(name))
     if told:
         pytest.fail(told, pytrace=False)

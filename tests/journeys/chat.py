@@ -1,4 +1,4 @@
-"""What a user does in a chat, and what the screen then says: typing, sending, waiting for the end of a turn."""
+"""A user's actions in a chat, and the resulting screen: typing, sending, waiting for the end of a turn."""
 
 from __future__ import annotations
 

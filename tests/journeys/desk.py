@@ -49,7 +49,7 @@ class Desk:
         return (self.project / name).read_text(encoding="utf-8")
 
     def stored(self, text: str) -> bool:
-        """Say whether a text (of a draft, say) has reached the database: what a power cut leaves."""
+        """Return whether a text (a draft, say) has reached the database, and so would survive a power cut."""
         folder = Path(self.env["XDG_DATA_HOME"]) / "nvim" / "codecompanion"
         return any(text.encode() in path.read_bytes() for path in folder.glob("sessions.db*"))
 
@@ -77,7 +77,7 @@ class Desk:
         path.write_text(lua, encoding="utf-8")
 
     def plain_nvim(self, *args: str, size: tuple[int, int] = (80, 24), env: dict[str, str] | None = None) -> Terminal:
-        """Start Neovim as a user does, without an argument of ours."""
+        """Start Neovim like a user, without arguments of ours."""
         return self.terminal([self.binary, *args], size=size, env=env)
 
     def nvim(self, *args: str, size: tuple[int, int] = (80, 24), env: dict[str, str] | None = None) -> Terminal:

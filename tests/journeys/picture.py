@@ -93,7 +93,7 @@ def _colour(left: list[int]) -> Colour:
 
 
 def _cells(text: str) -> Iterator[str]:
-    """Yield the cells of a text: a character with what combines with it."""
+    """Yield the cells of a text: a character with its combining characters."""
     cell = ""
     for character in text:
         if cell and (unicodedata.combining(character) or character in "\ufe0f\u200d"):

@@ -51,7 +51,7 @@ class Camera:
     problems: list[str]
 
     def shoot(self, terminal: Terminal, name: str, wanted: str = "", limit_s: float = WAIT_S) -> None:
-        """Wait for `wanted`, then write the picture; what does not come is noted and its picture taken all the same."""
+        """Wait for `wanted`, then write the picture; if it never appears, note that and take the picture anyway."""
         try:
             if wanted:
                 terminal.wait(wanted, limit_s, prompt=True)
@@ -68,7 +68,7 @@ class Camera:
 
 @dataclass
 class Stage:
-    """What a reel is given."""
+    """The input of a reel."""
 
     desk: Desk
     camera: Camera
@@ -236,7 +236,7 @@ def trouble(stage: Stage) -> None:
 
 
 def mistakes(stage: Stage) -> None:
-    """What wrong setup() tables look like at start."""
+    """Show the startup messages of invalid setup() tables."""
     wrong = {"interactions": {"chat": {"adaptor": "offline", "opts": {"policy": "codebudy"}}}, "strategies": {}}
     stage.offline(wrong)
     terminal = stage.nvim("src/stack.py")
@@ -355,7 +355,7 @@ def layouts(stage: Stage) -> None:
 
 
 def gathered_code(stage: Stage) -> None:
-    """Code for a question: its line, its list, /context, left out, cleared, the trace, what is completed."""
+    """Show code for a question: its line, its list, /context, exclusion, clearing, the trace, completion."""
     editing = {
         "interactions": {"chat": {"opts": {"context_management": {"editing": {"trigger": 2, "keep_cycles": 1}}}}}
     }

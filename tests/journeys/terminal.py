@@ -1,4 +1,4 @@
-"""A program in a real terminal (tmux), driven by keys and read as text: what a user at that terminal would see.
+"""A program in a real terminal (tmux), driven by keys and read as text: the view of a user at that terminal.
 
 `Terminal` starts its own tmux server (own socket, own configuration), so that stories run side by side and nothing of
 the developer's tmux is touched. Keys go through the terminal as bytes, screens are read from the terminal's own grid
@@ -44,7 +44,7 @@ PROMPT = re.compile(r"Press ENTER or type command to continue|^-- More --|^E\d+:
 
 _KEYS = {
     "CR": "0d", "Tab": "09", "BS": "7f", "Space": "20", "lt": "3c", "Bar": "7c", "Bslash": "5c",
-    # An escape byte alone would be taken for Alt with the key after it: this is the same key, said in full.
+    # A lone escape byte would become Alt with the next key: this is the same key in its full form.
     "Esc": "1b 5b 32 37 75",
     "Up": "1b 5b 41", "Down": "1b 5b 42", "Right": "1b 5b 43", "Left": "1b 5b 44",
     "PageUp": "1b 5b 35 7e", "PageDown": "1b 5b 36 7e", "S-Tab": "1b 5b 5a",
@@ -141,7 +141,7 @@ class Terminal:
     def wait(
         self, wanted: str | Callable[[str], object], limit_s: float = WAIT_S, *, gone: str = "", prompt: bool = False
     ) -> str:
-        """Wait until `wanted` (a regular expression, or a predicate of the screen) holds, and return the screen.
+        """Wait until `wanted` (a regular expression, or a predicate of the screen) matches, and return the screen.
 
         gone: text that must not be on the screen then. prompt: a prompt of Neovim is expected.
 
@@ -166,7 +166,7 @@ class Terminal:
             time.sleep(_POLL_S)
 
     def still(self, limit_s: float = WAIT_S) -> str:
-        """Wait until the screen stands still, and return it.
+        """Wait until the screen no longer changes, and return it.
 
         On a busy machine a screen also stops changing because Neovim gets no CPU time: then the wait goes on.
         """

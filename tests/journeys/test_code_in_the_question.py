@@ -25,8 +25,8 @@ def checkout(desk: Desk) -> None:
         subprocess.run(["git", *argv], cwd=desk.project, env=desk.env, check=True)
 
 
-def test_a_question_about_a_checkout(desk: Desk) -> None:
-    """One line below the question; what it is made of, and why, one key away; a restart changes nothing of it."""
+def test_a_question_about_a_checkout_gets_its_code(desk: Desk) -> None:
+    """One line below the question; its pieces and their reasons one key away; a restart changes nothing."""
     checkout(desk)
     with ChatServerThread(default=lambda received: reply("It reads and does not remove."), key=KEY) as server:
         desk.configure(server.url, {"interactions": {"chat": {"opts": {"context_management": {"editing": {

@@ -19,7 +19,7 @@ MESSAGE = "fix(stack): pop takes\n\nIt only looked."
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing())
-def test_the_message_is_written_where_git_asks_for_it(desk: Desk) -> None:
+def test_the_message_is_written_into_gits_commit_buffer(desk: Desk) -> None:
     desk.write("stack.py", "items[-1]\n")
     desk.write("template.txt", "\n# Why, not what.\n")
     git(desk, "init", "-q")

@@ -1,4 +1,4 @@
-"""Writing code with suggestions at the cursor: ghost text, parts of it taken over, a server that goes and comes back.
+"""Writing code with suggestions at the cursor: ghost text, partial acceptance, a server that goes down and recovers.
 
 The model is a server on the loopback that speaks Ollama's bytes and refuses what Ollama refuses (issue 11, section 3).
 """
@@ -24,7 +24,7 @@ METHOD = "peek(self):\n        return self.items[-1]\n\n    def clear(self):\n  
 
 @pytest.fixture
 def server() -> Iterator[FillServerThread]:
-    """Return a server without texts: what it is given is answered in order, then nothing."""
+    """Return a server without texts: it answers in order with those it is given, then with nothing."""
     with FillServerThread() as thread:
         yield thread
 
@@ -49,7 +49,7 @@ def terminal(desk: Desk, server: FillServerThread) -> Terminal:
     return terminal
 
 
-def test_an_afternoon_of_writing(desk: Desk, terminal: Terminal, server: FillServerThread) -> None:
+def test_an_afternoon_of_writing_works(desk: Desk, terminal: Terminal, server: FillServerThread) -> None:
     """Seen, taken over in parts, typed along, undone, repeated, written: the file has what was wanted."""
     server.script.append(METHOD)
     terminal.keys("o<CR>    def ")
@@ -85,7 +85,7 @@ def test_an_afternoon_of_writing(desk: Desk, terminal: Terminal, server: FillSer
     quit_all(terminal)
 
 
-def test_a_server_that_is_not_there_and_comes(desk: Desk, server: FillServerThread) -> None:
+def test_an_unreachable_server_is_used_once_it_recovers(desk: Desk, server: FillServerThread) -> None:
     """Typing goes on as without it; one sentence afterwards, the status says the rest; then there are suggestions."""
     lay_out(desk)
     configure(desk, "http://127.0.0.1:9")
@@ -111,7 +111,7 @@ def test_a_server_that_is_not_there_and_comes(desk: Desk, server: FillServerThre
     quit_all(terminal)
 
 
-def test_a_paste_of_ten_thousand_lines_and_a_secret_file(
+def test_a_paste_of_ten_thousand_lines_and_a_secret_file_are_handled(
     desk: Desk, terminal: Terminal, server: FillServerThread
 ) -> None:
     """Nothing is asked while text pours in, and never for `.env`."""

@@ -1,4 +1,4 @@
-"""What is open counts: a message takes the buffer and the diagnostics along, and is told again only what is new."""
+"""Open files count: a message includes the buffer and the diagnostics, and later ones only the changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.providers.chat.thread import ChatServerThread
 pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 
-def test_asking_about_what_is_open(desk: Desk) -> None:
+def test_a_question_about_the_open_file_includes_it(desk: Desk) -> None:
     """Typed, completed, sent, looked at with K, and asked again."""
     lay_out(desk)
     with ChatServerThread(default=lambda received: reply("It reads and does not remove."), key=KEY) as server:

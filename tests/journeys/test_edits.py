@@ -1,4 +1,4 @@
-"""An afternoon of edits: open windows, unsaved changes, the disk that changes, diffs, reverts (story b; issue 8, 3).
+"""An afternoon of edits: open windows, unsaved changes, disk changes, diffs, reverts (story b; issue 8, 3).
 
 The user works in two windows: src/stack.py on one side, the chat on the other. Screen, buffer
 and disk are compared after every step.
@@ -66,7 +66,7 @@ def to_chat(terminal: Terminal) -> None:
     terminal.still()
 
 
-def test_an_edit_is_seen_at_once_and_the_cursor_stays(terminal: Terminal, desk_at_work: Desk) -> None:
+def test_an_edit_is_visible_at_once_and_the_cursor_stays(terminal: Terminal, desk_at_work: Desk) -> None:
     """Saved file: window, buffer and disk agree, nothing is left unsaved, `u` takes all of it back in one step."""
     screen = edit(terminal, POP)
     assert "return self.items.pop()" in code(screen)
@@ -80,7 +80,7 @@ def test_an_edit_is_seen_at_once_and_the_cursor_stays(terminal: Terminal, desk_a
     quit_all(terminal)
 
 
-def test_unsaved_changes_and_an_edit_live_in_one_buffer(terminal: Terminal, desk_at_work: Desk) -> None:
+def test_unsaved_changes_and_an_edit_coexist_in_one_buffer(terminal: Terminal, desk_at_work: Desk) -> None:
     """The user's words stay, the edit comes beside them, the disk waits for `:w`, and the chat says so."""
     to_code(terminal)
     terminal.keys("Go# mine, not saved<Esc>")
@@ -102,7 +102,7 @@ def test_unsaved_changes_and_an_edit_live_in_one_buffer(terminal: Terminal, desk
     quit_all(terminal)
 
 
-def test_what_a_command_writes_is_reloaded(terminal: Terminal, desk_at_work: Desk) -> None:
+def test_files_written_by_a_command_are_reloaded(terminal: Terminal, desk_at_work: Desk) -> None:
     """An unmodified window shows what is on disk after a shell command; a modified one keeps the user's text."""
     send(terminal, "run sed -i s/highest/tallest/ src/stack.py")
     approve(terminal)
@@ -120,7 +120,7 @@ def test_what_a_command_writes_is_reloaded(terminal: Terminal, desk_at_work: Des
 
 
 def test_one_key_reverts_a_change_and_one_command_the_turn(terminal: Terminal, desk_at_work: Desk) -> None:
-    """`gX` on the line of a change, `:CodeCompanionRevert` for the turn; what the user wrote since stays."""
+    """`gX` on the line of a change, `:CodeCompanionRevert` for the turn; the user's later text stays."""
     edit(terminal, POP)
     to_code(terminal)
     terminal.keys("Go# written since<Esc>:w<CR>")

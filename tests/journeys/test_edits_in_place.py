@@ -1,4 +1,4 @@
-"""Lines are changed where they stand: select, say, look, decide, undo; and a host that dies meanwhile (issue 12, 3)."""
+"""Lines are changed in place: select, instruct, review, decide, undo; and a host dies in between (issue 12, 3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEW = 'def fact(n):\n    """Return n!."""\n    if n < 2:\n        return 1\n    
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing())
-def test_an_edit_is_looked_at_decided_and_undone(desk: Desk) -> None:
+def test_an_edit_is_reviewed_decided_and_undone(desk: Desk) -> None:
     gate = asyncio.Event()
     answer = f"placement: replace\n```python\n{NEW}```\n"
     held = reply(answer, gate=gate, gate_after=26)
@@ -34,7 +34,7 @@ def test_an_edit_is_looked_at_decided_and_undone(desk: Desk) -> None:
         screen = terminal.wait(r"2 hunks · g2 accept")
         assert 'Return n!."""' in screen
         assert "return n * fact(n - 1)  −" in screen
-        # one change is left out, the other is taken, and taken back
+        # one change is rejected, the other accepted, and undone
         terminal.keys("4G]c")
         terminal.wait("hunk 2 of 2")
         terminal.keys("[c")

@@ -24,7 +24,7 @@ SETUP = f"require('codecompanion').setup({{ python = {{ host_prog = '{forked_pyt
 
 
 def nobody() -> str:
-    """Return an address where nobody listens."""
+    """Return an address where nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
@@ -45,8 +45,8 @@ def test_ollama_is_found_and_answers(desk: Desk) -> None:
         quit_all(terminal)
 
 
-def test_copilot_with_a_code(desk: Desk) -> None:
-    """The chat says that nobody is logged in, the code is typed in elsewhere, the chat goes on."""
+def test_copilot_is_set_up_with_a_code(desk: Desk) -> None:
+    """The chat reports the missing login, the code is entered elsewhere, the chat continues."""
     with GitHubServerThread() as github:
         github.pending, github.approved = 0, False
         http = f", adapters = {{ http = {{ extend = {{ copilot = {{ opts = {{ github = '{github.base}' }} }} }} }} }}"
@@ -63,8 +63,8 @@ def test_copilot_with_a_code(desk: Desk) -> None:
         quit_all(terminal)
 
 
-def test_chatgpt_in_the_browser(desk: Desk, tmp_path: Path) -> None:
-    """The system's own command opens the browser, which comes back; the chat goes on, and `/cost` names the plan."""
+def test_chatgpt_is_set_up_in_the_browser(desk: Desk, tmp_path: Path) -> None:
+    """The system's own command opens the browser, which redirects back; the chat continues; `/cost` names the plan."""
     opener = tmp_path / "bin" / "xdg-open"
     opener.parent.mkdir()
     run = f'{sys.executable} -m tests.providers.chatgpt.browser "$1"'

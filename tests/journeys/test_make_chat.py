@@ -1,4 +1,4 @@
-"""`make chat`: the demo plays without a screen, then its chat opens in the terminal of whoever called it."""
+"""`make chat`: the demo plays without a screen, then its chat opens in the caller's terminal."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.providers.chat.thread import ChatServerThread
 pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 
-def test_a_project_with_a_server(desk: Desk) -> None:
+def test_a_projects_server_is_used(desk: Desk) -> None:
     """The line → its page → trusted → a call with approval → its result → the page → quit; no process is left."""
     record, own_pid = (
         desk.project.parent / "record",

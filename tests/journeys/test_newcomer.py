@@ -33,7 +33,7 @@ def hello(terminal: Terminal) -> str:
     return terminal.still()
 
 
-def test_install_restart_first_chat_help(desk: Desk, origin: Origin, tmp_path: Path) -> None:
+def test_a_newcomer_installs_restarts_chats_and_reads_the_help(desk: Desk, origin: Origin, tmp_path: Path) -> None:
     """Nothing to press on the way, no error on the screen, every command there after the restart."""
     lazy = clone_of("LAZY_NVIM", "folke+lazy.nvim", tmp_path / "lazy.nvim")
     desk.configure_as_a_user(
@@ -74,8 +74,8 @@ def test_install_restart_first_chat_help(desk: Desk, origin: Origin, tmp_path: P
     quit_all(again)
 
 
-def test_the_chat_says_that_its_environment_is_being_made(desk: Desk, tmp_path: Path) -> None:
-    """On a slow line: the chat is open, says what happens, takes a message, and answers it when all is there."""
+def test_the_chat_shows_that_its_environment_is_being_created(desk: Desk, tmp_path: Path) -> None:
+    """On a slow connection: the chat is open, shows the progress, takes a message, and answers it when ready."""
     gate = tmp_path / "gate"
     desk.configure_with("require('codecompanion').setup({ display = { chat = { window = { layout = 'buffer' } } } })\n")
     terminal = desk.nvim(env=fake_uv(tmp_path, gate=gate))

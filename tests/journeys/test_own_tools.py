@@ -38,7 +38,7 @@ end
 """
 
 
-def test_a_tool_a_group_and_a_command_of_ones_own(desk: Desk) -> None:
+def test_a_users_own_tool_group_and_command_work(desk: Desk) -> None:
     """Asked about, run, read by the model; chosen, counted, switched; attached: as what is built in."""
     lay_out(desk)
     call = Call("count_lines", '{"path": "src/stack.py"}', id="a")

@@ -35,7 +35,7 @@ def said(server: ChatServerThread) -> str:
     return str([r.json for r in server.requests if r.path.endswith("/chat/completions")][-1]["messages"][-1]["content"])
 
 
-def test_from_the_palette_to_the_commit(desk: Desk) -> None:
+def test_a_prompt_leads_from_the_palette_to_the_commit(desk: Desk) -> None:
     """Explain a selection, use the project's prompt, write the commit's message."""
     desk.write("src/stack.py", "class Stack:\n    def pop(self):\n        return self.items[-1]\n")
     desk.write(".codecompanion/prompts/style.md", PROMPT)

@@ -1,4 +1,4 @@
-"""What a chat has sent is drawn, and the chat is shared: `/cost` and `:CodeCompanion export` in a real terminal."""
+"""A chat's requests are charted, and the chat is shared: `/cost` and `:CodeCompanion export` in a real terminal."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def assert_second(screen: str) -> None:
     assert "`read_file` notes.md" not in screen, screen
 
 
-def test_a_session_file_brings_both_chats_back_after_a_power_cut(desk_at_work: Desk) -> None:
+def test_a_session_file_restores_both_chats_after_a_power_cut(desk_at_work: Desk) -> None:
     """`:mksession`, kill -9 of Neovim and its host, `nvim -S`: same tabs, same chats, the draft too."""
     terminal = desk_at_work.nvim()
     two_chats(terminal)
@@ -61,8 +61,8 @@ def test_a_session_file_brings_both_chats_back_after_a_power_cut(desk_at_work: D
     quit_all(again)
 
 
-def test_reloading_and_closing_the_buffer_gives_the_same_chat(desk_at_work: Desk) -> None:
-    """`:e`, `:e!`, `:bd` and back: transcript and draft are there, and the chat goes on."""
+def test_reloading_and_closing_the_buffer_keeps_the_chat(desk_at_work: Desk) -> None:
+    """`:e`, `:e!`, `:bd` and back: transcript and draft are there, and the chat continues."""
     terminal = desk_at_work.nvim("notes.md")
     open_chat(terminal)
     say(terminal, "read src/stack.py", r"`read_file` src/stack\.py")
@@ -82,7 +82,7 @@ def test_reloading_and_closing_the_buffer_gives_the_same_chat(desk_at_work: Desk
     quit_all(terminal)
 
 
-def test_the_host_dies_and_the_chat_goes_on(desk_at_work: Desk) -> None:
+def test_the_host_dies_and_the_chat_continues(desk_at_work: Desk) -> None:
     """kill -9 of the host: one sentence, nothing lost, the next message starts it again."""
     terminal = desk_at_work.nvim()
     open_chat(terminal)

@@ -1,4 +1,4 @@
-"""An hour in a 16k window under each of the six policies, with edits of files between (story e; issue 8, How 1).
+"""An hour in a 16k window under each of the six policies, with file edits in between (story e; issue 8, How 1).
 
 Invariants under every policy: every question is answered, the meter never passes 100 %, the chat shows where
 something was removed, the newest question and answer are on the screen, the edits are on disk, and after a power cut
@@ -50,7 +50,7 @@ def ask(terminal: Terminal, number: int) -> str:
         for name in policy_names()
     ],
 )
-def test_an_hour_in_a_small_window(desk: Desk, policy: str) -> None:
+def test_a_long_chat_in_a_small_window_works(desk: Desk, policy: str) -> None:
     lay_out(desk, lines=170)
     for number in range(ROUNDS):
         desk.write(f"src/stack_{number}.py", "highest = 1\n")

@@ -1,4 +1,4 @@
-"""Pickers, reports, errors, mistakes: nothing blocks, nothing is typed where it does not belong (story f).
+"""Pickers, reports, errors, mistakes: nothing blocks, and no key ends up in the wrong place (story f).
 
 `Terminal.wait` fails if Neovim shows a hit-enter or more prompt, so every step here also checks that.
 """
@@ -34,7 +34,7 @@ def assert_no_trace(screen: str) -> None:
 
 
 @pytest.mark.parametrize("layout", ["buffer", "float", "vertical"])
-def test_reports_open_in_normal_mode_and_give_the_chat_back(desk: Desk, layout: str) -> None:
+def test_reports_open_in_normal_mode_and_return_to_the_chat(desk: Desk, layout: str) -> None:
     """Also when they are asked for while typing; they are on top, `q` closes them, and the draft is where it was."""
     lay_out(desk)
     desk.configure_offline({"display": {"chat": {"window": {"layout": layout}}}})
@@ -170,7 +170,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_in_setup_costs_one_line_and_no_prompt(desk: Desk, name: str) -> None:
-    """The file is there to be worked on, and a chat opens all the same; `:checkhealth` has the details."""
+    """The file can be edited, and a chat still opens; `:checkhealth` has the details."""
     lay_out(desk)
     desk.configure_offline(MISTAKES[name])
     terminal = desk.nvim("notes.md")

@@ -1,4 +1,4 @@
-"""What is open counts: a question from the command line with lines of a file, and a file that is live (issue 12, 1).
+"""Open files count: a question from the command line with lines of a file, and a live file (issue 12, 1).
 
 A chat is opened by a question, the user continues typing in the file without writing it, another program writes it, a
 file is dropped onto the terminal, Neovim is killed and restarted. The model's input is compared after each step.
@@ -47,8 +47,8 @@ def told(server: ChatServerThread) -> list[str]:
     return [text for text in sent if not text.startswith("The user is looking at")]
 
 
-def test_a_day_with_a_file_that_changes(terminal: Terminal, desk: Desk, server: ChatServerThread) -> None:
-    """Nothing is told twice, nothing is missed, and nothing is attached that nobody asked for."""
+def test_a_live_file_is_followed_over_a_day(terminal: Terminal, desk: Desk, server: ChatServerThread) -> None:
+    """Nothing is sent twice, nothing is missing, and nothing is attached unasked."""
     command(terminal, "2,3CodeCompanionChat what are these lines?", "I see")
     assert told(server) == [
         "notes.txt:2-3\n```text\nline 2 of the notes\nline 3 of the notes\n```\nwhat are these lines?"

@@ -56,7 +56,7 @@ def test_a_chat_is_readable_at_every_width(desk: Desk, size: tuple[int, int], ba
 
 @pytest.mark.parametrize("name", ["vertical", "horizontal", "float"])
 @pytest.mark.parametrize("size", WIDTHS, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_a_window_beside_a_file_has_room_to_read(desk: Desk, size: tuple[int, int], name: str) -> None:
+def test_a_window_beside_a_file_is_readable(desk: Desk, size: tuple[int, int], name: str) -> None:
     """Below about 100 columns a chat is not half of a small screen: its lines are at least 36 cells wide, or all."""
     lay_out(desk)
     desk.configure_offline(layout(name))

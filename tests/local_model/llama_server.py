@@ -55,7 +55,7 @@ class LlamaServer:
             return {name: float(value) for name, value in _METRIC.findall(answer.read().decode())}
 
     def tokens_read(self) -> int:
-        """Return how many tokens of prompts it has processed; what its cache held is not among them."""
+        """Return the number of processed prompt tokens, without those from its cache."""
         return round(self.metrics()["prompt_tokens_total"])
 
     def window(self) -> int:

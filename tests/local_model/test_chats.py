@@ -1,4 +1,4 @@
-"""The real plugin in a real Neovim with a real model on this machine: what a user of llama.cpp meets (issue 24)."""
+"""The real plugin in a real Neovim with a real local model: the experience of a llama.cpp user (issue 24)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_first_chat_at_4k_is_answered_and_its_window_is_known(llama, nvim_fa
 
 
 def test_tools_that_the_template_cannot_show_are_not_sent(llama, nvim_factory, tmp_path):
-    """SmolLM2's template knows no tools: they would take more than half of the window and be seen by nobody."""
+    """SmolLM2's template does not support tools: they would take over half of the window without reaching the model."""
     llama.start(4096)
     with Tap(llama.url) as tap:
         chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)
@@ -108,7 +108,7 @@ def test_a_stopped_reply_leaves_a_chat_that_goes_on(llama, nvim_factory, tmp_pat
 
 
 def test_a_server_killed_in_the_middle_costs_one_sentence(llama, nvim_factory, tmp_path):
-    """What had left is not sent again by itself (section 2)."""
+    """Removed messages are not sent again automatically (section 2)."""
     llama.start(4096)
     with Tap(llama.url) as tap:
         chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)

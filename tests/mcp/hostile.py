@@ -1,4 +1,4 @@
-"""An MCP server that does what no server should, by name: over stdio, or with `--http PORT` over HTTP.
+"""An MCP server with selectable misbehaviour: over stdio, or with `--http PORT` over HTTP.
 
 It speaks the protocol of 2025-11-25 by hand, with the standard library, because the SDK would not let it misbehave.
 With `text` it says what stands in the file `TEXT` wherever a server can say something.
@@ -88,7 +88,7 @@ def talkative_tools() -> list[dict[str, Any]]:
 
 
 def talk() -> None:
-    """Say the text where it need not be asked: logs, progress, standard error."""
+    """Send the text unrequested: logs, progress, standard error."""
     text = says()
     for level in ("info", "emergency"):
         say({"method": "notifications/message", "params": {"level": level, "logger": text, "data": text}})
@@ -261,7 +261,7 @@ def answer(message: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def spawn() -> None:
-    """Start processes that are nobody's children: one in a session of its own, one twice forked."""
+    """Start detached processes: one in its own session, one forked twice."""
     ones = [subprocess.Popen(["sleep", "1000"], start_new_session=True)]
     record({"pid": ones[0].pid})
     if os.fork() == 0:

@@ -15,7 +15,7 @@ def add(one: int, other: int) -> int:
 
 @server.resource("note://today", name="today", mime_type="text/plain")
 def today() -> str:
-    """What is to be done."""
+    """List today's tasks."""
     return "Water the plants."
 
 

@@ -1,4 +1,4 @@
-"""MCP servers written by others, of both generations of the protocol: everything, filesystem, git, time.
+"""Third-party MCP servers of both generations of the protocol: everything, filesystem, git, time.
 
 `make test-mcp` installs them and runs these tests (MCP=required: what is missing is a failure). In `make test` they run
 where they are installed already, and are skipped with a sentence elsewhere.

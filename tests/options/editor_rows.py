@@ -1,4 +1,4 @@
-"""Rows of the editor: keys, windows, what is drawn, what is mentioned."""
+"""Rows of the editor: keys, windows, drawing, mentions."""
 
 from __future__ import annotations
 

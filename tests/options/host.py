@@ -114,7 +114,7 @@ class Host:
         return len(self.of(events.TurnFinished)) > self.turns or bool(failed)
 
     async def until(self, holds: Callable[[], object], what: str) -> None:
-        """Wait until something holds; it is looked at after each event."""
+        """Wait until the predicate is true; it is checked after each event."""
         deadline = time.monotonic() + PATIENCE_S
         while not holds():
             left = deadline - time.monotonic()
@@ -127,7 +127,7 @@ class Host:
         return [event for event in self.told if isinstance(event, kind)]
 
     def notices(self) -> list[str]:
-        """Return what the user is told, without what differs from run to run."""
+        """Return the notices to the user, without the parts that differ between runs."""
         texts = [f"{event.level} {event.text}" for event in self.of(events.Notice)]
         return [steady(text) for text in texts]
 

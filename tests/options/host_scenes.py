@@ -1,4 +1,4 @@
-"""Scenes of a chat with the real host: what is sent, asked, told and written under a configuration."""
+"""Scenes of a chat with the real host: requests, questions, notices and files under a configuration."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def long_with_own_policy(desk: Desk, given: Given) -> Any:
 
 
 def reads(received: Any) -> Any:
-    """Answer as a model that reads a large file when it is told to, and summarises else."""
+    """Answer like a model that reads a large file on request, and summarises otherwise."""
     body = received.json
     if body["model"] == "bad-model":
         return reply("No.", finish="content_filter")

@@ -1,1 +1,1 @@
-"""The official SDKs as the judges of our decoders: what they read in a reply is what we have to read in it."""
+"""The official SDKs as judges of our decoders: both must read a reply the same way."""

@@ -1,4 +1,4 @@
-"""Chat Completions as endpoints really send it: streams that are not quite OpenAI's, and what each of them says.
+"""Chat Completions as real endpoints send it: streams that differ from OpenAI's, with the content of each.
 
 Each was seen in recorded traffic or reported of a server that people use; here they are written down in the smallest
 form. `python -m tests.oracle.dialects` prints which of them the installed official SDK reads.
@@ -20,7 +20,7 @@ TWICE = Reading("", (("weather", '{"city": "Oslo"}'), ("weather", '{"city": "Rom
 
 @dataclass(frozen=True)
 class Dialect:
-    """A stream and what it says."""
+    """A stream and its content."""
 
     name: str
     body: bytes

@@ -1,4 +1,4 @@
-"""What a reply says, as the official SDK of its wire format reads it and as our decoder does, in the same words.
+"""The content of a reply, as read by the official SDK of its wire format and by our decoder, in one normal form.
 
 The SDK gets the bytes as it would get them from a server, through its own client and its own accumulator of streams.
 """
@@ -51,7 +51,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reply says. `calls` are names and decoded arguments; `usage` is input and output tokens."""
+    """The content of a reply. `calls` are names and decoded arguments; `usage` is input and output tokens."""
 
     text: str
     calls: tuple[tuple[str, str], ...]
@@ -60,7 +60,7 @@ class Reading:
 
 
 def read_with_sdk(reply: Reply) -> Reading:
-    """Return what the official SDK reads; raises whatever it raises for what it cannot read."""
+    """Return the official SDK's reading; its exceptions are passed on."""
     kind = "text/event-stream" if reply.streams else "application/json"
 
     def answer(request: httpx2.Request) -> httpx2.Response:

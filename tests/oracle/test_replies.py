@@ -71,7 +71,7 @@ def test_the_recordings_are_really_read() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_every_dialect_is_read_by_us(dialect: Dialect) -> None:
-    """What it says is written down beside it, because no SDK reads them all."""
+    """Its content is written down beside it, because no SDK reads all of them."""
     assert is_read(dialect, by_sdk=False)
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from tests.peers.server_process import ServerProcess, call
 
-# Nobody says this; without any fixture the program would not start.
+# No message matches this; without any fixture the program would not start.
 _NEVER = {"fixtures": [{"match": {"userMessage": "\u0001"}, "response": {"content": "-"}}]}
 
 
@@ -49,7 +49,7 @@ class AiMock:
         return bool(found)
 
     def answer(self, *fixtures: dict[str, Any]) -> None:
-        """Add fixtures after those that are there."""
+        """Append fixtures to the existing ones."""
         call(f"{self.url}/__aimock/fixtures", key=self.key, body={"fixtures": list(fixtures)})
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""What a chat is configured with to talk to a peer: the three wire formats, each directly and through the gateway."""
+"""The configuration of a chat with a peer: the three wire formats, each directly and through the gateway."""
 
 from __future__ import annotations
 

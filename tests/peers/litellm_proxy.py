@@ -1,4 +1,4 @@
-"""LiteLLM's proxy as a gateway in front of aimock: what many people run between their tools and the providers.
+"""LiteLLM's proxy as a gateway in front of aimock: a common setup between tools and providers.
 
 It speaks all three wire formats to us and Chat Completions (Responses for `/v1/responses`) to aimock. For `messages` it
 performs Anthropic's `compact_20260112` itself: a request over the trigger is summarised by the model `summariser`, the

@@ -56,7 +56,7 @@ class ServerProcess:
         self._process.stdin.close()
 
     def read_log(self, longest: int = 3000) -> str:
-        """Return the end of what the server printed."""
+        """Return the end of the server's output."""
         return self.log.read_text(encoding="utf-8", errors="replace")[-longest:]
 
 

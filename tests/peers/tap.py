@@ -1,4 +1,4 @@
-"""A loopback forwarder between the plugin and a peer, for the bytes: aimock's journal shows only what it understood."""
+"""A loopback forwarder between the plugin and a peer, for the bytes: aimock's journal only has what it parsed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Self
 import aiohttp
 from aiohttp import web
 
-# Of one connection only, or wrong once the body is passed on piece by piece; and answers shall be readable.
+# Valid for one connection only, or wrong once the body is forwarded in pieces; and answers should be readable.
 _NOT_FORWARDED = {"host", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-encoding"}
 
 

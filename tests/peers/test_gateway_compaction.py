@@ -107,7 +107,7 @@ def test_its_block_stands_for_the_history_from_then_on(start, tap, aimock):
 
 
 def test_in_a_tool_loop_the_question_survives(start, tap, aimock):
-    """What the gateway loses (see `litellm_proxy.py`) is the gateway's; we send what Anthropic would take."""
+    """Fields lost by the gateway (see `litellm_proxy.py`) are its own problem; we send what Anthropic accepts."""
     files = [(f"{name}.txt", LONG) for name in "abcdef"]
     read = [("read_file", {"path": f"{name}.txt"}) for name in "abcdef"]
     aimock.answer(
@@ -140,7 +140,7 @@ def test_a_summary_it_could_not_make_changes_nothing(start, tap, aimock):
     assert blocks(tap.exchanges[-1]) == []
 
 
-def test_what_the_gateway_clears_is_told(start, aimock):
+def test_results_cleared_by_the_gateway_are_reported(start, aimock):
     """R-536, R-541: `clear_tool_uses_20250919`, when it is wanted."""
     aimock.answer(
         tools("read all", *[("read_file", {"path": f"{name}.txt"}) for name in "abc"]),

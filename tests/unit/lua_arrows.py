@@ -1,8 +1,8 @@
-"""Which Lua module requires which: read from the files, without a Neovim.
+"""Which Lua module requires which: parsed from the files, without a Neovim.
 
 An arrow is every `require("…")`, at the top of a file or inside a function, in code or in a string that Neovim runs
-later (`v:lua.require'…'`, `<Cmd>lua require('…')`), and every look into `package.loaded["…"]`. A name that is put
-together (`require("codecompanion.chat." .. name)`) points at all modules that begin so.
+later (`v:lua.require'…'`, `<Cmd>lua require('…')`), and every access to `package.loaded["…"]`. A concatenated name
+(`require("codecompanion.chat." .. name)`) points to all modules with that prefix.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 ARROW = re.compile(
     r"""(?:\brequire\s*\(?\s*|package\.loaded\s*[\[(]\s*|pcall\(require,\s*)(["'])([\w.]+)\1(\s*\.\.)?"""
 )
-# The rest of a line after `--`, unless the two dashes stand in a string.
+# The rest of a line after `--`, unless the two dashes are in a string.
 COMMENT = re.compile(r"""^((?:[^"'-]|-(?!-)|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)--.*$""")
 
 

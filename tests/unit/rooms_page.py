@@ -31,7 +31,7 @@ def rooms_of(folder: Path, suffix: str) -> set[str]:
 
 
 def against_the_order(arrows: Mapping[str, set[str]], order: Sequence[str], folder: str) -> list[str]:
-    """Return a line for each arrow between rooms of a folder that does not point to an earlier one.
+    """Return a line for each arrow between a folder's rooms that does not point to an earlier one.
 
     `arrows` are those between modules, by dotted names; `folder` is the dotted name of the folder.
     """

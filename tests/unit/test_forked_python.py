@@ -1,4 +1,4 @@
-"""A forked Python is to its caller what a started one is."""
+"""To its caller, a forked Python behaves like a started one."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def answers(python: str, *arguments: str, stdin: bytes = b"", **more: str) -> tu
     ids=str,
 )
 def test_status_and_streams_are_the_same(arguments: tuple[str, ...], stdin: bytes) -> None:
-    """Also of what goes to the real Python."""
+    """Also of arguments for the real Python."""
     assert answers(forked_python(), *arguments, stdin=stdin) == answers(sys.executable, *arguments, stdin=stdin)
 
 
 def test_folder_and_environment_are_the_callers(tmp_path: Path) -> None:
-    """Files are found from there, and a variable of the caller decides."""
+    """Files are found relative to it, and the caller's variables apply."""
     (tmp_path / "chat.jsonl").write_text('{"role": "user", "content": "hi"}')
     command = [forked_python(), "-m", "codecompanion", "context", "chat.jsonl"]
     done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, check=True)
@@ -52,15 +52,15 @@ def test_folder_and_environment_are_the_callers(tmp_path: Path) -> None:
     assert str(tmp_path).encode() in err
 
 
-def test_what_the_interpreter_reads_at_its_start_is_heeded() -> None:
-    """It cannot be changed in a fork, so a Python is started."""
+def test_interpreter_options_are_respected() -> None:
+    """They cannot change in a fork, so a Python is started."""
     assert (
         b"import time" in answers(forked_python(), "-m", "codecompanion", "--version", PYTHONPROFILEIMPORTTIME="1")[2]
     )
 
 
 def waiting() -> subprocess.Popen[bytes]:
-    """Return a command that reads its input, which does not end."""
+    """Return a command that reads its endless input."""
     command = [forked_python(), "-m", "codecompanion", "context", "-"]
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
@@ -68,14 +68,14 @@ def waiting() -> subprocess.Popen[bytes]:
 
 
 def test_a_signal_reaches_it_and_its_end_is_the_launchers() -> None:
-    """As a job is stopped."""
+    """As when a job is stopped."""
     with waiting() as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == -signal.SIGTERM
 
 
 def test_killing_the_launcher_kills_it() -> None:
-    """Its ends of the pipes are closed, which only its death can do."""
+    """Its pipe ends are closed, which only its death can do."""
     with waiting() as process:
         process.kill()
         assert process.stdout is not None

@@ -23,7 +23,7 @@ PACKAGE = REPO / "python" / "codecompanion"
 PURE = frozenset({"context", "memory", "reports", "completion", "retrieval", "edit_in_place"})
 EDGES = frozenset({"adapters", "store", "workspace", "rules", "prompt_library", "tools", "mcp", "web"})
 VOCABULARY_PACKAGES = frozenset({"prompts"})
-# What has an effect or an answer that differs from one call to the next.
+# Modules with effects, or with results that differ between calls.
 EFFECTS = frozenset(
     {
         *("asyncio", "concurrent", "ctypes", "fcntl", "ftplib", "glob", "http", "importlib", "io", "logging"),
@@ -135,7 +135,7 @@ def why_forbidden(module: str, layer: str, name: str) -> str:
 
 
 def why_forbidden_arrow(module: str, layer: str, target: str) -> str:
-    """Return the broken rule of an import inside the package."""
+    """Return the broken rule of an import within the package."""
     target_layer = layer_of(target) if target else "vocabulary"
     if target_layer not in ALLOWED[layer]:
         return f"{layer} may not import {target_layer}"
@@ -165,7 +165,7 @@ def test_imports_point_one_way() -> None:
 
 
 def circles(arrows: Mapping[str, Collection[str]]) -> list[list[str]]:
-    """Return the groups of modules that import each other, directly or around corners."""
+    """Return the groups of modules that import each other, directly or indirectly."""
     sorter = TopologicalSorter(arrows)
     try:
         sorter.prepare()
@@ -177,7 +177,7 @@ def circles(arrows: Mapping[str, Collection[str]]) -> list[list[str]]:
 
 
 def arrows_of_the_package() -> dict[str, set[str]]:
-    """Return what each module imports of the package, under TYPE_CHECKING and inside functions as well."""
+    """Return each module's imports from the package, including those under TYPE_CHECKING and inside functions."""
     known = {module: path for path, module in modules()}
     found: dict[str, set[str]] = {}
     for module, path in known.items():
@@ -187,19 +187,19 @@ def arrows_of_the_package() -> dict[str, set[str]]:
     return found
 
 
-def test_no_module_imports_itself_around_corners() -> None:
-    """Without circles every module can be read, and tested, with what stands below it alone."""
+def test_no_module_imports_itself_indirectly() -> None:
+    """Without cycles every module can be read, and tested, with only the modules below it."""
     assert circles(arrows_of_the_package()) == []
 
 
-def test_a_circle_is_found() -> None:
+def test_a_cycle_is_found() -> None:
     """The negative of the check."""
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
     assert not circles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
 
 
-def test_what_is_run_by_hand_imports_what_there_is() -> None:
-    """Scripts of `bench/` and `tools/` that no test runs would break in silence when a module moves."""
+def test_scripts_import_existing_modules() -> None:
+    """Scripts in `bench/` and `tools/` without tests would break silently when a module moves."""
     for path in [*(REPO / "bench").glob("*.py"), *(REPO / "tools").rglob("*.py")]:
         for line, name in imported_names(ast.parse(path.read_text(encoding="utf-8")), "", False):
             if name.startswith("codecompanion."):
@@ -286,6 +286,6 @@ def test_a_wrong_arrow_is_found(module: str, source: str) -> None:
         ("engine.bridge", "import pynvim\nfrom codecompanion.session import session"),
     ],
 )
-def test_a_right_arrow_is_left_alone(module: str, source: str) -> None:
-    """The check must not cry wolf."""
+def test_a_correct_arrow_is_not_reported(module: str, source: str) -> None:
+    """The check must not raise false alarms."""
     assert find_violations(source, module) == []

@@ -1,4 +1,4 @@
-"""The check of what tests leave open: it blames the test or module that did, and nobody else."""
+"""The check for resources left open by tests: it blames the test or module responsible, and no other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEPT = []
 
 
 def outcomes(folder: Path, tests: str) -> tuple[dict[str, str], str]:
-    """Return what each test of a module ended with, and what was printed."""
+    """Return the outcome of each test of a module, and the output."""
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_it.py").write_text(HEAD + tests)
     command = [sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", str(folder), "-rA", "-W", "error"]
@@ -43,7 +43,7 @@ def outcomes(folder: Path, tests: str) -> tuple[dict[str, str], str]:
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="descriptors are looked up in /proc")
 
 
-def test_the_test_that_left_something_open_fails_and_the_next_one_does_not(tmp_path: Path) -> None:
+def test_the_test_that_left_something_open_fails_and_the_next_one_passes(tmp_path: Path) -> None:
     found, said = outcomes(
         tmp_path,
         """
@@ -76,7 +76,7 @@ def test_last():
     assert re.search(r"left open by this test: descriptor \d+ of pipe:.*; process \d+: ", said)
 
 
-def test_what_is_closed_in_time_is_no_error(tmp_path: Path) -> None:
+def test_a_resource_closed_in_time_is_not_an_error(tmp_path: Path) -> None:
     found, said = outcomes(
         tmp_path,
         """
@@ -99,7 +99,7 @@ def test_kept():
     assert found == dict.fromkeys(["test_closed", "test_ends_soon", "test_kept"], "PASSED"), said
 
 
-def test_a_fixture_of_the_module_that_closes_nothing_fails_where_it_ends(tmp_path: Path) -> None:
+def test_a_module_fixture_that_closes_nothing_fails_at_its_end(tmp_path: Path) -> None:
     found, said = outcomes(
         tmp_path,
         """
@@ -117,7 +117,7 @@ def test_last():
     assert found == {"test_first": "PASSED", "test_last": "ERROR"}, said
 
 
-def test_what_only_the_garbage_collector_closes_is_an_error_of_its_module(tmp_path: Path) -> None:
+def test_a_resource_closed_only_by_the_garbage_collector_is_an_error_of_its_module(tmp_path: Path) -> None:
     found, said = outcomes(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""No circle of Lua modules, and what is required and used of a module exists; `test_rooms.py` checks the rooms."""
+"""Lua modules have no cycles, and required modules and used members exist; `test_rooms.py` checks the rooms."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def short(module: str) -> str:
     return module.removeprefix("codecompanion").lstrip(".")
 
 
-def test_no_circles() -> None:
-    """109 of 158 modules were one circle, held together by inline requires; none may be in one again."""
+def test_lua_modules_have_no_cycles() -> None:
+    """109 of 158 modules used to be one cycle, held together by inline requires; there must be none again."""
     assert [sorted(map(short, group)) for group in circles(arrows(LUA))] == []
 
 
 def test_every_required_module_exists() -> None:
-    """Most requires run long after start-up, on a key or an event: a wrong name would be found there."""
+    """Most requires run long after startup, on a key or an event: a wrong name would only be found there."""
     known = set(arrows(LUA))
     files = [*LUA.rglob("*.lua"), *(REPO / "plugin").rglob("*.lua"), *(REPO / "ftplugin").rglob("*.lua")]
     wrong = [
@@ -54,25 +54,25 @@ def test_every_required_module_exists() -> None:
         ('local ok, x = pcall(require, "codecompanion.x")', "codecompanion.x"),
     ],
 )
-def test_an_arrow_is_found_wherever_it_stands(source: str, name: str) -> None:
+def test_an_arrow_is_found_anywhere(source: str, name: str) -> None:
     """Inline requires are arrows too, and so are those in strings that Neovim evaluates."""
     assert required_names(source) == [(1, name, False)]
 
 
-def test_a_comment_is_no_arrow() -> None:
+def test_a_comment_is_not_an_arrow() -> None:
     """Documentation names modules."""
     assert required_names('---`require("codecompanion.x")` is the way\nlocal y = 1 -- require("codecompanion.x")') == []
     assert required_names('local y = "--" .. require("codecompanion.x")') == [(1, "codecompanion.x", False)]
 
 
-def test_circles_are_found() -> None:
-    """The negative of the check: a circle by way of a third module, and none where arrows only meet."""
+def test_cycles_are_found() -> None:
+    """The negative of the check: a cycle through a third module, and none if arrows only meet."""
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
     assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
-def test_every_member_that_is_used_of_a_module_exists() -> None:
-    """A function that moved to another module is missed by a key that is pressed once a month, not by a test."""
+def test_every_used_member_of_a_module_exists() -> None:
+    """A moved function is missed by a key that is pressed once a month, not by a test."""
     given = {path: path.read_text(encoding="utf-8") for path in LUA.rglob("*.lua")}
     known = {module_name(path, LUA): members(source) for path, source in given.items()}
     more = [*(REPO / "plugin").rglob("*.lua"), *(REPO / "ftplugin").rglob("*.lua")]

@@ -1,4 +1,4 @@
-"""What a machine brings of its own never reaches a test."""
+"""The machine's own settings never reach a test."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.machine_state import cleaned
         "PYTHONDONTWRITEBYTECODE",  # changes how long: without cached bytecode every child compiles 3,000 modules
     ],
 )
-def test_what_changes_an_outcome_is_left_out(tmp_path, name):
+def test_settings_that_change_an_outcome_are_removed(tmp_path, name):
     assert name not in cleaned({name: "x", "PATH": "/bin"}, tmp_path)
 
 
 @pytest.mark.parametrize(
     "name", ["PATH", "NVIM_BIN", "NVIM_BINS", "HTTPS_PROXY", "SSL_CERT_FILE", "HYPOTHESIS_PROFILE"]
 )
-def test_what_the_run_needs_stays(tmp_path, name):
+def test_settings_needed_by_the_run_stay(tmp_path, name):
     assert cleaned({name: "x"}, tmp_path)[name] == "x"
 
 
@@ -36,6 +36,6 @@ def test_home_is_not_the_developers():
     assert not [name for name in os.environ if name.endswith("_API_KEY")]
 
 
-def test_a_proxy_is_not_asked_for_this_machine(tmp_path):
+def test_a_proxy_is_not_used_for_this_machine(tmp_path):
     cleaned_variables = cleaned({"HTTP_PROXY": "http://proxy", "NO_PROXY": "example.org"}, tmp_path)
     assert cleaned_variables["NO_PROXY"] == "example.org,127.0.0.1,localhost,::1"

@@ -1,4 +1,4 @@
-"""Everything the Lua side says goes through `codecompanion.say`, with a severity of `codecompanion.severity`."""
+"""Every message from the Lua side goes through `codecompanion.say`, with a severity of `codecompanion.severity`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOURCES = sorted(path for path in LUA.rglob("*.lua") if path.name not in VOICE)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(LUA)))
-def test_nothing_prints_by_itself(path: Path) -> None:
+def test_no_module_prints_directly(path: Path) -> None:
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("--")]
     found = [line.strip() for line in lines if (OWN_WAYS.search(line) and "`vim.notify()`" not in line)]
     assert not found

@@ -51,8 +51,8 @@ def test_all_lock_files_name_the_same_versions() -> None:
 
 
 @pytest.mark.parametrize("name", EXTRAS)
-def test_the_lock_file_of_an_extra_is_the_users_with_the_extra(name: str) -> None:
-    """`:CodeCompanion install semantic` and `install mcp` install from it in place of the other."""
+def test_the_lock_file_of_an_extra_is_the_users_plus_the_extra(name: str) -> None:
+    """`:CodeCompanion install semantic` and `install mcp` install from it instead of the other."""
     project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
     wanted = (text for extra in EXTRAS[name] for text in project["optional-dependencies"][extra])
     extra = {re.split(r"[<>=\[ ]", text)[0] for text in wanted}
@@ -61,8 +61,8 @@ def test_the_lock_file_of_an_extra_is_the_users_with_the_extra(name: str) -> Non
     assert extra <= set(with_extra) - set(plain)
 
 
-def test_no_lock_file_knows_the_machine_it_was_made_on() -> None:
-    """A local index or a private mirror in a lock file breaks everybody else's installation."""
+def test_no_lock_file_depends_on_the_machine_that_made_it() -> None:
+    """A local index or a private mirror in a lock file breaks every other installation."""
     for name in ("uv.lock", *LOCKS):
         text = (REPO / name).read_text()
         hosts = set(re.findall(r"https?://([^/\"\s]+)", text))
@@ -71,18 +71,18 @@ def test_no_lock_file_knows_the_machine_it_was_made_on() -> None:
         assert "find-links" not in text
 
 
-def test_the_check_of_the_host_names_importable_modules() -> None:
-    """A misspelt name would refuse every Python."""
+def test_the_hosts_check_names_importable_modules() -> None:
+    """A misspelt name would reject every Python."""
     assert [name for name in NEEDED if importlib.util.find_spec(name) is None] == []
 
 
 def test_every_make_target_has_its_help_line() -> None:
-    """`make` alone is the list of what can be done."""
+    """`make` without a target lists the targets."""
     text = (REPO / "Makefile").read_text()
     assert [name for name in MAKE_TARGETS if not re.search(rf"^{name}:.*## \S", text, re.MULTILINE)] == []
 
 
-def test_ci_runs_what_people_run() -> None:
+def test_ci_runs_the_developers_checks() -> None:
     """One list of checks, in the Makefile."""
     script = REPO / ".ci" / "run"
     assert os.access(script, os.X_OK)

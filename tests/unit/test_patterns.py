@@ -1,4 +1,4 @@
-"""No pattern takes quadratic time for text from outside, however it is made (issue 9; lesson 34).
+"""No pattern takes quadratic time on any outside text (issue 9; lesson 34).
 
 A result or a message of 100 KB without a break is ordinary input. Every pattern of the package is found in its source,
 with the methods it is called by, and given such texts made of its own characters. A pattern that is suspicious with a
@@ -35,13 +35,13 @@ SHORT = {
 
 
 class Used:
-    """A pattern, where it stands, and the methods it is called by (none found: all are thought of)."""
+    """A pattern, its place, and the methods called on it (none found: all are assumed)."""
 
     def __init__(self, place: str, pattern: re.Pattern[str], methods: set[str]) -> None:
         self.place, self.pattern, self.methods = place, pattern, methods
 
     def run(self, text: str) -> None:
-        """Work through a text as the package does."""
+        """Process a text like the package."""
         if not self.methods or self.methods - ANCHORED:
             for _ in self.pattern.finditer(text):
                 pass
@@ -52,7 +52,7 @@ class Used:
 
 
 def compiled() -> Iterator[Used]:
-    """Yield every pattern that a module holds under a name, or in a tuple or table under one."""
+    """Yield every pattern that a module has under a name, or in a tuple or table under one."""
     sources = {path: path.read_text("utf-8") for path in PACKAGE.rglob("*.py") if path.stem != "__main__"}
     called = [calls_of(source) for source in sources.values()]
     everywhere = {name: set[str]().union(*(one.get(name, set()) for one in called)) for one in called for name in one}
@@ -81,7 +81,7 @@ def calls_of(source: str) -> dict[str, set[str]]:
 
 
 def held(value: object) -> Iterator[re.Pattern[str]]:
-    """Yield the patterns in a value."""
+    """Yield the patterns inside a value."""
     if isinstance(value, re.Pattern):
         yield value
     elif isinstance(value, LazyPattern):
@@ -93,7 +93,7 @@ def held(value: object) -> Iterator[re.Pattern[str]]:
 
 
 def inline(place: str, source: str) -> Iterator[Used]:
-    """Yield the patterns that are written where they are used."""
+    """Yield the patterns written inline."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {f"re.{method}" for method in METHODS}:
             first = node.args[0]
@@ -130,7 +130,7 @@ def characters(tokens: object) -> Iterator[str]:
 
 
 def atoms(pattern: re.Pattern[str]) -> list[str]:
-    """Return what texts are made of: characters of the pattern, pairs of them, and its words."""
+    """Return the building blocks of texts: characters of the pattern, pairs of them, and its words."""
     own = list(dict.fromkeys(characters(regex_parser.parse(pattern.pattern, pattern.flags))))[:10]
     words = re.findall(r"[A-Za-z<][A-Za-z<_ -]{2,}", re.sub(r"\\.|\[[^\]]*\]|\(\?[^)]*", "|", pattern.pattern))[:4]
     pairs = ["".join(pair) for pair in itertools.permutations(dict.fromkeys([*own[:3], " "]), 2)]
@@ -149,7 +149,7 @@ class TooSlow(Exception):
 
 @pytest.fixture
 def limited():
-    """Return what runs a pattern under the limit of CPU time, and says whether it came to its end."""
+    """Return a function that runs a pattern under the limit of CPU time, and reports whether it completed."""
     runs = False
 
     def stop(*_: object) -> None:
@@ -176,7 +176,7 @@ def limited():
 
 
 def slow_text(used: Used, ends) -> str:
-    """Return the atom of a text that takes the pattern more than linear time, "" when none does."""
+    """Return the atom of a text on which the pattern takes more than linear time, "" if there is none."""
     for atom, small in zip(atoms(used.pattern), texts(used.pattern, SMALL), strict=True):
         began = time.perf_counter()
         if not ends(used, small):
@@ -207,6 +207,6 @@ def test_no_pattern_takes_quadratic_time(limited):
     ],
 )
 def test_the_check_finds_slow_patterns(pattern, methods, limited):
-    """A check that cannot fail is none."""
+    """A check that cannot fail is worthless."""
     assert slow_text(Used("here", re.compile(pattern), methods), limited)
     assert not slow_text(Used("here", re.compile(r"[a-z]+\d"), {"match"}), limited)

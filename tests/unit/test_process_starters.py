@@ -166,7 +166,7 @@ def test_only_one_place_starts_git() -> None:
         "from codecompanion.workspace.bounded_process import run_bounded",
     ],
 )  # fmt: skip
-def test_each_way_of_python_to_start_a_process_is_seen(text: str) -> None:
+def test_each_way_to_start_a_process_in_python_is_detected(text: str) -> None:
     assert list(starters_of_python(text))
 
 
@@ -179,7 +179,7 @@ def test_each_way_of_python_to_start_a_process_is_seen(text: str) -> None:
         'vim.cmd("terminal ls")', "vim.cmd.terminal()", 'vim.api.nvim_input(":!ls")', 'require("ffi").C.system(a)', "x(vim.system)",
     ],
 )  # fmt: skip
-def test_each_way_of_lua_to_start_a_process_is_seen(text: str) -> None:
+def test_each_way_to_start_a_process_in_lua_is_detected(text: str) -> None:
     assert list(starters_of_lua(text))
 
 

@@ -1,4 +1,4 @@
-"""What one worker has rewritten, the import of the others finds."""
+"""A module rewritten by one worker is found by the imports of the others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from _pytest.assertion import rewrite
 from tests.rewritten import rewrite_files
 
 
-def test_what_was_rewritten_is_found_and_what_is_wrong_is_left(pytestconfig: pytest.Config, tmp_path: Path) -> None:
-    """The cache holds what pytest itself would have made."""
+def test_a_rewritten_module_is_found_and_an_invalid_one_ignored(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    """The cache has what pytest itself would have written."""
     good, wrong = tmp_path / "test_good.py", tmp_path / "test_wrong.py"
     good.write_text("def test_one():\n    assert 1 == 1\n")
     wrong.write_text("def test_two(:\n")

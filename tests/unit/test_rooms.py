@@ -69,7 +69,7 @@ def test_the_page_lists_every_room_once(folder: Path) -> None:
     assert sorted(listed) == sorted(rooms_of(folder, SUFFIX[tree_of(folder)]))
 
 
-def test_the_page_lists_no_folder_that_is_gone() -> None:
+def test_the_page_lists_no_missing_folder() -> None:
     """A table of a removed folder would check nothing."""
     assert page().keys() == {folder.relative_to(REPO).as_posix() for folder in folders_with_rooms()}
 

@@ -19,7 +19,7 @@ from codecompanion.errors import ConfigError
 REPO = Path(__file__).parents[2]
 
 
-def test_an_empty_configuration_gives_the_defaults() -> None:
+def test_an_empty_configuration_yields_the_defaults() -> None:
     loaded = settings.load({})
     assert loaded.chat.adapter == "offline"
     assert loaded.chat.context_management == {}
@@ -30,7 +30,7 @@ def test_an_empty_configuration_gives_the_defaults() -> None:
     assert loaded.rules.autoload == ("default",)
 
 
-def test_the_default_rule_files_are_those_of_the_requirement() -> None:
+def test_the_default_rule_files_equal_the_requirement() -> None:
     """R-549."""
     files = settings.load({}).rules.groups["default"].files
     assert " ".join(file.path for file in files) == (
@@ -64,7 +64,7 @@ def test_every_built_in_adapter_is_a_complete_entry() -> None:
         assert msgspec.convert(entry, AdapterSettings, strict=False).name == name
 
 
-def test_an_adapter_of_ones_own_starts_from_the_compatible_one() -> None:
+def test_a_users_own_adapter_starts_from_the_compatible_one() -> None:
     entry = settings.load({"adapters": {"local": {"base_url": "http://127.0.0.1:8080/v1"}}}).adapters["local"]
     converted = msgspec.convert(entry, AdapterSettings)
     assert (converted.name, converted.kind, converted.formatted_name) == ("local", "openai_compatible", "local")
@@ -72,7 +72,7 @@ def test_an_adapter_of_ones_own_starts_from_the_compatible_one() -> None:
     assert converted.max_tokens_field == "max_tokens"
 
 
-def test_a_built_in_adapter_keeps_what_is_not_given() -> None:
+def test_a_built_in_adapter_keeps_missing_fields() -> None:
     entry = settings.load({"adapters": {"openai": {"base_url": "http://127.0.0.1:1"}}}).adapters["openai"]
     assert (entry["kind"], entry["key"], entry["base_url"]) == ("openai", "OPENAI_API_KEY", "http://127.0.0.1:1")
 
@@ -125,16 +125,16 @@ def test_models_are_limits() -> None:
         ({"workspace": {"root": 1}}, "workspace.root: got `int`; expected `str`"),
     ],
 )
-def test_a_mistake_names_the_key_path_of_the_users_configuration(given: dict[str, Any], message: str) -> None:
+def test_a_mistake_names_the_users_key_path(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         settings.load(given)
 
 
-def test_the_built_in_prompt_is_sent_when_none_is_given() -> None:
+def test_the_built_in_prompt_is_sent_by_default() -> None:
     assert settings.load({}).chat.full_system_prompt("built in") == "built in"
 
 
-def test_a_system_prompt_may_hold_the_built_in_one() -> None:
+def test_a_system_prompt_may_contain_the_built_in_one() -> None:
     chat = settings.load({"chat": {"system_prompt": "A ${default_system_prompt} B"}}).chat
     assert chat.full_system_prompt("built in") == "A built in B"
     assert settings.load({"chat": {"system_prompt": ""}}).chat.full_system_prompt("built in") == ""

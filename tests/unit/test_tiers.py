@@ -1,4 +1,4 @@
-"""Which tests `make` runs: `make ci` leaves out the thorough ones, `make test` the slow ones, too; a name runs any."""
+"""The tests that `make` runs: `make ci` skips the thorough ones, `make test` also the slow ones; a name runs any."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is n
 
 
 def pytest_call(*arguments: str) -> str:
-    """Return the call of pytest that `make` would carry out."""
+    """Return the pytest call that `make` would run."""
     # Not the variables of the `make` that runs these tests.
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "SHUFFLE", "T")}
     planned = subprocess.run(
@@ -26,22 +26,22 @@ def pytest_call(*arguments: str) -> str:
     return call
 
 
-def test_continuous_integration_leaves_out_the_thorough_tests_only() -> None:
+def test_continuous_integration_skips_only_the_thorough_tests() -> None:
     assert WITHOUT_THOROUGH in pytest_call("ci")
     assert WITHOUT_SLOW in pytest_call("test")
     assert " -m thorough" in pytest_call("thorough")
 
 
 @pytest.mark.parametrize("named", ["tests/nvim", "tests/unit/test_tiers.py::test_x -x", "-k word", "-m slow", "tests"])
-def test_tests_that_are_named_run_however_slow_they_are(named: str) -> None:
+def test_named_tests_run_however_slow_they_are(named: str) -> None:
     assert " -m 'not " not in pytest_call("test", f"T={named}")
 
 
 @pytest.mark.parametrize("options", ["-x", "--lf -vv"])
-def test_options_name_no_test(options: str) -> None:
+def test_options_are_not_test_names(options: str) -> None:
     assert WITHOUT_SLOW in pytest_call("test", f"T={options}")
 
 
-def test_a_seed_gives_the_order() -> None:
+def test_a_seed_determines_the_order() -> None:
     assert "--shuffle 7" in pytest_call("test", "SHUFFLE=7")
     assert "--shuffle" not in pytest_call("test")

@@ -1,4 +1,4 @@
-"""The questions of `bench/evidence_corpus.toml`: how they are read from files, and what may be fitted on."""
+"""The questions of `bench/evidence_corpus.toml`: parsing, and the separation of fitting and measuring."""
 
 from __future__ import annotations
 

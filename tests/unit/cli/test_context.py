@@ -9,8 +9,8 @@ from tests.unit.context.builders import chat, turns
 from tests.unit.session.fakes import ScriptedAdapter, says
 
 
-def test_the_prompt_for_the_summary_names_the_task(monkeypatch):
-    """R-435: the title that a chat of these messages has."""
+def test_the_summary_prompt_names_the_task(monkeypatch):
+    """R-435: the title of a chat of these messages."""
     adapter = ScriptedAdapter("s", lambda request: says("SUMMARY"))
     monkeypatch.setattr(context, "_adapter", lambda name: adapter)
     messages = chat(*turns(12, 400))

@@ -1,4 +1,4 @@
-"""The recorded session of `make demo`: made by us, consistent, long enough (issue 2, how it is shown, 1)."""
+"""The recorded session of `make demo`: written by us, consistent, long enough (issue 2, how it is shown, 1)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def messages() -> tuple[Message, ...]:
     return read_bytes(SESSION.read_bytes().split(b"\n"), SESSION.name).messages
 
 
-def test_the_committed_session_is_what_the_script_writes() -> None:
+def test_the_committed_session_equals_the_scripts_output() -> None:
     assert record()[1] == SESSION.read_text(encoding="utf-8"), "run `python -m tools.demo.make_session`"
 
 
@@ -63,18 +63,18 @@ def test_it_has_rules_a_file_an_image_parallel_calls_and_a_failure(messages: tup
     assert sum(message.role == "user" and message.tag is None for message in messages) >= 14
 
 
-def test_the_invented_project_is_python(messages: tuple[Message, ...]) -> None:
-    """What the session shows of files and writes into them can be parsed."""
+def test_the_invented_project_is_valid_python(messages: tuple[Message, ...]) -> None:
+    """The files shown and written in the session can be parsed."""
     session, _ = record()
     for path, text in session.files.items():
         if path.endswith(".py"):
             ast.parse(text, path)
 
 
-def test_an_installed_package_says_that_the_demo_needs_a_checkout(
+def test_an_installed_package_reports_that_the_demo_needs_a_checkout(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What plays it stands in `tools/`, which nobody installs."""
+    """Its player is in `tools/`, which is never installed."""
     monkeypatch.setattr("codecompanion.cli.commands.demo.CHECKOUT", tmp_path)
     assert main(["demo"]) == 1
     assert "in a checkout of the plugin" in capsys.readouterr().err

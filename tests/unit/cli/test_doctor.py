@@ -1,4 +1,4 @@
-"""What `codecompanion doctor` finds out about an installation."""
+"""The findings of `codecompanion doctor` about an installation."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ print(finding.ok, finding.text)
     ],
 )
 def test_a_damaged_module_is_named_before_it_is_needed(damaged: str, expected: str) -> None:
-    """The packages of extras need not be there: none of them is imported by a module as such."""
+    """The packages of extras may be missing: no module imports them at its top."""
     done = subprocess.run([sys.executable, "-c", IMPORT_ALL, damaged], capture_output=True, text=True, check=False)
     assert re.fullmatch(expected, done.stdout.strip()), done.stdout + done.stderr

@@ -40,7 +40,7 @@ def sessions(draw: Any) -> list[dict[str, Any]]:
 
 
 def blocks_of(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a message of ours as content blocks of the Messages API."""
+    """Return one of our messages as content blocks of the Messages API."""
     if message["role"] == "tool":
         return [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}]
     blocks: list[dict[str, Any]] = [{"type": "text", "text": message["content"]}]
@@ -63,7 +63,7 @@ def as_anthropic(messages: list[dict[str, Any]]) -> bytes:
 
 
 def as_claude_code(messages: list[dict[str, Any]]) -> bytes:
-    """One line per block, as it streams; results in between; notes and sub-agents scattered over it."""
+    """Return one line per block, as it streams; results in between; notes and sub-agents scattered over it."""
     lines: list[dict[str, Any]] = [{"type": "summary", "summary": "x", "leafUuid": "u0"}]
     parent = None
     for number, message in enumerate(messages):
@@ -100,7 +100,7 @@ def as_swe_agent(messages: list[dict[str, Any]]) -> bytes:
 
 
 def as_saved_chat(messages: list[dict[str, Any]]) -> bytes:
-    """A chat as CodeCompanion.nvim's history extension saves it."""
+    """Return a chat as saved by CodeCompanion.nvim's history extension."""
     saved: list[dict[str, Any]] = []
     for message in messages:
         made = {"role": "llm" if message["role"] == "assistant" else message["role"], "content": message["content"],
@@ -124,8 +124,8 @@ def bare(message: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(("origin", "write"), WRITERS)
 @given(session=sessions())
 @settings(max_examples=40, deadline=None)
-def test_a_session_comes_back_as_it_was(origin: str, write: Any, session: list[dict[str, Any]]) -> None:
-    """Round trip: our format → theirs → ours."""
+def test_a_session_survives_a_round_trip(origin: str, write: Any, session: list[dict[str, Any]]) -> None:
+    """Our format → theirs → ours."""
     imported = READERS[origin](write(session), "file")
     assert [bare(message) for message in imported] == session
     assert len(read_objects(imported, "file").messages) == len(session)
@@ -150,7 +150,7 @@ def test_claude_code_follows_the_branch_with_the_newest_message() -> None:
     assert [message["content"] for message in read] == ["ask", "second try"]
 
 
-def test_claude_code_keeps_results_of_calls_that_ran_at_the_same_time() -> None:
+def test_claude_code_keeps_results_of_parallel_calls() -> None:
     use = [{"type": "tool_use", "id": f"t{i}", "name": "Read", "input": {"file_path": f"{i}.py"}} for i in (1, 2)]
     result = [{"type": "tool_result", "tool_use_id": f"t{i}", "content": f"text {i}"} for i in (1, 2)]
     usage = {"input_tokens": 3, "output_tokens": 5, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 11}
@@ -166,7 +166,7 @@ def test_claude_code_keeps_results_of_calls_that_ran_at_the_same_time() -> None:
                                         "cache_write_tokens": 11}  # fmt: skip
 
 
-def test_claude_code_goes_back_beyond_a_compaction_and_reads_a_file_of_a_sub_agent() -> None:
+def test_claude_code_sessions_are_followed_beyond_a_compaction_and_into_sub_agents() -> None:
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None,
                 "logicalParentUuid": "2"}  # fmt: skip
     told = [entry("1", None, "user", "ask"), entry("2", "1", "assistant", "ok"), boundary,
@@ -178,13 +178,13 @@ def test_claude_code_goes_back_beyond_a_compaction_and_reads_a_file_of_a_sub_age
 
 
 @pytest.mark.parametrize("odd", [[], {}, 7, None])
-def test_claude_code_takes_odd_ids_for_none(odd: Any) -> None:
+def test_claude_code_ignores_odd_ids(odd: Any) -> None:
     told = [entry("1", None, "user", "ask"), {**entry("2", "1", "assistant", "a"), "uuid": odd}]
     told += [entry("3", "1", "assistant", [{"type": "text", "text": "b"}], reply=odd)]
     assert [message["content"] for message in READERS["claude-code"](lines(*told), "file")] == ["ask", "b"]
 
 
-def test_claude_code_marks_summaries_and_leaves_notes_out() -> None:
+def test_claude_code_summaries_are_marked_and_notes_left_out() -> None:
     read = READERS["claude-code"](
         lines(entry("1", None, "user", "Caveat", isMeta=True), entry("2", "1", "user", "so far", isCompactSummary=True),
               entry("3", "2", "assistant", [{"type": "thinking", "thinking": "hm", "signature": "s"},
@@ -232,7 +232,7 @@ def test_openai_reads_old_functions_the_response_and_its_cached_tokens() -> None
     assert read[4]["meta"]["usage"] == {"input_tokens": 2, "output_tokens": 1, "cache_read_tokens": 8}
 
 
-def test_swe_agent_makes_calls_of_actions_and_results_of_observations() -> None:
+def test_swe_agent_actions_become_calls_and_observations_results() -> None:
     history = [
         {"role": "system", "content": "S"}, {"role": "user", "content": "demo", "is_demo": True},
         {"role": "user", "content": "fix it"},
@@ -283,7 +283,7 @@ def test_a_saved_chat_keeps_tags_cycles_and_reasoning() -> None:
         ("openai", b"", "f:1: nothing in it; expected a Chat request"),
     ],
 )  # fmt: skip
-def test_an_error_names_file_line_and_what_was_expected(origin: str, raw: bytes, words: str) -> None:
+def test_an_error_names_file_line_and_the_expected_form(origin: str, raw: bytes, words: str) -> None:
     with pytest.raises(InputError) as caught:
         READERS[origin](raw, "f")
     assert words in str(caught.value)
@@ -305,8 +305,8 @@ def test_anything_else_is_an_input_error_and_never_a_crash(origin: str, value: A
         read_objects(imported, "f")
 
 
-def test_what_is_readable_of_a_damaged_session_is_imported() -> None:
-    """Two objects in a line, a cut last line, an entry of another shape, a parent that is missing."""
+def test_the_readable_part_of_a_damaged_session_is_imported() -> None:
+    """Two objects in a line, a truncated last line, an entry of another shape, a missing parent."""
     first = json.dumps(entry("1", None, "user", "one")) + json.dumps(
         entry("2", "1", "assistant", [{"type": "text", "text": "two"}])
     )
@@ -326,7 +326,7 @@ def test_what_is_readable_of_a_damaged_session_is_imported() -> None:
 @pytest.mark.parametrize(
     "raw", [b'{"role": "user",\n"content": 7', b"[1, 2", b"no JSON", b'{"a": 1,\n "b": {"c": 2}\n']
 )
-def test_a_file_of_which_nothing_is_readable_is_an_error(raw: bytes) -> None:
+def test_a_file_without_a_readable_part_is_an_error(raw: bytes) -> None:
     """Half a document is not a conversation."""
     for name in ("openai", "claude-code"):
         with pytest.raises(InputError):
@@ -336,10 +336,10 @@ def test_a_file_of_which_nothing_is_readable_is_an_error(raw: bytes) -> None:
 @pytest.mark.parametrize(("origin", "write"), [(o, w) for o, w in WRITERS if w not in (as_lines, as_claude_code)])
 @given(session=sessions(), share=st.floats(0, 1), indent=st.sampled_from([None, 1]))
 @settings(max_examples=30, deadline=None)
-def test_of_a_document_that_was_cut_only_whole_messages_are_read(
+def test_of_a_truncated_document_only_complete_messages_are_read(
     origin: str, write: Any, session: list[dict[str, Any]], share: float, indent: int | None
 ) -> None:
-    """What is imported is the beginning of what the whole file gives; an error only where no message is complete."""
+    """The result is the beginning of that of the whole file; an error only if no message is complete."""
     whole = json.dumps(json.loads(write(session)), indent=indent, ensure_ascii=False).encode()
     raw, skipped = whole[: int(share * len(whole))], list[str]()
     expected = READERS[origin](whole, "f", [])
@@ -355,8 +355,8 @@ def test_of_a_document_that_was_cut_only_whole_messages_are_read(
 
 
 @pytest.mark.parametrize("words", ["a } ] }", '{"old": [1, 2}, ', 'say "x" ' * 30_000])
-def test_brackets_and_quotes_in_the_text_a_file_ends_in_are_words(words: str) -> None:
-    """They end nothing, and are not read again for each quote: 50 KB took half a minute."""
+def test_brackets_and_quotes_in_the_final_text_are_text(words: str) -> None:
+    """They end nothing, and are not read again for each quote: 50 KB used to take half a minute."""
     whole = json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": words}])
 
     cut = read_cut_document(whole[:-3].encode())

@@ -1,4 +1,4 @@
-"""Jobs of the command line, whatever goes wrong with one of them (issue 11, section 4)."""
+"""Jobs of the command line, with any fault in one of them (issue 11, section 4)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_a_fault_in_one_job_does_not_lose_the_next_ones(tmp_path: Path) -> None:
     assert ":2: " in faulty["error"]
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mere number in a container."""
+def test_a_user_without_a_home_is_told_the_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a numeric user id in a container."""
 
     def nobody(uid: int) -> None:
         raise KeyError(uid)

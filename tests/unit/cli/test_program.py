@@ -1,4 +1,4 @@
-"""`bin/codecompanion`: the command line with the Python of the plugin, wherever that is; a wrong Python says so."""
+"""`bin/codecompanion`: the command line with the plugin's Python, wherever it is; a wrong Python is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM = REPO / "bin" / "codecompanion"
 
 
 def run(data: Path, program: Path = PROGRAM, **environment: str) -> tuple[int, str, str]:
-    """Ask for the version with this folder of data; return (exit status, standard output, standard error)."""
+    """Request the version with this data folder; return (exit status, standard output, standard error)."""
     given = {"PATH": os.environ["PATH"], "HOME": str(data), "XDG_DATA_HOME": str(data), **environment}
     done = subprocess.run(
         [str(program), "--version"], cwd=data, env=given, capture_output=True, text=True, timeout=60, check=False
@@ -26,7 +26,7 @@ def run(data: Path, program: Path = PROGRAM, **environment: str) -> tuple[int, s
 
 
 def python(path: Path, says: str = "") -> Path:
-    """Make a Python at the path: ours, or one that only says something."""
+    """Create a Python at the path: ours, or one that only prints a message."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\necho {says}\n" if says else f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     path.chmod(0o755)
@@ -34,7 +34,7 @@ def python(path: Path, says: str = "") -> Path:
 
 
 def installed(data: Path, name: str, says: str = "", *, finished: bool = True) -> Path:
-    """Make an environment as the installer does."""
+    """Create an environment like the installer."""
     folder = data / "nvim/codecompanion/venv" / name
     found = python(folder / "bin/python", says)
     if finished:
@@ -49,8 +49,8 @@ def test_it_runs_with_the_newest_finished_installation(tmp_path: Path) -> None:
     assert run(tmp_path) == (0, f"{__version__}\n", "")
 
 
-def test_the_python_that_neovim_used_last_counts_more(tmp_path: Path) -> None:
-    """`python.host_prog` is known to Neovim only; one that is gone is passed over."""
+def test_the_python_last_used_by_neovim_takes_precedence(tmp_path: Path) -> None:
+    """Only Neovim knows `python.host_prog`; a missing one is skipped."""
     installed(tmp_path, "1795431836438264-1", "private")
     noted = tmp_path / "nvim/codecompanion/python"
     noted.write_text(f"{python(tmp_path / 'own python', 'own')}\n")
@@ -69,7 +69,7 @@ def test_a_link_and_another_app_name_find_it_too(tmp_path: Path) -> None:
     assert run(tmp_path, tmp_path / "bin/two", NVIM_APPNAME="other") == (0, f"{__version__}\n", "")
 
 
-def test_without_an_installation_one_line_says_what_to_do(tmp_path: Path) -> None:
+def test_without_an_installation_one_line_names_the_remedy(tmp_path: Path) -> None:
     status, out, error = run(tmp_path)
     assert (status, out) == (1, "")
     assert error.startswith("codecompanion: ")

@@ -1,4 +1,4 @@
-"""`select` runs the stages of the pipeline's table after the search, as a chat does (R-243, R-247)."""
+"""`select` runs the stages of the pipeline's table after the search, like a chat (R-243, R-247)."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def selected(folder: Path, pipeline: PipelineName) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("pipeline", "stage"), [("document", TakeStructures), ("ranked", DemoteRepeats), ("ranked", FillBudgetOnce)]
 )
-def test_a_stage_that_is_gone_makes_a_difference(
+def test_a_removed_stage_changes_the_result(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pipeline: PipelineName, stage: type[Stage]
 ) -> None:
-    """The document's fill takes the place of ours."""
+    """The document's fill replaces ours."""
     document = load_pipeline("document").stage(FillBudget)
     without = [one for one in load_pipeline(pipeline).stages if type(one) is not stage]
     stages = (*without, document) if stage is FillBudgetOnce else tuple(without)

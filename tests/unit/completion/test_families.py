@@ -33,14 +33,14 @@ ASCII = ("<|fim_begin|>", "<|fim_hole|>", "<|fim_end|>", "<|end_of_text|>")
         ("", "plain", ("", "", "", "")),
     ],
 )
-def test_the_name_of_a_model_says_its_family(model, name, tokens):
+def test_a_models_name_determines_its_family(model, name, tokens):
     """R-258, R-261: by substring, in the order of the table, whatever its case."""
     family = family_of(model)
     assert family.name == name
     assert (family.prefix, family.suffix, family.middle, family.eot) == tokens
 
 
-def test_both_spellings_of_deepseek_are_had_by_name():
+def test_both_spellings_of_deepseek_are_available_by_name():
     """R-260: the published tokens, and those of the document's source."""
     ascii_family = family_named("deepseek-ascii")
     assert (ascii_family.prefix, ascii_family.suffix, ascii_family.middle, ascii_family.eot) == ASCII
@@ -49,12 +49,12 @@ def test_both_spellings_of_deepseek_are_had_by_name():
 
 
 @pytest.mark.parametrize(("name", "family"), [("codestral", "starcoder"), ("CodeLlama", "codellama"), ("qwen", "qwen")])
-def test_a_family_has_the_names_that_the_document_gives_it(name, family):
+def test_a_family_has_the_documents_names(name, family):
     """R-258: StarCoder/Codestral is one family."""
     assert family_named(name).name == family
 
 
-def test_a_family_there_is_not_is_named_with_those_there_are():
+def test_an_unknown_family_is_answered_with_the_known_ones():
     with pytest.raises(
         ConfigError, match=r"no family 'lama'.*deepseek, deepseek-ascii, codellama, starcoder, codestral, qwen"
     ):
@@ -62,14 +62,14 @@ def test_a_family_there_is_not_is_named_with_those_there_are():
 
 
 @pytest.mark.parametrize("family", families(), ids=lambda family: family.name)
-def test_a_prompt_is_the_tokens_around_the_texts(family):
+def test_a_prompt_is_the_texts_between_their_tokens(family):
     """R-259: P + imports + prefix + S + suffix + M; it ends at eot, at a file's mark, at two empty lines."""
     made = build_prompt(family, "import a\n", "x = a.", "\n")
     assert made.prompt == f"{family.prefix}import a\nx = a.{family.suffix}\n{family.middle}"
     assert made.stop == (family.eot, "<file_sep>", "\n\n\n")
 
 
-def test_a_model_that_cannot_fill_in_only_continues():
+def test_a_model_that_cannot_fill_in_only_continues_the_text():
     """R-259: imports and prefix; it ends at an empty line or a fence."""
     made = build_prompt(family_of("gpt-5.1"), "import a\n", "x = a.", "later")
     assert made.prompt == "import a\nx = a."
@@ -88,5 +88,5 @@ def test_a_token_in_the_file_does_not_reach_the_tokenizer(family):
     assert without_tokens(made.prefix, family) == made.prefix
 
 
-def test_other_families_tokens_stay_as_they_are():
+def test_tokens_of_other_families_are_unchanged():
     assert without_tokens("<PRE>", family_of("qwen")) == "<PRE>"

@@ -1,4 +1,4 @@
-"""Imports that the window does not show (R-257)."""
+"""Imports outside the window (R-257)."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ def outside(path, before, after=""):
     return imports_outside(path, cut_window(before, after))
 
 
-def test_a_file_that_the_window_shows_whole_has_none_outside():
+def test_a_file_entirely_in_the_window_has_no_imports_outside():
     assert outside("a.py", PYTHON, "x\n") == ""
 
 
-def test_statements_above_the_window_are_there_verbatim_in_their_order():
-    """Those within functions are not of the file; the cursor's own line need not parse."""
+def test_statements_above_the_window_are_included_verbatim_in_order():
+    """Imports inside functions do not belong to the file; the cursor's own line does not have to parse."""
     assert outside("a.py", PYTHON + FILLER + "if broken(") == WANTED
 
 
-def test_a_file_that_does_not_parse_above_the_window_has_the_same_imports():
+def test_an_unparsable_file_has_the_same_imports():
     assert (
         outside("a.py", "def broken(:\n" + PYTHON.replace("from here import nothing", "import this") + FILLER) == WANTED
     )
 
 
-def test_prose_that_begins_like_an_import_is_none():
+def test_prose_that_begins_like_an_import_is_not_one():
     text = "def broken(:\nimport this module first\nfrom there import is nothing\nimport os\n"
     assert outside("a.py", text + FILLER) == "import os\n"
 
 
-def test_what_the_window_shows_is_not_repeated():
-    """A statement that the window begins within is not shown whole."""
+def test_imports_in_the_window_are_not_repeated():
+    """A statement that is partly above the window is not in it."""
     shown = "import shown\n" + "x = 1\n" * 100
     before = PYTHON + FILLER + shown
     assert outside("a.py", before) == WANTED
@@ -64,8 +64,8 @@ def test_imports_below_the_window_count_too_but_not_those_in_the_suffix():
     assert outside("a.py", "", after) == "import far\n"
 
 
-def test_there_is_room_for_a_thousand_characters():
-    """Whole statements only; when they do not all fit, those that the window uses come first, in the file's order."""
+def test_imports_are_limited_to_a_thousand_characters():
+    """Only complete statements; if not all fit, those used in the window come first, in the file's order."""
     many = "".join(f"import module_{number:03}\n" for number in range(200))
     found = outside("a.py", many + FILLER + "module_150.call(module_007")
     lines = found.splitlines()
@@ -82,8 +82,8 @@ def test_there_is_room_for_a_thousand_characters():
 @pytest.mark.parametrize(
     "text", ["import a\nfrom b import (\n    c,\n)\n", 'import d from "d"\nimport { e,\n  f } from "e"\n']
 )
-def test_they_end_their_lines_as_the_file_does(text):
-    """R-257: verbatim; the command line is given texts as they are on the disk."""
+def test_their_line_ends_are_those_of_the_file(text):
+    """R-257: verbatim; the command line gets texts as they are on disk."""
     path = "a.py" if "from b" in text else "a.ts"
     assert outside(path, text + FILLER) == text
     crlf = text.replace("\n", "\r\n")
@@ -113,12 +113,12 @@ def test_they_end_their_lines_as_the_file_does(text):
         ("a.unknown", "import b\n", ""),
     ],
 )
-def test_other_languages_are_found_by_their_form(path, text, wanted):
+def test_imports_of_other_languages_are_recognised_by_their_form(path, text, wanted):
     assert outside(path, text + "//" * 5_000) == wanted
     assert outside(path, text.replace("\n", "\r\n") + "//" * 5_000) == wanted.replace("\n", "\r\n")
 
 
-def test_what_a_parser_found_counts_before_any_form():
+def test_parsed_imports_take_precedence_over_any_form():
     parsed = (ImportStatement(1, 1, "use a;"), ImportStatement(3, 3, "use shown;"))
     shown = cut_window("use a;\n\nuse shown;\n" + "x" * 7_985, "")
     assert imports_outside("a.x", shown, parsed) == "use a;\n"

@@ -1,4 +1,4 @@
-"""What is chosen of a project, and how a family is shown it (issue 11, section 3)."""
+"""The selection of project context, and its form for each family (issue 11, section 3)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def function(name, signature, *, kind="function", parent=""):
 BLOCK = "def {name}():\n    open_store()\n    read_{name}()\n"
 
 
-def test_names_fade_with_the_distance_to_the_cursor():
+def test_names_weigh_less_with_distance_from_the_cursor():
     weights = near_names("far_name\n" + "\n" * 8 + "near_name\nx = here_name", "after_name\n", "imported_name")
     assert weights["here_name"] > weights["near_name"] > weights["far_name"] > 0
     assert weights["after_name"] < weights["here_name"]
@@ -36,7 +36,7 @@ def test_names_fade_with_the_distance_to_the_cursor():
     assert len(strongest(lots)) == budgets().near.max_names
 
 
-def test_pieces_are_whole_lines_in_their_order_and_end_at_empty_lines():
+def test_pieces_are_whole_lines_in_order_and_end_at_empty_lines():
     text = "\n".join("" if number % 12 == 11 else f"line_{number}()" for number in range(100))
     pieces = cut_pieces(text, 11).pieces
     lines = text.split("\n")
@@ -58,7 +58,7 @@ def test_the_piece_that_shares_rare_names_comes_first():
     assert chosen == KnownFile("a.py", "open_store()\nkeep_rare()")
 
 
-def test_what_was_edited_lately_counts_more():
+def test_recently_edited_code_counts_more():
     files = [file("a.py", "open_store()\none()\n"), file("b.py", "open_store()\ntwo()\n", (1, 1))]
     [chosen] = choose(ProjectView(tuple(files)), {"open_store": 1.0}, "", 60)
     assert chosen.path == "b.py"
@@ -66,7 +66,7 @@ def test_what_was_edited_lately_counts_more():
     assert [one.path for one in alone] == ["c.py"]
 
 
-def test_signatures_of_near_names_come_with_the_members_of_types():
+def test_signatures_of_nearby_names_include_the_members_of_types():
     view = ProjectView(
         definitions=(
             ("store.py", function("Store", "class Store", kind="class")),
@@ -83,7 +83,7 @@ def test_signatures_of_near_names_come_with_the_members_of_types():
     )
 
 
-def test_what_the_window_shows_is_not_shown_again():
+def test_code_in_the_window_is_not_repeated():
     text = "def one():\n    open_store()\n    return value_of(one)\n"
     view = ProjectView((file("copy.py", text),), definitions=(("a.py", function("helper", "def helper(x)")),))
     shown = text + "def helper(x):\n    pass\n"
@@ -97,7 +97,7 @@ def test_what_the_window_shows_is_not_shown_again():
     st.integers(0, 900),
     st.integers(0, 3),
 )
-def test_knowledge_is_within_its_budget_in_order_and_always_the_same(parts, room, cost):
+def test_the_context_is_ordered_deterministic_and_within_its_budget(parts, room, cost):
     files = {f"{name}.py": "" for name, _ in parts}
     for name, word in parts:
         files[f"{name}.py"] += BLOCK.format(name=word)
@@ -114,15 +114,15 @@ def test_knowledge_is_within_its_budget_in_order_and_always_the_same(parts, room
     made = build_project_prompt(family, "", "p", "s", path="a.py", project="x", known=chosen)
     alone = build_prompt(family, "", "p", "s")
     extra = 40 if not cost else 0  # the names of the project and of the file itself
-    if cost in (0, 2):  # what a comment of Python costs
+    if cost in (0, 2):  # the cost of a Python comment
         assert len(made.prompt) - len(alone.prompt) <= room + extra
 
 
 KNOWN = (KnownFile("a.py", "def a()\n\n<|fim_middle|>"), KnownFile("b.py", "b = 1"))
 
 
-def test_qwen_is_shown_files_of_a_repository():
-    """Its repository-level form: the name, then each file after its mark, the file of the cursor last."""
+def test_qwen_gets_files_of_a_repository():
+    """Its repository-level form: the name, then each file after its marker, the current file last."""
     made = build_project_prompt(
         family_named("qwen"), "import x\n", "p", "s", path="src/c.py", project="demo", known=KNOWN
     )
@@ -134,19 +134,19 @@ def test_qwen_is_shown_files_of_a_repository():
 
 
 @pytest.mark.parametrize("family", [one for one in families() if one.repository is None], ids=lambda one: one.name)
-def test_other_families_are_shown_comments(family):
-    """Never a prompt that a family does not know: its own tokens once each, the rest is code."""
+def test_other_families_get_comments(family):
+    """Never a form that is unknown to a family: its own tokens once each, the rest is code."""
     made = build_project_prompt(family, "", "p", "s", path="c.lua", project="demo", known=KNOWN)
     comments = "-- Path: a.py\n-- def a()\n--\n-- <|fim_middle|>\n-- Path: b.py\n-- b = 1\n"
     assert made.prompt == f"{family.prefix}{comments}p{family.suffix}s{family.middle}"
 
 
-def test_a_model_that_only_continues_is_shown_comments_too():
+def test_a_model_that_only_continues_gets_comments_too():
     made = build_project_prompt(family_named("plain"), "", "p", "s", path="c.go", project="demo", known=KNOWN[1:])
     assert made.prompt == "// Path: b.py\n// b = 1\np"
 
 
-def test_where_nobody_knows_how_to_comment_there_is_only_the_file():
+def test_with_an_unknown_comment_syntax_there_is_only_the_file():
     family = family_named("starcoder")
     assert line_cost(family, "a.unknown") is None
     assert as_comments(KNOWN, "a.unknown", family) == ""
@@ -155,13 +155,13 @@ def test_where_nobody_knows_how_to_comment_there_is_only_the_file():
 
 
 @pytest.mark.parametrize("family", families(), ids=lambda family: family.name)
-def test_without_knowledge_it_is_the_documents_prompt(family):
+def test_without_context_it_is_the_documents_prompt(family):
     made = build_project_prompt(family, "i\n", "p", "s", path="a.py", project="demo", known=())
     assert made == build_prompt(family, "i\n", "p", "s")
 
 
-def test_a_second_piece_that_says_the_same_comes_after_one_that_says_more():
-    """A name counts less once it is shown, and a piece more when its names are new."""
+def test_a_similar_second_piece_comes_after_a_different_one():
+    """A name counts less once it was shown, and a piece more if its names are new."""
     same = "open_store()\nread_rows()\nwrite_rows()\n"
     view = ProjectView((file("a.py", same), file("b.py", same + "\n"), file("c.py", "other_near()\nmore_near()\n")))
     weights = {"open_store": 1.0, "read_rows": 1.0, "write_rows": 1.0, "other_near": 1.0, "more_near": 0.9}

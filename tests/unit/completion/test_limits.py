@@ -1,4 +1,4 @@
-"""Edges of the prompt and of what is shown (issue 11, section 3)."""
+"""Limits of the prompt and of the suggestion (issue 11, section 3)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def test_sixty_lines_are_shown_at_most() -> None:
     assert found.split("\n") == [f"line_{number}()" for number in range(60)]
 
 
-def test_signatures_take_half_of_the_room_at_most() -> None:
-    """The other half is for code that is alike, which helps as often."""
+def test_signatures_take_at_most_half_of_the_room() -> None:
+    """The other half is for similar code, which helps as often."""
     names = [f"name_{number}" for number in range(40)]
     definitions = tuple(
         (f"{name}.py", Definition(name, "function", 1, 2, 1, f"def {name}({'x' * 50})")) for name in names

@@ -1,4 +1,4 @@
-"""How a prompt with knowledge of the project is shared (R-256, issue 11)."""
+"""The division of a prompt with project context (R-256, issue 11)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from codecompanion.completion.prompt_plan import NO_ANCHOR, anchor_of, plan_prom
 TOTAL = budgets().total
 
 
-def test_a_short_file_is_whole_and_the_project_gets_the_rest():
+def test_a_short_file_is_complete_and_the_project_gets_the_rest():
     plan = plan_prompt("a.py", "x = 1\n" * 100, "y = 2\n" * 50, TOTAL)
     assert (len(plan.window.prefix), len(plan.window.suffix)) == (600, 300)
     assert plan.knowledge_chars == budgets().max_knowledge
 
 
-def test_a_long_file_leaves_the_project_its_least():
+def test_a_long_file_leaves_the_project_its_minimum():
     plan = plan_prompt("a.txt", "x = 1\n" * 5_000, "y = 2\n" * 5_000, TOTAL)
     assert plan.knowledge_chars == budgets().min_knowledge
     assert len(plan.window.prefix) > 3 * len(plan.window.suffix)
@@ -26,7 +26,7 @@ def test_a_long_file_leaves_the_project_its_least():
 
 
 @given(st.integers(0, 12_000), st.integers(0, 4_000), st.integers(0, 12_000))
-def test_the_parts_are_never_more_than_the_whole(before, after, total):
+def test_the_parts_never_exceed_the_whole(before, after, total):
     shared = split(total, min(before, 8_000), min(after, 2_000))
     assert min(shared.knowledge, shared.prefix, shared.suffix) >= 0
     assert shared.knowledge + shared.prefix + shared.suffix <= total
@@ -35,7 +35,7 @@ def test_the_parts_are_never_more_than_the_whole(before, after, total):
     assert size <= max(total, len(plan.imports) + len(plan.window.suffix))
 
 
-def test_a_model_of_four_thousand_tokens_has_room_for_it():
+def test_a_model_of_four_thousand_tokens_has_room_for_both():
     """Three characters a token, the reply kept free."""
     assert total_chars(0, 128) == TOTAL
     assert total_chars(1_000_000, 128) == TOTAL
@@ -44,7 +44,7 @@ def test_a_model_of_four_thousand_tokens_has_room_for_it():
     assert total_chars(100, 128) == 0
 
 
-def test_imports_that_the_smaller_window_leaves_out_come_along():
+def test_imports_outside_the_smaller_window_are_added():
     text = "import os\nfrom project import helper\n" + "x = 1\n" * 2_000
     plan = plan_prompt("a.py", text, "", TOTAL)
     assert plan.imports == "import os\nfrom project import helper\n"
@@ -53,8 +53,8 @@ def test_imports_that_the_smaller_window_leaves_out_come_along():
     assert apart.imports == "import os\n"
 
 
-def test_a_window_begins_at_the_same_line_while_somebody_types():
-    """So that a server need not read all of it again with every key."""
+def test_a_window_starts_at_the_same_line_during_typing():
+    """So that a server does not have to read all of it again with every key."""
     text, anchor, starts = "".join(f"x_{number} = 1\n" for number in range(3_000)), "", []
     for key in "y = some_call(with_an_argument, another)\n" * 30:
         plan = plan_prompt("a.py", text, "", TOTAL, anchor=anchor)
@@ -66,6 +66,6 @@ def test_a_window_begins_at_the_same_line_while_somebody_types():
     assert all(text[start - 1] == "\n" for start in starts)
 
 
-def test_a_file_that_is_shown_whole_has_no_anchor():
+def test_a_completely_shown_file_has_no_anchor():
     assert anchor_of(plan_prompt("a.py", "x", "", TOTAL).window) == NO_ANCHOR
     assert plan_prompt("a.py", "x", "", TOTAL, anchor=NO_ANCHOR).window.prefix == "x"

@@ -1,4 +1,4 @@
-"""What of a model's reply is shown, as a table of cases: the cursor is `|`."""
+"""The displayed part of a model's reply, as a table of cases: the cursor is `|`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def shown(code, text, *, family=QWEN, multi_line=True, is_cut=False):
         ("x = |", "", ""),
         ("x = |", "  \n \n", ""),
         ("x = |", "<|endoftext|>", ""),
-        # What follows on the line.
+        # Text after the cursor on the line.
         ("f(|)", "a, b)", "a, b"),
         ("f(|)", "g(a), b)", "g(a), b"),
         ("f(|)", "g(a)", "g(a)"),
@@ -60,7 +60,7 @@ def shown(code, text, *, family=QWEN, multi_line=True, is_cut=False):
         ("a = | + b", "c + b", "c"),
         ("a = | + b", "c\nd = e", "c"),
         ("x = f(|, 3)", "1, 2, 3)", "1, 2"),
-        # What follows below.
+        # Text below.
         ("a = 1\n|\nreturn value\n", "b = 2\nreturn value\n", "b = 2"),
         ("a = 1\n|\n    return value\n", "b = 2\n    return value\n\ndef g():", "b = 2"),
         ("a = 1\n|\n    return value\n", "b = 2\n    return va", "b = 2"),
@@ -80,7 +80,7 @@ def shown(code, text, *, family=QWEN, multi_line=True, is_cut=False):
         ("|", "}\n}\n}", "}\n}\n}"),
     ],
 )
-def test_a_reply_is_shown_without_what_is_there_already(code, reply, wanted):
+def test_existing_text_is_removed_from_a_reply(code, reply, wanted):
     assert shown(code, reply) == wanted.rstrip()
 
 
@@ -90,13 +90,13 @@ def test_a_single_line_is_one_line():
     assert shown("x = 1|", "\ny = 2", multi_line=False) == ""
 
 
-def test_a_reply_that_the_limit_cut_loses_its_half_line():
+def test_a_reply_truncated_by_the_limit_loses_its_half_line():
     assert shown("|", "a = 1\nb = so", is_cut=True) == "a = 1"
     assert shown("|", "a = some_lo", is_cut=True) == "a = some_lo"
     assert shown("x:|", "\n    y = some_lo", is_cut=True) == "\n    y = some_lo"
 
 
-def test_a_model_that_cannot_fill_in_wraps_and_repeats():
+def test_a_model_that_cannot_fill_in_may_wrap_and_repeat():
     assert shown("return a|", "```python\nreturn a + b\n```\nThis adds.", family=PLAIN) == ""
     assert (
         usable("```python\nreturn a + b\n```\nWords.", Place("return a", ""), PLAIN, (), multi_line=True, is_cut=False)
@@ -104,14 +104,14 @@ def test_a_model_that_cannot_fill_in_wraps_and_repeats():
     )
 
 
-def test_a_huge_reply_is_short():
+def test_a_huge_reply_is_shortened():
     text = "\n".join(f"line_{number}()" for number in range(100_000))
     assert shown("|", text).count("\n") == MAX_LINES - 1
 
 
 @given(st.text("ab() {}\n\"'[]=<|", max_size=80), st.text("ab()\n }", max_size=40), st.text("ab()\n }", max_size=40))
-def test_a_reply_only_loses_and_never_grows(text, before, after):
-    """Lines and characters of what is shown stand in the reply, in their order; there are no tabs in it."""
+def test_a_reply_is_only_shortened_and_never_extended(text, before, after):
+    """The displayed lines and characters are in the reply, in order; there are no tabs in it."""
     found = usable(text, Place(before, after), QWEN, stops_of(QWEN), multi_line=True, is_cut=False)
     rest = iter(text)
     assert all(character in rest for character in found)

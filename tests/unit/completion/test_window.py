@@ -10,7 +10,7 @@ from codecompanion.completion.window import cut_window, split_at
 from codecompanion.errors import InputError
 
 
-def test_eight_thousand_characters_before_and_two_thousand_after():
+def test_the_window_has_eight_thousand_characters_before_and_two_thousand_after():
     """R-256: cut between characters, also of several bytes, in the middle of a line."""
     window = cut_window("é" * 9_000, "語" * 3_000)
     assert [len(text) for text in (window.above, window.prefix, window.suffix, window.below)] == [
@@ -53,7 +53,7 @@ def test_a_position_is_a_line_and_a_column_of_bytes(text, line, column, before):
         ("", 0, 1, "column 1 is beyond line 0, which has 0 bytes"),
     ],
 )
-def test_a_position_that_is_none_is_named(text, line, column, said):
+def test_an_invalid_position_is_named(text, line, column, said):
     with pytest.raises(InputError, match=said):
         split_at(text, line, column)
 

@@ -1,4 +1,4 @@
-"""From estimate to provider tokens: the ratio that is learned, the bounds, and when a provider is asked (R-505)."""
+"""From estimate to provider tokens: the learned ratio, the bounds, and when to ask a provider (R-505)."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ TOKENS = st.integers(-(10**7), 10**7)
         ("gpt-5.5", 1.0), ("gemini-3-pro", 1.0), ("", 1.0),
     ],
 )  # fmt: skip
-def test_a_model_nobody_reported_on_starts_with_its_familys_ratio(model: str, ratio: float) -> None:
-    """Claude's tokenizer changed with 4.7; a date is no version."""
+def test_a_model_without_reports_starts_with_its_familys_ratio(model: str, ratio: float) -> None:
+    """Claude's tokenizer changed with 4.7; a date is not a version."""
     assert Calibration.for_model(model) == Calibration(ratio, marks=0.22 if ratio > 1 else 0.0)
 
 
-def test_code_and_prose_have_a_ratio_each() -> None:
-    """Claude cuts punctuation finer; at the usual density the ratio is the whole truth, for GPT everywhere."""
+def test_code_and_prose_have_separate_ratios() -> None:
+    """Claude splits punctuation more; at the usual density the ratio is sufficient, for GPT everywhere."""
     claude, gpt = Calibration.for_model("claude-opus-4-5"), Calibration.for_model("gpt-4o")
     prose, usual, code = (claude.size(1000, marks) for marks in (100, 610, 900))
     assert prose < usual == 1220 < code
@@ -62,16 +62,16 @@ def test_a_long_report_teaches_more_than_a_short_one() -> None:
     assert start.learn(150, 100).ratio < start.learn(1500, 1000).ratio < start.learn(15_000, 10_000).ratio < 1.5
 
 
-def test_what_was_learned_from_many_reports_is_not_swept_away_by_one() -> None:
+def test_a_calibration_from_many_reports_is_not_erased_by_one() -> None:
     assert Calibration(1.2, 10**6).learn(4000, 2000).ratio < 1.3 < Calibration(1.2).learn(4000, 2000).ratio
 
 
 @pytest.mark.parametrize(("observed", "estimated"), [(-5, 1000), (0, 1000), (400, 1000), (2600, 1000)])
-def test_a_report_that_says_nothing_about_the_tokenizer_is_ignored(observed: int, estimated: int) -> None:
+def test_a_report_without_information_about_the_tokenizer_is_ignored(observed: int, estimated: int) -> None:
     assert Calibration(1.2, 3).learn(observed, estimated) == Calibration(1.2, 3)
 
 
-def test_short_texts_teach_together_what_each_is_too_short_to_tell() -> None:
+def test_short_texts_calibrate_together() -> None:
     """Issue 24: in a small window no text is long."""
     one = Calibration(1.0).learn(44, 40)
     assert one.ratio == 1.0
@@ -79,7 +79,7 @@ def test_short_texts_teach_together_what_each_is_too_short_to_tell() -> None:
 
 
 @given(TOKENS, TOKENS)
-def test_one_absurd_report_cannot_run_away_with_the_ratio(observed: int, estimated: int) -> None:
+def test_one_absurd_report_cannot_distort_the_ratio(observed: int, estimated: int) -> None:
     assert 0.5 <= Calibration(1.0).learn(observed, estimated).ratio <= 2.5
 
 
@@ -91,7 +91,7 @@ def test_the_extra_of_a_first_request_is_learned_and_added() -> None:
 
 
 def test_only_schemas_cost_less_than_their_estimate() -> None:
-    """Recorded for GPT: a third of their JSON. A calibration is never below that, and never below nothing."""
+    """Recorded for GPT: a third of their JSON. A calibration is never below that, and never negative."""
     cheap = Calibration(1.0).learn_extra(-400, schemas=1000)
     assert cheap.extra == -400
     assert cheap.count(1500, schemas=1000).tokens == 1100
@@ -101,8 +101,8 @@ def test_only_schemas_cost_less_than_their_estimate() -> None:
     assert Calibration(1.0).learn_extra(-400).extra == 0
 
 
-def test_one_outlier_does_not_move_what_was_settled() -> None:
-    """Lesson 58: it is clipped and weighs half at most; twenty of them are a tokenizer that has changed."""
+def test_one_outlier_does_not_change_a_settled_calibration() -> None:
+    """Lesson 58: it is clipped and weighs at most half; twenty of them mean a changed tokenizer."""
     settled = Calibration(1.2, 20_000)
     assert abs(settled.learn(48_000, 20_000).ratio / 1.2 - 1) < 0.11
     assert abs(settled.learn(11_000, 20_000).ratio / 1.2 - 1) < 0.11
@@ -115,14 +115,14 @@ def test_one_outlier_does_not_move_what_was_settled() -> None:
 
 
 @given(st.integers(0, 10**7), st.floats(0.5, 2.5), st.integers(0, 10**5), st.floats(-5000, 5000))
-def test_the_bounds_hold_the_count(estimated: int, ratio: float, weight: int, extra: float) -> None:
+def test_the_bounds_contain_the_count(estimated: int, ratio: float, weight: int, extra: float) -> None:
     count = Calibration(ratio, weight, extra).count(estimated)
     assert 0 <= count.lower <= count.tokens <= count.upper
     assert not count.exact
 
 
-def test_a_side_that_was_too_narrow_widens_at_once_and_only_that_side() -> None:
-    """An outlier is forgotten in some fifty reports, not at once; a side never widens without end."""
+def test_only_a_side_that_was_too_narrow_widens_at_once() -> None:
+    """An outlier is forgotten after about fifty reports, not at once; a side never widens without limit."""
     start, count = Calibration(1.2), Count(tokens=1000, lower=900, upper=1100)
     missed = start.learn_doubt(count, 1250)
     assert missed.above == 2.5
@@ -136,8 +136,8 @@ def test_a_side_that_was_too_narrow_widens_at_once_and_only_that_side() -> None:
     assert start.learn_doubt(Count(tokens=5, lower=5, upper=5, exact=True), 900) == start
 
 
-def test_an_endpoint_that_is_often_off_keeps_its_wide_band() -> None:
-    """Only what would have lain in the usual band makes a wide one forget."""
+def test_an_often_inaccurate_endpoint_keeps_its_wide_band() -> None:
+    """Only a report that would have been in the usual band narrows a wide one."""
     wide, count = Calibration(1.2, above=4.0), Count(tokens=1000, lower=900, upper=1400)
     for _ in range(50):
         wide = wide.learn_doubt(count, 1300)
@@ -164,7 +164,7 @@ def test_an_endpoint_that_is_often_off_keeps_its_wide_band() -> None:
     ],
     ids=str,
 )
-def test_figures_that_learning_cannot_have_left_are_known(damage: dict[str, Any]) -> None:
+def test_figures_that_learning_cannot_produce_are_detected(damage: dict[str, Any]) -> None:
     assert Calibration(1.2, 5, 300.0).is_sound
     assert not msgspec.structs.replace(Calibration(1.2, 5, 300.0), **damage).is_sound
 
@@ -174,12 +174,12 @@ def test_an_underscore_counts_three_marks() -> None:
 
 
 def test_the_version_of_stored_figures_belongs_to_this_estimator() -> None:
-    """Who fits the estimator again raises `FIGURES`: ratios learned with the old one are not true of the new one."""
+    """A refit of the estimator increments `FIGURES`: ratios learned with the old one are invalid for the new one."""
     made_of = repr((WEIGHTS, CONSTANT, MARKS_DENSITY)).encode()
     assert (FIGURES, zlib.crc32(made_of)) == (1, 3387298119)
 
 
-def test_what_is_known_narrows_the_bounds() -> None:
+def test_known_sizes_narrow_the_bounds() -> None:
     new, learned = Calibration(1.2).count(10_000), Calibration(1.2, 5000).count(10_000)
     assert new.lower < learned.lower < learned.upper < new.upper
 
@@ -192,10 +192,10 @@ def test_what_is_known_narrows_the_bounds() -> None:
         (89_900, 90_000, 90_100, 90_000, False), (90_000, 90_000, 90_000, 90_000, False),
     ],
 )  # fmt: skip
-def test_the_provider_is_asked_when_a_threshold_lies_within_more_than_a_percent_of_doubt(
+def test_the_provider_is_asked_if_a_threshold_is_within_over_a_percent_of_doubt(
     lower: int, tokens: int, upper: int, threshold: int, asked: bool
 ) -> None:
-    """R-312: the estimate first; no call where the answer could decide nothing."""
+    """R-312: the estimate first; no call if the answer could not change the decision."""
     count = Count(tokens=tokens, lower=lower, upper=upper)
     assert wants_provider_count(count, [1, threshold]) is asked
     assert not wants_provider_count(count, [])

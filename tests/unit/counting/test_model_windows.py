@@ -28,8 +28,8 @@ def resolve(**given: object) -> ResolvedLimits:
     return resolve_limits("gpt-4o", **{**fields, **given})  # type: ignore[arg-type]
 
 
-def test_the_first_who_knows_the_window_is_believed() -> None:
-    """R-101, K4: setting, then models, adapter, endpoint, table, and 16,000 at last."""
+def test_the_first_source_of_the_window_is_used() -> None:
+    """R-101, K4: setting, then models, adapter, endpoint, table, and finally 16,000."""
     ladder = [
         ({"default_window": 16_000}, (16_000, "default")),
         ({"lookup": lambda name: ModelLimits(1)}, (1, "table")),
@@ -45,12 +45,12 @@ def test_the_first_who_knows_the_window_is_believed() -> None:
         assert (limits.context_window, limits.source) == expected
 
 
-def test_only_an_explicit_setting_is_one() -> None:
-    """R-103: without a setting the model is looked up; it is not dead as in the source."""
+def test_only_an_explicit_setting_counts() -> None:
+    """R-103: without a setting the model is looked up, unlike in the source."""
     assert resolve(lookup=lambda name: ModelLimits(128_000)).context_window == 128_000
 
 
-def test_the_setting_does_not_touch_the_reserve_for_the_reply() -> None:
+def test_the_setting_does_not_change_the_reply_reserve() -> None:
     """R-507."""
     limits = resolve(chosen_window=8_000, user_table={"gpt-4o": ModelLimits(0, 500)})
     assert (limits.context_window, limits.max_output_tokens) == (8_000, 500)
@@ -63,8 +63,8 @@ def test_the_setting_does_not_touch_the_reserve_for_the_reply() -> None:
         (200_000, 32_000, 32_000), (200_000, 100, 100), (8_192, 4_096, 4_096), (8_192, 64_000, 4_096),
     ],
 )  # fmt: skip
-def test_what_is_kept_free_for_a_reply(window: int, configured: int, kept: int) -> None:
-    """R-507, R-403: what was configured, at most half of the window; else a twentieth, at most 4,096 tokens."""
+def test_the_reply_reserve_is_configured_or_a_share_of_the_window(window: int, configured: int, kept: int) -> None:
+    """R-507, R-403: the configured size, at most half of the window; else a twentieth, at most 4,096 tokens."""
     limits = ResolvedLimits(window, configured, "user")
     assert (limits.reply_reserve, limits.prompt_tokens) == (kept, window - kept)
 
@@ -94,7 +94,7 @@ def test_families_have_a_window(model: str, window: int) -> None:
         ("qwen-turbo", 131_072),
     ],
 )  # fmt: skip
-def test_exact_names_go_before_families(model: str, window: int) -> None:
+def test_exact_names_precede_families(model: str, window: int) -> None:
     """R-105, R-106: o1-mini is smaller than its family."""
     assert find_window(model) == window
 
@@ -102,7 +102,7 @@ def test_exact_names_go_before_families(model: str, window: int) -> None:
 @pytest.mark.parametrize(
     "model", ["", "o100", "gpt-4.1", "model-v2.5k", "k", "v3kx", "my-o1", "qwen-plusher", "gemini-2.05"]
 )
-def test_what_only_looks_similar_is_unknown(model: str) -> None:
+def test_similar_names_are_unknown(model: str) -> None:
     """R-106: a wrong window is worse than none."""
     assert find_window(model) == 0
 
@@ -114,7 +114,7 @@ def test_what_only_looks_similar_is_unknown(model: str) -> None:
         ("01-ai/yi-34b-200k", 200_000), ("phi-3-mini-128k-instruct", 128_000),
     ],
 )  # fmt: skip
-def test_a_name_may_say_its_window(model: str, window: int) -> None:
+def test_a_name_may_contain_its_window(model: str, window: int) -> None:
     """R-406: CoWork's additions to the one table."""
     assert find_window(model) == window
     assert documented_window(model) == 0
@@ -129,19 +129,19 @@ def test_a_name_may_say_its_window(model: str, window: int) -> None:
         ("claude-3-5-sonnet-latest", 200_000), ("claude-3-7-sonnet", 0),
     ],
 )  # fmt: skip
-def test_a_later_version_of_a_family_has_a_window_of_its_own(model: str, documented: int) -> None:
-    """R-104, R-106: the document speaks of Claude 4, not of what came after it; the family only stands in there."""
+def test_a_later_version_of_a_family_has_its_own_window(model: str, documented: int) -> None:
+    """R-104, R-106: the document covers Claude 4, not its successors; the family is only a fallback for those."""
     assert documented_window(model) == documented
 
 
-def test_the_longest_family_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_longest_family_takes_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
     """R-106."""
     monkeypatch.setitem(FAMILY_WINDOWS, "gpt-4o-mini", 7)
     assert find_window("gpt-4o-mini-2024-07-18") == 7
     assert find_window("gpt-4o-2024-08-06") == 128_000
 
 
-def test_every_name_of_the_tables_finds_itself() -> None:
+def test_every_name_in_the_tables_matches_itself() -> None:
     """R-104, R-105, R-406."""
     for name, window in {**FAMILY_WINDOWS, **EXACT_WINDOWS}.items():
         assert documented_window(name) == find_window(name) == window

@@ -1,4 +1,4 @@
-"""What images, pages and encrypted blocks cost (R-505)."""
+"""The token cost of images, pages and encrypted blocks (R-505)."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def test_a_pdf_costs_by_its_pages_and_by_its_bytes_when_they_are_unknown() -> No
     assert document_tokens(DocumentPart()) == PAGE_TOKENS
 
 
-def test_a_page_lies_between_what_was_recorded_for_an_empty_and_a_full_one() -> None:
+def test_a_page_costs_between_a_recorded_empty_and_full_one() -> None:
     """Claude Sonnet 4.5 on two one-page PDFs: 1,590 and 2,680 tokens."""
     assert 1590 < document_tokens(DocumentPart(pages=1)) < 2680
 
 
-def test_a_seal_alone_holds_nothing() -> None:
+def test_an_encrypted_block_alone_counts_nothing() -> None:
     assert encrypted_tokens(0) == encrypted_tokens(900) == 0
     assert encrypted_tokens(7400) == 1000
 
 
-def test_a_sealed_compaction_counts_as_recorded() -> None:
-    """Two of OpenAI's, with the tokens their usage told; around them 100 characters of JSON."""
+def test_an_encrypted_compaction_counts_as_recorded() -> None:
+    """Two from OpenAI, with the tokens in their usage; around them 100 characters of JSON."""
     for chars, told in ((3684, 297), (4068, 342)):
         assert abs(compaction_tokens(chars + 100) - told) <= 0.05 * told
     assert compaction_tokens(300) == 0

@@ -1,4 +1,4 @@
-"""Numbers of tokens as people write them."""
+"""Token counts in users' notation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_anything_else_is_refused(text: str) -> None:
     assert not is_short_form(text) or text == "0k"
 
 
-def test_a_policy_takes_a_size_wherever_it_takes_tokens() -> None:
+def test_a_policy_accepts_a_size_wherever_it_accepts_tokens() -> None:
     mine = {
         "extends": "cowork",
         "default_window": "16k",
@@ -47,7 +47,7 @@ def test_a_policy_takes_a_size_wherever_it_takes_tokens() -> None:
     assert steps["truncate_tool_results"].max_tokens == 1_000
 
 
-def test_an_option_takes_a_size_and_refuses_what_only_looks_like_one() -> None:
+def test_an_option_accepts_a_size_and_refuses_lookalikes() -> None:
     policy = load_policy("codecompanion")
     changed = with_options(policy, {"editing.trigger": "16k", "compaction.min_token_savings": "2k"}, "k")
     assert changed.stages[0].trigger.tokens == 16_000

@@ -1,4 +1,4 @@
-"""Counting (R-505, lesson 42): the text estimate and what a message adds up to."""
+"""Counting (R-505, lesson 42): the text estimate and the size of a message."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_any_text_counts_between_one_token_and_its_bytes(text: str) -> None:
 
 
 @given(ANY_TEXT, st.integers(2, 30))
-def test_a_repeated_text_counts_about_as_often(text: str, times: int) -> None:
-    """Estimates add up: n copies cost n times as much, except for what joins at the seams."""
+def test_a_repeated_text_counts_about_n_times(text: str, times: int) -> None:
+    """Estimates add up: n copies cost n times as much, except for tokens joined at the seams."""
     once, many = estimate_text(text), estimate_text(text * times)
     assert many <= times * (once + 6)
 
@@ -53,7 +53,7 @@ def test_ordinary_prose_is_close_to_the_truth() -> None:
 
 
 def test_one_estimate_serves_every_policy_and_is_closer_than_the_formulas_of_the_documents() -> None:
-    """R-113, R-405 as built here: neither formula is built; this one is closer, and corrected by what is reported."""
+    """R-113, R-405 as built here: neither formula is built; this one is closer, and corrected by usage reports."""
     text, truth = PROSE * 100, 1900
     codebuddy, cowork = math.ceil(len(text) / 3.5 * 1.1), math.ceil(len(text) / 4)
     ours = abs(estimate_text(text) - truth)
@@ -66,7 +66,7 @@ def test_chars4_is_a_quarter_of_the_characters_rounded_up(text: str) -> None:
     assert chars4(text) == math.ceil(len(text) / 4)
 
 
-def test_everything_that_is_sent_is_counted() -> None:
+def test_everything_sent_is_counted() -> None:
     """Lesson 42: 45,000 tokens of tool-call arguments were once estimated as 484."""
     count = MessageCounter().message
     base = count(Message(id="m", role="assistant"))
@@ -78,7 +78,7 @@ def test_everything_that_is_sent_is_counted() -> None:
     assert count(Message(id="m", role="tool", content=text, tool_call_id="1")) > base + size
 
 
-def test_what_is_no_text_is_counted_by_its_size_class() -> None:
+def test_content_other_than_text_is_counted_by_its_size_class() -> None:
     """R-505: base64 is never counted as text."""
     count = MessageCounter().message
     base, blob = count(Message(id="m", role="user")), "A" * 10**6
@@ -93,7 +93,7 @@ def test_what_is_no_text_is_counted_by_its_size_class() -> None:
     assert part(CallMark(0)) == 0
 
 
-def test_sealed_reasoning_counts_what_it_holds_not_what_is_shown() -> None:
+def test_encrypted_reasoning_counts_its_content_instead_of_the_displayed_text() -> None:
     """Recorded: 16,376 characters for 2,496 tokens (GPT-5), 1,060 for none."""
     count = MessageCounter().message
     base = count(Message(id="m", role="assistant"))

@@ -1,4 +1,4 @@
-"""Random edits of files: the intended lines, and the same lines as a model would spell them."""
+"""Random edits of files: the intended lines, and their form in a model's reply."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def depth(line: str) -> int:
 
 @dataclass(frozen=True)
 class File:
-    """The lines of a file, and what one level is indented by; "mixed" is four columns, every eight of them a tab."""
+    """The lines of a file, and its unit of one indentation level; "mixed" is four columns, every eight one tab."""
 
     name: str
     lines: tuple[str, ...]
@@ -110,7 +110,7 @@ def removed(file: File, lines: list[str], random: Random) -> list[str] | None:
 
 
 def block_at(lines: list[str], random: Random) -> tuple[int, int] | None:
-    """Return some lines of which the first is indented least."""
+    """Return some lines of which the first has the smallest indentation."""
     places = [at for at, line in enumerate(lines) if line.strip()]
     if not places:
         return None
@@ -159,7 +159,7 @@ def unwrapped(file: File, lines: list[str], random: Random) -> list[str] | None:
             return None
         body.append(lead + line[len(lead_of(line)) :] if line.strip() else line)
     if last < len(lines) and lines[last].strip():
-        last += 1  # what closes it
+        last += 1  # the closing line
     return [*lines[:first], *body, *lines[last:]]
 
 
@@ -263,7 +263,7 @@ def spelled(file: File, place: EditPlace, lines: Sequence[str], how: tuple[str, 
 
 
 def random_case(file: File, random: Random, how: tuple[str, ...] | None = None) -> Case | None:
-    """Return a random edit of random lines under options that are not those of the file; None where there is none."""
+    """Return a random edit of random lines under options that differ from the file's; None if there is none."""
     count = len(file.lines)
     first = random.randrange(count)
     last = min(count, first + random.randint(1, 30))
@@ -287,7 +287,7 @@ def random_case(file: File, random: Random, how: tuple[str, ...] | None = None) 
 
 
 def early_return_case(file: File, random: Random) -> Case | None:
-    """Return an edit that adds a block at the end, in which is the line that is below the region, too."""
+    """Return an edit that adds a block at the end, containing the line below the region."""
     case = random_case(file, random, ("as it is",))
     if case is None or not case.place.after or not case.place.after[0].strip():
         return None
@@ -300,7 +300,7 @@ def early_return_case(file: File, random: Random) -> Case | None:
 
 
 def is_intended(case: Case, got: Sequence[str]) -> bool:
-    """Return whether these are the intended lines: byte for byte where the line was there, else but for their ends."""
+    """Return whether these are the intended lines: byte for byte if the line existed, otherwise except their ends."""
     there = [line.rstrip() for line in case.place.region]
     return [line.rstrip() for line in got] == [line.rstrip() for line in case.intended] and all(
         mine == theirs
@@ -313,7 +313,7 @@ def is_intended(case: Case, got: Sequence[str]) -> bool:
 
 
 def is_determined(case: Case) -> bool:
-    """Return whether the intended lines can be told from the reply at all: for others there is more than one answer."""
+    """Return whether the reply determines the intended lines at all: for others there is more than one answer."""
     file = case.file
     region, intended, how = case.place.region, case.intended, case.spelling
     old, new = [line for line in region if line.strip()], [line for line in intended if line.strip()]
@@ -364,7 +364,7 @@ def _is_of_levels(file: File, lead: str) -> bool:
 
 
 def _is_seen_to_be_repeated(case: Case) -> bool:
-    """Return whether what is repeated is enough to be no accident, on both sides, and begins nothing of the region."""
+    """Return whether the repetition is too long for an accident, on both sides, and is not the start of the region."""
     above, below = (
         [line.strip() for line in some if line.strip()] for some in (case.place.before[-2:], case.place.after[:2])
     )

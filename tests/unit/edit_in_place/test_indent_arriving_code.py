@@ -1,4 +1,4 @@
-"""Code that is still arriving is drawn as it will be proposed."""
+"""Streaming code is drawn as it will be proposed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REGION = ("    x = 1", "    if x:", "        y()", "    return x")
 
 
 def told(place: EditPlace, *pieces: tuple[str, ...], placement: Placement = "replace") -> list[tuple[str, ...]]:
-    """Return what is drawn after each piece of a reply."""
+    """Return the drawing after each chunk of a reply."""
     code, shown, all_shown = ArrivingCode(place), tuple[str, ...](), []
     for lines in pieces:
         news = code.take(lines, placement)
@@ -35,10 +35,10 @@ def line_by_line(reply: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 @pytest.mark.slow("edits that arrive token by token")
 @pytest.mark.parametrize("language", FILETYPES)
-def test_hardly_a_line_is_drawn_otherwise_than_it_will_be_proposed(language):
-    """Of all lines that are drawn. A share: the first lines of a reply can fit several places until the next arrives.
+def test_few_lines_are_drawn_differently_from_the_proposal(language):
+    """As a share of all drawn lines: the first lines of a reply can fit several places until the next arrives.
 
-    The seeds are numbers of ours. What Hypothesis draws depends on the modules that other tests have imported.
+    The seeds are our own: Hypothesis's draws depend on the modules imported by other tests.
     """
     drawn = wrong = 0
     for seed in SEEDS:
@@ -71,14 +71,14 @@ def test_lines_of_the_file_are_never_drawn_as_changed(reply):
         assert set(shown) <= {"    x = 2", "        x = 2", *REGION}
 
 
-def test_a_line_that_is_drawn_otherwise_later_replaces_what_was_drawn():
+def test_a_line_drawn_differently_later_replaces_the_earlier_drawing():
     place = EditPlace(region=("        a()", "        b()"), tabs=True)
     first, second = told(place, ("c()",), ("b()",))
     assert second == ("        c()", "        b()")
     assert len(first) <= 1
 
 
-def test_what_is_added_is_indented_and_a_new_buffer_is_not_drawn():
+def test_added_code_is_indented_and_a_new_buffer_is_not_drawn():
     place = EditPlace(region=("    def a(self):", "        pass"), before=("class A:",))
     assert told(place, ("def b(self):",), ("    pass",), placement="after")[-1] == ("    def b(self):", "        pass")
     assert told(place, ("import a",), placement="new") == [()]

@@ -1,7 +1,7 @@
 """The indentation of a reply: lines of the file keep their bytes, whatever the model and the buffer's options say.
 
-Random edits of random lines of files in fourteen languages, spelled as models spell them, under options that are not
-those of the file.
+Random edits of random lines of files in fourteen languages, formatted like models' replies, under options other than
+the file's.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def check(file: File, seed: int) -> None:
 @pytest.mark.parametrize("language", FILETYPES)
 @settings(derandomize=True)
 @given(seed=SEEDS)
-def test_an_edit_is_the_intended_one_however_the_reply_is_indented(language, seed):
-    """The same examples each time: in about 2 of 40,000 the reply reads as another edit, too."""
+def test_an_edit_is_the_intended_one_for_any_indentation_of_the_reply(language, seed):
+    """Always the same examples: in about 2 of 40,000 the reply matches another edit, too."""
     check(sample(language), seed)
 
 
 @pytest.mark.parametrize("language", FILETYPES)
 @given(seed=SEEDS)
-def test_a_reply_that_changes_nothing_changes_no_byte(language, seed):
+def test_a_reply_without_changes_changes_no_byte(language, seed):
     random, file = Random(seed), sample(language)
     case = random_case(file, random)
     how = random.choice(spellings(file))
@@ -83,7 +83,7 @@ def test_a_reply_that_changes_nothing_changes_no_byte(language, seed):
 @example(seed=44931)
 @example(seed=48046609)
 def test_no_text_is_lost_or_moved_to_another_line(language, seed):
-    """Of the examples each lost lines that look like those around the place: two of Go, one of Ruby."""
+    """Each example once lost lines that resemble those around the place: two of Go, one of Ruby."""
     case = random_case(sample(language), Random(seed))
     if case is not None and "surroundings" not in case.spelling and len(case.intended) > 1:
         got = fitted(case.reply, case.place, "replace")
@@ -101,7 +101,7 @@ def test_an_early_return_like_the_line_below_the_region_is_not_lost(language, se
 
 @pytest.mark.parametrize("language", FILETYPES)
 @given(seed=SEEDS)
-def test_only_lines_around_the_place_are_left_out(language, seed):
+def test_only_lines_around_the_place_are_dropped(language, seed):
     case = random_case(sample(language), Random(seed), ("surroundings",))
     if case is not None:
         got, said, before, after = (
@@ -115,8 +115,8 @@ def test_only_lines_around_the_place_are_left_out(language, seed):
 
 
 @pytest.mark.sweep
-def test_few_replies_that_can_be_read_in_two_ways_are_read_in_the_other_one():
-    """Where a reply does not tell the edit any more (of 3 random ones about 1), the nearest one is mostly it."""
+def test_few_ambiguous_replies_are_read_the_wrong_way():
+    """If a reply is ambiguous (about 1 in 3 random ones), the closest edit is usually right."""
     seen: Counter[str] = Counter()
     for language in FILETYPES:
         for seed in range(CASES):
@@ -132,7 +132,7 @@ def test_few_replies_that_can_be_read_in_two_ways_are_read_in_the_other_one():
 
 
 def runtime_of_neovim() -> Path | None:
-    """Return Neovim's runtime folder, None where there is no Neovim."""
+    """Return Neovim's runtime folder, None without a Neovim."""
     nvim = shutil.which("nvim", path=f"{Path(__file__).parents[3] / '.venv' / 'bin'}:{os.environ.get('PATH', '')}")
     if nvim is None:
         return None
@@ -141,7 +141,7 @@ def runtime_of_neovim() -> Path | None:
 
 
 def check_files(paths: list[Path], filetype: str, cases: int) -> Counter[str]:
-    """Edit some of these files at random; return how many edits there were, and how many came out otherwise."""
+    """Edit some of these files at random; return the number of edits, and of those with an unintended result."""
     seen: Counter[str] = Counter()
     for path in Random(filetype).sample(paths, min(40, len(paths))):
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -182,7 +182,7 @@ def test_two_spaces_stay_two_spaces_in_a_buffer_without_expandtab():
 
 
 @pytest.mark.parametrize(("tabs", "width"), [(True, 8), (False, 2), (False, 4)])
-def test_what_is_around_the_lines_tells_their_indentation_before_the_options_do(tabs, width):
+def test_surrounding_lines_determine_the_indentation_before_the_options(tabs, width):
     around = ("func f() {", "\tif x {", "\t\tg()", "\t}", "}", "")
     got = fit("x := 1", "func h() {\n    if x {\n        g()\n    }\n}", before=around, tabs=tabs, width=width)
     assert got == ["func h() {", "\tif x {", "\t\tg()", "\t}", "}"]
@@ -192,12 +192,12 @@ def test_what_is_around_the_lines_tells_their_indentation_before_the_options_do(
 
 
 @pytest.mark.parametrize(("tabs", "lead"), [(True, "\t"), (False, "   ")])
-def test_the_options_decide_where_nothing_else_tells(tabs, lead):
+def test_the_options_decide_if_nothing_else_does(tabs, lead):
     other = "    " if tabs else "\t"
     assert fit("", f"a {{\n{other}b\n}}", tabs=tabs, width=3) == ["a {", lead + "b", "}"]
 
 
-def test_a_new_line_in_spaces_among_tabs_that_were_kept_gets_tabs():
+def test_a_new_line_in_spaces_among_kept_tabs_gets_tabs():
     region = "func f() {\n\tif x {\n\t\tg()\n\t}\n}"
     reply = "func f() {\n\tif x {\n\t\tg()\n        h()\n\t}\n}"
     assert fit(region, reply) == ["func f() {", "\tif x {", "\t\tg()", "\t\th()", "\t}", "}"]
@@ -209,7 +209,7 @@ def test_alignment_and_trailing_white_space_of_kept_lines_stay():
     assert fit(region, reply) == ["\tcall(a,", "\t     b)  ", "\tx = 3", "\ty = 2\t"]
 
 
-def test_the_text_of_a_here_document_stays_where_it_was():
+def test_the_text_of_a_here_document_keeps_its_indentation():
     region = "    if a; then\n        cat <<END\nusage:\n  -n\nEND\n        b\n    fi"
     reply = "if a; then\n    cat <<END\nusage:\n  -n\n  -m\nEND\n    c\nfi"
     assert fit(region, reply) == [
@@ -234,13 +234,13 @@ def test_recipes_of_a_makefile_have_tabs_and_its_conditions_spaces():
     "if x:\n\ta()\n\tb()",  # dedented, with tabs
     "if x:\n        a()\n        b()",  # the first line lost
 ])  # fmt: skip
-def test_lines_that_were_wrapped_are_deeper(reply):
+def test_wrapped_lines_are_indented(reply):
     around = ("def f():", "    pass", "")
     assert fit("    a()\n    b()", reply, before=around) == ["    if x:", "        a()", "        b()"]
 
 
 @pytest.mark.parametrize("reply", ["    a()\n    b()", "a()\nb()"])
-def test_lines_that_were_unwrapped_are_less_deep(reply):
+def test_unwrapped_lines_are_dedented(reply):
     assert fit("    if x:\n        a()\n        b()", reply) == ["    a()", "    b()"]
 
 
@@ -254,7 +254,7 @@ def test_two_trailing_spaces_that_break_a_line_of_markdown_are_kept():
     assert fit("one  \ntwo", "one\n2", filetype="markdown") == ["one  ", "2"]
 
 
-def test_a_large_reply_of_equal_lines_is_fitted_in_time():
+def test_a_large_reply_of_equal_lines_is_fitted_quickly():
     region = ("    0,", "    1,") * 10_000
     reply = tuple(line.strip() for line in region)
     assert fitted(reply, EditPlace(region=region), "replace") == region
@@ -277,7 +277,7 @@ INDENTED = ("def f():", "  if x:", "    y()")
         ("", False),
     ],
 )
-def test_white_space_alone_changes_where_the_instruction_is_about_it(instruction, is_kept):
+def test_only_white_space_changes_if_the_instruction_is_about_it(instruction, is_kept):
     reply = tuple(line.replace("  ", "\t") for line in INDENTED)
     place = EditPlace(region=INDENTED, tabs=True)
     assert fitted(reply, place, "replace", instruction) == (reply if is_kept else INDENTED)
@@ -286,15 +286,15 @@ def test_white_space_alone_changes_where_the_instruction_is_about_it(instruction
 @pytest.mark.parametrize(
     ("instruction", "is_kept"), [("use tabs and call z", True), ("add a tab to the page", False), ("call z", False)]
 )
-def test_other_indentation_is_kept_with_other_text_only_where_it_was_asked_for(instruction, is_kept):
+def test_other_indentation_is_kept_with_other_text_only_on_request(instruction, is_kept):
     reply = (*(line.replace("  ", "\t") for line in INDENTED), "\t\tz()")
     wanted = reply if is_kept else (*INDENTED, "    z()")
     assert fitted(reply, EditPlace(region=INDENTED), "replace", instruction) == wanted
 
 
 @pytest.mark.parametrize("lead", ["", "\t"])
-def test_a_diff_that_is_indented_otherwise_fits(lead):
-    """Its lines of old say what was made of the indentation."""
+def test_a_diff_with_other_indentation_is_fitted(lead):
+    """Its old lines show how the indentation was changed."""
     inner = lead + ("\t" if lead else "    ")
     diff = (f" {lead}if x:", f"-{inner}a()  ", f"+{inner}b()", f"+{inner}if y:", f"+{inner}{inner[len(lead) :]}c()")
     region = ("def f():", "    if x:", "        a()", "    return x")

@@ -29,7 +29,7 @@ def test_a_text_matches_itself(lines):
     assert matching_lines(lines, lines) == [(at, at) for at in range(len(lines))]
 
 
-def test_a_long_text_is_matched_around_what_was_changed():
+def test_a_long_text_is_matched_around_its_changes():
     old = [f"line {at}" if at % 3 else "}" for at in range(3_000)]
     new = [line + "!" if at % 100 == 50 else line for at, line in enumerate(old)]
     del new[1_000:1_010]

@@ -1,4 +1,4 @@
-"""Replies of many shapes: what becomes an edit, and what an answer."""
+"""Replies in many shapes: edits and answers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_code_is_found_in_every_shape_of_a_reply(shape):
 
 
 @pytest.mark.parametrize("shape", ANSWERS)
-def test_what_is_no_edit_is_an_answer(shape):
+def test_a_reply_that_is_not_an_edit_is_an_answer(shape):
     text, why = ANSWERS[shape]
     reading = read_reply(text, PLACE)
     assert reading.placement == "chat"
@@ -89,14 +89,14 @@ def test_what_is_no_edit_is_an_answer(shape):
 
 @pytest.mark.parametrize("what", BARE)
 @pytest.mark.parametrize("region", [("",), ("old()",)])
-def test_code_alone_takes_the_place(what, region):
-    """Without a fence and a header, in an empty buffer too: there is only one thing it can be."""
+def test_code_alone_replaces_the_selection(what, region):
+    """Without a fence and a header, also in an empty buffer: there is only one interpretation."""
     reading = read_reply("\n".join(BARE[what]), EditPlace(region=region))
     assert (reading.placement, reading.lines) == ("replace", BARE[what])
 
 
-def test_numbers_of_the_text_stay():
-    """Lists and tables are numbered, too; and a tag that is not ours is text."""
+def test_numbers_in_the_text_stay():
+    """Lists and tables are numbered, too; and an unknown tag is text."""
     code = ("1 | one", "2 | two", "3 | three")
     reply = "placement: replace\n```\n{}\n```".format("\n".join(code))
     assert read_reply(reply, EditPlace(region=("1 | one", "2 | zwei"))).lines == code
@@ -111,51 +111,51 @@ def test_numbers_of_the_text_stay():
     ("word", "placement"),
     [("replace", "replace"), ("add", "after"), ("after", "after"), ("before", "before"), ("new", "new")],
 )
-def test_every_placement_has_its_word(word, placement):
+def test_every_placement_has_its_keyword(word, placement):
     reading = read_reply(f"Placement: {word.upper()}\n```python\nassert fact(3) == 6\n```", PLACE)
     assert (reading.placement, reading.lines) == (placement, ("assert fact(3) == 6",))
 
 
-def test_lines_that_are_added_are_indented_as_the_place():
+def test_added_lines_are_indented_like_the_place():
     place = EditPlace(region=("    def a(self):", "        pass"), before=("class A:",), filetype="python")
     reading = read_reply("placement: after\n```python\n\ndef b(self):\n    pass\n```", place)
     assert reading.lines == ("", "    def b(self):", "        pass")
 
 
-def test_the_selection_that_is_repeated_before_what_is_added_is_not_added():
+def test_a_selection_repeated_before_the_addition_is_dropped():
     text = "\n".join((*REGION, "", "", "def double(n):", "    return 2 * n"))
     reading = read_reply(f"placement: after\n```python\n{text}\n```", PLACE)
     assert reading.lines == ("", "", "def double(n):", "    return 2 * n")
 
 
-def test_indentation_that_was_left_out_comes_back():
+def test_missing_indentation_is_restored():
     place = EditPlace(region=("        x = 1", "        if x:", "            y()"), filetype="python")
     reading = read_reply("placement: replace\n```python\nx = 2\nif x:\n    y()\n```", place)
     assert reading.lines == ("        x = 2", "        if x:", "            y()")
 
 
-def test_a_block_that_lost_its_indentation_keeps_its_own():
+def test_a_block_without_its_outer_indentation_keeps_its_own():
     place = EditPlace(region=("    x = 1", "    y = 2"), filetype="python")
     reading = read_reply("placement: replace\n```python\nif x:\n    y()\n```", place)
     assert reading.lines == ("    if x:", "        y()")
 
 
-def test_indentation_that_only_the_first_line_lost_comes_back():
+def test_indentation_missing_only_in_the_first_line_is_restored():
     place = EditPlace(region=("    x = 1", "    y = 2"), filetype="python")
     reading = read_reply("placement: replace\n```python\nx = 3\n    y = 4\n```", place)
     assert reading.lines == ("    x = 3", "    y = 4")
 
 
 @pytest.mark.parametrize("lead", ["", "    "])
-def test_code_that_is_deeper_as_a_whole_moves_to_where_the_lines_were(lead):
+def test_code_indented_too_far_as_a_whole_is_shifted_back(lead):
     region = (lead + "def a():", lead + "    pass")
     deeper = "\n".join(lead + "    " + line for line in ("def a():", "    return 1"))
     reading = read_reply(f"placement: replace\n```python\n{deeper}\n```", EditPlace(region=region))
     assert reading.lines == (lead + "def a():", lead + "    return 1")
 
 
-def test_code_that_was_to_be_moved_stays_where_it_was_moved_to():
-    """Nothing but white space differs; or what it is moved into stands above it; or it is added."""
+def test_code_moved_on_purpose_stays():
+    """Only white space differs; or its new parent is above it; or it is added."""
     place = EditPlace(region=("a()", "b()"), filetype="python")
     assert read_reply("placement: replace\n```\n    a()\n    b()\n```", place).lines == ("    a()", "    b()")
     nested = ("if x:", "    a()", "    c()")
@@ -164,7 +164,7 @@ def test_code_that_was_to_be_moved_stays_where_it_was_moved_to():
     assert added.lines == ("    c()", "    d()")
 
 
-def test_spaces_become_the_tabs_of_the_file_and_tabs_its_spaces():
+def test_spaces_become_the_files_tabs_and_tabs_its_spaces():
     tabs = EditPlace(region=("func f() {", "\tg()", "}"), filetype="go", tabs=True)
     reading = read_reply("placement: replace\n```go\nfunc f() {\n    if x {\n        g()\n    }\n}\n```", tabs)
     assert reading.lines == ("func f() {", "\tif x {", "\t\tg()", "\t}", "}")
@@ -177,7 +177,7 @@ def test_an_empty_block_deletes_the_lines():
     assert (reading.placement, reading.lines) == ("replace", ())
 
 
-def test_a_reply_that_leaves_code_out_says_so():
+def test_a_reply_with_omitted_code_is_reported():
     reading = read_reply("placement: replace\n```python\ndef fact(n):\n    # ... rest of the code ...\n```", PLACE)
     assert "rest of the code" in reading.note
     kept = EditPlace(region=("a()", "# ... existing code ...", "b()"))
@@ -197,7 +197,7 @@ def test_a_markdown_file_may_have_fences_like_the_one_around_it():
     assert reading.lines == tuple(text)
 
 
-def test_code_comes_line_by_line_and_the_rest_of_a_cut_reply_goes_on_with_it():
+def test_code_arrives_line_by_line_and_the_continuation_of_a_truncated_reply_follows():
     reader = ReplyReader()
     pieces = ("placem", "ent: replace\n``", "`python\nde", "f f():\n  ")
     first = [line for piece in pieces for line in reader.feed(piece)]
@@ -222,7 +222,7 @@ PIECES = st.lists(
 
 
 @given(PIECES, st.lists(st.text(max_size=12), max_size=5), st.integers(1, 7))
-def test_nothing_that_a_model_sends_breaks_reading_or_makes_a_line_end(pieces, region, size):
+def test_no_reply_breaks_the_parser_or_adds_a_line_end(pieces, region, size):
     text = "".join(pieces)
     lines = tuple(line.replace("\n", "") for line in region)
     reading = read_reply(text, EditPlace(region=lines, before=("a",), after=("b",)))
@@ -235,7 +235,7 @@ def test_nothing_that_a_model_sends_breaks_reading_or_makes_a_line_end(pieces, r
 
 
 @given(st.lists(st.from_regex(r"[a-z ]{1,6}[^\n`~\r\x00.…]{0,12}", fullmatch=True), min_size=1, max_size=12))
-def test_what_was_asked_for_is_read_as_it_was_written(code):
+def test_the_requested_placement_is_read_as_written(code):
     place = EditPlace(region=("zz = 1",))
     code.insert(0, "begin")  # code that is deeper as a whole is moved to where the lines were
     wanted = tuple(code)

@@ -1,4 +1,4 @@
-"""Lines around the place that a reply repeats are left out; lines of the edit that look like them are not."""
+"""Surrounding lines repeated in a reply are dropped; similar lines of the edit are not."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ def texts(lines: tuple[str, ...]) -> list[str]:
         (HTML, ("  <section>", "    <p>x</p>", "  </section>")),
     ],
 )
-def test_a_new_block_that_ends_as_the_lines_below_is_kept(place, reply):
+def test_a_new_block_that_ends_like_the_lines_below_is_kept(place, reply):
     assert texts(fitted(reply, place, "replace")) == texts(reply)
 
 
 @pytest.mark.parametrize(("place", "reply"), [
     (PYTHON, ("    if y:", "        return x")), (GO, ("if y {", "\treturn nil", "}")),
 ])  # fmt: skip
-def test_a_new_block_that_is_added_is_kept(place, reply):
+def test_an_added_new_block_is_kept(place, reply):
     assert texts(fitted(reply, place, "after")) == texts(reply)
 
 
-def test_lines_of_the_region_that_are_below_it_too_are_kept():
-    """The line that was removed stood between them; found with random edits."""
+def test_lines_of_the_region_that_also_follow_it_are_kept():
+    """The removed line was between them; found with random edits."""
     region = ("\t\tif a {", "\t\t\tb()", "\t\t\treturn nil", "\t\t}", "\t}", "\tc()")
     place = EditPlace(region=region, before=("\tfor {",), after=("\treturn nil", "}", ""), filetype="go")
     assert fitted(("if a {", "\tb()", "\treturn nil", "}"), place, "replace") == region[:4]
 
 
-def test_lines_of_the_region_that_are_on_both_sides_of_it_are_kept():
-    """Written four spaces wide where the file has two, they are indented as other ones around the region."""
+def test_lines_of_the_region_that_are_on_both_sides_are_kept():
+    """Written four spaces wide in a file that uses two, they are indented like others around the region."""
     region = ("      end", "      sent", "    end", "", "    def summary", "      waiting.size", "    end", "  end")
     place = EditPlace(region=region, before=("          break", "        end"), after=("end",), filetype="ruby")
     reply = (
@@ -76,7 +76,7 @@ def test_lines_of_the_region_that_are_on_both_sides_of_it_are_kept():
         ("before", "    x = compute(1)"),
     ],
 )
-def test_a_reply_is_not_left_out_as_a_whole(placement: Placement, reply):
+def test_a_reply_is_never_dropped_completely(placement: Placement, reply):
     place = EditPlace(region=("    x = compute(1)",), before=("def f():",), after=("    return x",))
     assert texts(fitted((reply,), place, placement)) == texts((reply,))
 
@@ -85,7 +85,7 @@ def test_lines_are_deleted_by_a_reply_of_those_on_both_sides():
     assert fitted((*PYTHON.before, *PYTHON.after), PYTHON, "replace") == ()
 
 
-def test_one_line_is_not_repeated_on_both_sides_at_once():
+def test_one_line_is_not_dropped_on_both_sides_at_once():
     place = EditPlace(region=("    return cached",), before=("    end",), after=("    end",))
     assert texts(fitted(("    end",), place, "replace")) == ["end"]
     place = EditPlace(region=("    return cached",), before=("    }",), after=("    }",))
@@ -103,32 +103,32 @@ def test_one_line_is_not_repeated_on_both_sides_at_once():
         (HTML, ("  <p>y</p>", "</section>"), ("  <p>y</p>",)),
     ],
 )
-def test_repeated_lines_are_left_out(place, reply, wanted):
+def test_repeated_lines_are_dropped(place, reply, wanted):
     assert fitted(reply, place, "replace") == wanted
 
 
-def test_a_changed_first_line_of_a_block_does_not_make_it_another_block():
+def test_a_changed_first_line_of_a_block_does_not_make_it_a_different_block():
     place = EditPlace(region=("    for a in b:",), before=("def f():",), after=("        print(a)", "        use(a)"))
     reply = ("    for a in c:", "        print(a)", "        use(a)")
     assert fitted(reply, place, "replace") == reply[:1]
 
 
-def test_brackets_tell_repeated_lines_from_lines_of_the_region():
+def test_brackets_distinguish_repeated_lines_from_those_of_the_region():
     region = ("\tif x {", "\t\treturn nil", "\t}", "\tlog(x)")
     place = EditPlace(region=region, before=("func f() error {",), after=("\treturn nil", "}"))
     assert fitted(("\tlog(x, y)", "\treturn nil", "}"), place, "replace") == ("\tlog(x, y)",)
 
 
 @pytest.mark.parametrize("line", ["\f", "\f\f  ", "\xa0", "\u3000"])
-def test_a_line_of_other_white_space_is_text(line):
-    """A form feed is a page of a file of GNU."""
+def test_a_line_of_unusual_white_space_is_text(line):
+    """GNU files use a form feed as a page break."""
     region = ("    a()", "    b()")
     assert "".join(fitted(("a()", line, "c()"), EditPlace(region=region), "replace")).count(line.strip(" ")) == 1
     assert "".join(fitted(("a()", line), EditPlace(region=region), "replace")).count(line.strip(" ")) == 1
 
 
-def test_a_reply_whose_lines_get_lost_while_its_indentation_is_restored_is_used_as_it_came(monkeypatch):
-    """Whatever goes wrong there costs the indentation, not the text."""
+def test_a_reply_whose_indentation_cannot_be_restored_is_used_unchanged(monkeypatch):
+    """Any failure there costs the indentation, not the text."""
     place = EditPlace(region=("    a()", "    b()", "    c()"))
     monkeypatch.setattr(restoring, "matching_lines", lambda old, new: [(2, 0), (1, 1), (0, 2)])
     assert fitted(("a()", "b()", "d()"), place, "replace") == ("a()", "b()", "d()")

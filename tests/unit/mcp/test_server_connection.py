@@ -1,4 +1,4 @@
-"""A connection to a server that does what no server should: each fault is one sentence, and nothing is left behind."""
+"""A connection to a misbehaving server: each fault is one sentence, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ async def test_a_tool_is_called_and_its_answer_returned() -> None:
         assert (await server.call("echo", {"text": "ü"}, 30)).text == "echo: ü"
 
 
-async def test_garbage_between_messages_is_passed_over_and_kept_for_the_log() -> None:
+async def test_garbage_between_messages_is_skipped_and_kept_for_the_log() -> None:
     listener = Listener()
     async with connected("garbage", listener=listener) as server:
         assert (await server.call("echo", {"text": "a"}, 30)).text == "echo: a"
     assert any("Welcome!" in line for line in listener.logs)
 
 
-async def test_output_without_end_that_is_no_message_ends_the_start() -> None:
+async def test_endless_output_without_a_message_ends_the_start() -> None:
     with pytest.raises(McpError, match="1,000 lines that are no messages"):
         async with connected("endless"):
             pass
@@ -44,7 +44,7 @@ async def test_a_message_that_is_too_long_ends_the_connection_with_a_reason() ->
     assert listener.ended == ["it sent a message longer than 16 million bytes"]
 
 
-async def test_a_server_that_asks_and_reads_no_answer_ends_the_connection() -> None:
+async def test_a_server_that_asks_without_reading_answers_ends_the_connection() -> None:
     """Each of its requests waits in memory until the answer is written."""
     async with connected("asking") as server:
         with pytest.raises(McpError, match="asked 1,000 things without reading an answer"):
@@ -57,8 +57,8 @@ async def test_a_server_that_does_not_start_is_given_up_and_ended() -> None:
             pass
 
 
-async def test_starts_that_are_cut_at_any_moment_are_said_and_leave_nothing_open() -> None:
-    """1 ms is over while the warden is started, 60 ms while the server says hello (`tests/leftovers.py` looks)."""
+async def test_starts_interrupted_at_any_moment_are_reported_and_leave_nothing_open() -> None:
+    """1 ms ends while the warden is starting, 60 ms during the server's hello (`tests/leftovers.py` checks)."""
     async with connected():  # imports what the first start needs
         pass
     for moment_s in (0.001, 0.001, 0.002, 0.003, 0.004, 0.006, 0.01, 0.02, 0.06):
@@ -67,7 +67,7 @@ async def test_starts_that_are_cut_at_any_moment_are_said_and_leave_nothing_open
                 pass
 
 
-async def test_a_server_that_ends_at_once_is_said_with_what_it_printed() -> None:
+async def test_a_server_that_exits_at_once_is_reported_with_its_output() -> None:
     listener = Listener()
     with pytest.raises(McpError, match="it ended"):
         async with connected("die", listener=listener):
@@ -75,7 +75,7 @@ async def test_a_server_that_ends_at_once_is_said_with_what_it_printed() -> None
     assert "stderr: I cannot start" in listener.logs
 
 
-async def test_a_program_that_is_not_there_is_named() -> None:
+async def test_a_missing_program_is_named() -> None:
     one = spec()
     missing = connection(type(one)(name="x", command=("no-such-program-here",)), Listener())
     with pytest.raises(McpError, match="There is no program no-such-program-here on the PATH"):
@@ -85,7 +85,7 @@ async def test_a_program_that_is_not_there_is_named() -> None:
         await nowhere.open()
 
 
-async def test_a_call_that_outlasts_its_limit_is_cancelled_at_the_server(tmp_path: Path) -> None:
+async def test_a_call_over_its_limit_is_cancelled_at_the_server(tmp_path: Path) -> None:
     record = tmp_path / "record"
     async with connected(record=record) as server:
         with pytest.raises(McpError, match=r"did not answer within 0\.2 s"):
@@ -94,7 +94,7 @@ async def test_a_call_that_outlasts_its_limit_is_cancelled_at_the_server(tmp_pat
         assert (await server.call("echo", {"text": "still"}, 30)).text == "echo: still"
 
 
-async def test_a_call_that_the_user_stops_is_cancelled_at_the_server(tmp_path: Path) -> None:
+async def test_a_call_stopped_by_the_user_is_cancelled_at_the_server(tmp_path: Path) -> None:
     record = tmp_path / "record"
     async with connected(record=record) as server:
         call = asyncio.create_task(server.call("wait", {}, 60))
@@ -121,13 +121,13 @@ async def test_a_server_that_dies_in_a_call_is_an_error_of_that_call() -> None:
     assert "stderr: Traceback: boom" in listener.logs
 
 
-async def test_second_answers_and_answers_to_nothing_change_nothing() -> None:
+async def test_duplicate_and_unrequested_answers_change_nothing() -> None:
     async with connected("twice", "wrong-ids") as server:
         for text in ("a", "b", "c"):
             assert (await server.call("echo", {"text": text}, 30)).text == f"echo: {text}"
 
 
-async def test_a_changed_list_of_tools_is_taken_in() -> None:
+async def test_a_changed_tool_list_is_used() -> None:
     listener = Listener()
     async with connected("rename", listener=listener) as server:
         before = server.offer.tools[0]
@@ -137,7 +137,7 @@ async def test_a_changed_list_of_tools_is_taken_in() -> None:
         assert server.offer.tools[0] != before
 
 
-async def test_a_flood_of_changes_is_asked_about_a_few_times_only(tmp_path: Path) -> None:
+async def test_a_flood_of_changes_causes_only_a_few_requests(tmp_path: Path) -> None:
     record, listener = tmp_path / "record", Listener()
     async with connected("flood", record=record, listener=listener) as server:
         await until(lambda: listener.changes > 0, "the new list")
@@ -145,19 +145,19 @@ async def test_a_flood_of_changes_is_asked_about_a_few_times_only(tmp_path: Path
         assert len([one for one in recorded(record) if one.get("method") == "tools/list"]) < 100
 
 
-async def test_ten_thousand_tools_are_taken_and_more_are_said() -> None:
+async def test_ten_thousand_tools_are_accepted_and_more_are_reported() -> None:
     async with connected("many") as server:
         assert len(server.offer.tools) == 10_000
         assert server.offer.left_out == ("More than 10,000 tools are offered; the rest is not looked at",)
 
 
-async def test_a_list_without_end_ends() -> None:
+async def test_an_endless_list_ends() -> None:
     async with connected("endless-pages") as server:
         assert len(server.offer.tools) == 200
         assert server.offer.left_out
 
 
-async def test_a_list_that_is_none_is_one_sentence() -> None:
+async def test_an_invalid_list_is_one_sentence() -> None:
     with pytest.raises(McpError, match="not what the protocol says: tools"):
         async with connected("no-list"):
             pass
@@ -187,21 +187,21 @@ async def test_over_http_garbage_and_silence_are_errors_of_the_call() -> None:
             await server.call("wait", {}, 0.2)
 
 
-async def test_over_http_a_refused_key_is_said_and_not_shown() -> None:
+async def test_over_http_a_refused_key_is_reported_and_not_shown() -> None:
     async with over_http("wrong-key") as server:
         with pytest.raises(McpError) as raised:
             await server.open()
     assert "sk-very-secret" not in str(raised.value)
 
 
-async def test_an_address_where_nothing_answers_is_said() -> None:
+async def test_an_address_without_an_answer_is_reported() -> None:
     one = spec()
     nobody = connection(type(one)(name="x", url="http://127.0.0.1:1/mcp"), Listener())
     with pytest.raises(McpError, match="cannot be reached"):
         await nobody.open()
 
 
-async def test_a_server_of_the_protocol_of_2026_gives_tools_resources_and_prompts() -> None:
+async def test_a_server_of_the_2026_protocol_provides_tools_resources_and_prompts() -> None:
     one = ServerSpec(name="proper", command=(sys.executable, str(PROPER)), start_timeout_s=PATIENCE_S)
     server = connection(one, Listener())
     await server.open()

@@ -1,4 +1,4 @@
-"""No server outlives whoever started it: however that ends, and however hard the server tries."""
+"""No server outlives its starter, however that ends and whatever the server tries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pids(record: Path) -> list[int]:
     return [one["pid"] for one in recorded(record) if "pid" in one]
 
 
-async def test_closing_ends_the_server_and_what_it_left_behind(tmp_path: Path) -> None:
+async def test_closing_ends_the_server_and_its_children(tmp_path: Path) -> None:
     record = tmp_path / "record"
     async with connected("spawn", "deaf", record=record):
         await until(lambda: len(pids(record)) == 3, "its processes")
@@ -43,7 +43,7 @@ async def test_closing_ends_the_server_and_what_it_left_behind(tmp_path: Path) -
 
 @pytest.mark.slow("waits for the end of processes")
 @pytest.mark.parametrize("ways", [(), ("deaf",), ("spawn", "deaf")], ids=["plain", "deaf", "daemons"])
-async def test_a_killed_host_takes_its_servers_along(tmp_path: Path, ways: tuple[str, ...]) -> None:
+async def test_a_killed_host_ends_its_servers(tmp_path: Path, ways: tuple[str, ...]) -> None:
     record = tmp_path / "record"
     host = await _host(record, ways)
     ours = [*pids(record), *_servers(host.pid)]
@@ -54,7 +54,7 @@ async def test_a_killed_host_takes_its_servers_along(tmp_path: Path, ways: tuple
     await until(lambda: not any(map(is_alive, ours)), "the end of all processes")
 
 
-async def test_a_killed_warden_takes_its_server_along(tmp_path: Path) -> None:
+async def test_a_killed_warden_ends_its_server(tmp_path: Path) -> None:
     host = await _host(tmp_path / "record", ("deaf",))
     warden, server = _servers(host.pid)
     os.kill(warden, signal.SIGKILL)

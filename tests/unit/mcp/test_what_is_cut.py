@@ -1,4 +1,4 @@
-"""What a server says is bounded, and where something is cut it says so."""
+"""A server's text is limited, and truncation is marked."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def texts(*given: str) -> Any:
     return Said(content=[Said(type="text", text=text) for text in given], structured_content=None, is_error=False)
 
 
-def test_a_result_says_once_how_much_of_it_was_not_kept() -> None:
-    """Also when its room ends exactly between two texts."""
+def test_a_result_reports_once_how_much_was_dropped() -> None:
+    """Even if its room ends exactly between two texts."""
     most = content.MAX_TEXT_CHARS
     for given in (["x" * most, "y" * 7], ["x" * (most - 2), "yy", "z" * 3, "z" * 4], ["x" * (most + 7)]):
         text = content.result_given(texts(*given)).text
@@ -25,14 +25,14 @@ def test_a_result_says_once_how_much_of_it_was_not_kept() -> None:
     assert content.result_given(texts("one", "", "two")).text == "one\n\ntwo"
 
 
-def test_a_line_of_the_log_ends_in_an_ellipsis() -> None:
+def test_a_truncated_log_line_ends_in_an_ellipsis() -> None:
     assert content.log_text("x" * 3_000) == "x" * 1_999 + "…"
     assert content.log_text(" " * 200_000 + "hidden") == "…"
     assert content.log_text("a\n b") == "a b"
 
 
-async def test_a_line_of_standard_error_ends_in_an_ellipsis() -> None:
-    """Its beginning is kept, also of one without an end."""
+async def test_a_truncated_line_of_standard_error_ends_in_an_ellipsis() -> None:
+    """Its beginning is kept, also of an endless line."""
     for end in (b"\n", b""):
         stream = asyncio.StreamReader()
         stream.feed_data(b"first" + b"x" * 300_000 + end)
@@ -42,7 +42,7 @@ async def test_a_line_of_standard_error_ends_in_an_ellipsis() -> None:
         assert [(line[:5], line[-1], len(line)) for line in lines] == [("first", "…", 4_000)]
 
 
-async def test_descriptions_end_in_an_ellipsis() -> None:
+async def test_truncated_descriptions_end_in_an_ellipsis() -> None:
     class Client:
         server_capabilities = Said(tools=None, prompts=Said(), resources=None)
 

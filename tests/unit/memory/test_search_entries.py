@@ -45,7 +45,7 @@ def test_a_rare_word_counts_more_than_a_common_one() -> None:
     assert search([*many, entry("rare", "the quay")], "parser quay", 1)[0].entry.title == "rare"
 
 
-def test_a_hit_shows_the_lines_that_have_the_words() -> None:
+def test_a_hit_shows_the_lines_with_the_words() -> None:
     text = "\n".join([*(f"line {n}" for n in range(50)), "the quay is here", *("quay" for _ in range(9))])
     (hit,) = search([entry("a", text)], "quay here")
     assert hit.lines[0] == "the quay is here"

@@ -1,4 +1,4 @@
-"""Stored payloads of schema session_runtime_v2: reading, writing, what nobody here knows."""
+"""Stored payloads of schema session_runtime_v2: reading, writing, unknown keys."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_snapshot_has_the_documented_schema_and_groups():
     assert "pendingFollowUps" in raw["queues"]
 
 
-def test_a_chat_keeps_what_a_cached_summary_needs():
+def test_a_chat_keeps_the_data_of_a_cached_summary():
     """R-459: block, time and number of messages are persisted in snapshots."""
     names = "explicitChatSummaryBlock explicitChatSummaryCreatedAt explicitChatSummarySourceMessageCount"
     assert set(names.split()) <= payloads.write(Snapshot())["transcript"].keys()
@@ -58,7 +58,7 @@ def test_a_checkpoint_adds_summary_evidence_and_provenance():
 
 @given(UNKNOWN, UNKNOWN, st.integers(0, 99))
 def test_unknown_keys_survive_a_rewrite(outside, inside, compactions):
-    """R-462: what another version stored is still there, at the top and inside the groups, after any rewrite."""
+    """R-462: data stored by another version is still there, at the top and inside the groups, after any rewrite."""
     stored = {**payloads.write(Snapshot(title="old")), **outside}
     stored["loop"] = {**stored["loop"], **inside}
     stored = payloads.decode(payloads.encode(stored), "file")
@@ -82,26 +82,26 @@ def test_unknown_keys_survive_a_rewrite(outside, inside, compactions):
         ([], None),
     ],
 )
-def test_forms_are_told_apart(raw, form):
+def test_formats_are_distinguished(raw, form):
     """R-474: V2 is the schema and version 2; legacy an array `conversationHistory`."""
     assert payloads.form_of(raw) == form
 
 
 @pytest.mark.parametrize("stored", [b"", b"{", b"[1]", b"\xff\xfe", b'{"a":' * 100_000])
-def test_damage_is_told_with_the_file(stored):
-    """R-474: a file that is no JSON object is named, and nothing else happens."""
+def test_damage_is_reported_with_the_file(stored):
+    """R-474: a file that is not a JSON object is named, and nothing else happens."""
     with pytest.raises(StoreCorrupt, match="the/file"):
         payloads.decode(stored, "the/file")
 
 
-def test_a_wrong_type_is_told_with_its_key():
+def test_a_wrong_type_is_reported_with_its_key():
     """R-474: so that the candidate falls through."""
     with pytest.raises(StoreCorrupt, match="messageCount"):
         payloads.read({"schema": payloads.SCHEMA, "version": 2, "messageCount": "ten"}, Snapshot, "f")
 
 
-def test_null_is_not_there():
-    """Other writers leave out a value by null."""
+def test_null_counts_as_missing():
+    """Other writers represent a missing value as null."""
     assert (
         payloads.read({"title": None, "loop": None, "transcript": {"lastUserMessage": None}}, Snapshot, "f")
         == Snapshot()
@@ -109,7 +109,7 @@ def test_null_is_not_there():
 
 
 def test_lone_surrogates_survive():
-    """A file name that is no UTF-8 must not lose the checkpoint."""
+    """A file name with invalid UTF-8 must not lose the checkpoint."""
     raw = payloads.write(Snapshot(title="a\ud800b"))
     assert payloads.read(json.loads(payloads.encode(raw)), Snapshot, "f").title == "a\ud800b"
 
@@ -121,7 +121,7 @@ OBJECTS = st.dictionaries(TEXTS, TEXTS | JSON | st.lists(TEXTS, max_size=4), max
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(OBJECTS, max_size=12), OBJECTS, st.integers(1, 4))
-def test_what_is_encoded_in_slices_is_the_same(objects, other, at_once):
+def test_encoding_in_slices_yields_the_same(objects, other, at_once):
     raw = {**other, "group": {"spans": objects, **other}, "list": [objects, *objects]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(payloads, "_AT_ONCE", at_once)

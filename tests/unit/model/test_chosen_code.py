@@ -1,4 +1,4 @@
-"""Which code is pinned, and which is left out of a question, follows from the log (issue 11, `/context`)."""
+"""Which code is pinned, and which is excluded from a question, follows from the log (issue 11, `/context`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def after(*payloads):
     return chosen
 
 
-def test_a_choice_replaces_the_one_before_it():
+def test_a_choice_replaces_the_previous_one():
     assert after(choice_event(POP, "pinned"), choice_event(PUSH, "pinned")).pinned == (POP, PUSH)
     assert after(choice_event(POP, "pinned"), choice_event(POP, "pinned")).pinned == (POP,)
     both = after(choice_event(POP, "pinned"), choice_event(POP, "left_out"))
@@ -43,14 +43,14 @@ def test_a_choice_replaces_the_one_before_it():
     assert after(TitleSet(title="x")) is NOTHING_CHOSEN
 
 
-def test_what_is_left_out_is_so_until_a_question_got_code():
+def test_an_exclusion_lasts_until_a_question_got_code():
     chosen = after(choice_event(POP, "left_out"), choice_event(PUSH, "pinned"), sent(message_id=""))
     assert chosen.left_out == (POP,)
     chosen = chosen_after(chosen, sent())
     assert (chosen.pinned, chosen.left_out) == ((PUSH,), ())
 
 
-def test_a_pin_is_known_by_where_it_was_sent_last():
+def test_a_pin_is_identified_by_the_place_last_sent():
     chosen = after(choice_event(POP, "pinned"), sent(("a.py", 110, "pop")))
     assert [(one.start, one.end) for one in chosen.pinned] == [(110, 119)]
     assert after(choice_event(POP, "pinned"), sent(("b.py", 110, "pop"))).pinned == (POP,)
@@ -75,11 +75,11 @@ def test_two_definitions_of_one_name_keep_their_order():
         ("x" + "y" * 500 + "abcdefg", ("x" + "y" * 199, 0)),
     ],
 )
-def test_a_piece_without_a_name_is_known_by_a_line_that_says_something(text, anchor):
+def test_a_piece_without_a_name_is_identified_by_a_meaningful_line(text, anchor):
     assert anchor_of(text) == anchor
 
 
-def test_it_survives_the_log_also_a_damaged_entry():
+def test_it_survives_the_log_also_with_a_damaged_entry():
     stored = [
         choice_event(POP, "pinned"),
         PolicyEvent(name="code_chosen", fields={"choice": "pinned", "start": "x"}),

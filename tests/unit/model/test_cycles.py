@@ -13,15 +13,15 @@ def cycles(*roles_and_fields):
     return [message.cycle for message in assign_cycles(made)]
 
 
-def test_cycles_start_at_one_and_rise_with_what_the_human_types():
-    """R-002, R-508: a cycle is a user message and all up to the next one."""
+def test_cycles_start_at_one_and_increase_with_typed_messages():
+    """R-002, R-508: a cycle is a user message and everything up to the next one."""
     assert cycles(("system", {}), ("user", {}), ("assistant", {}), ("tool", {}), ("user", {}), ("user", {})) == [
         1, 1, 1, 1, 2, 3,
     ]  # fmt: skip
 
 
 def test_tagged_messages_open_no_cycle():
-    """R-002, R-509: summaries, rules, attachments, our own requests to go on."""
+    """R-002, R-509: summaries, rules, attachments, our own prompts to continue."""
     tags = [{"tag": tag} for tag in ("rules", "compact_summary", "file", "go_on")]
     assert cycles(("user", {}), *(("user", tag) for tag in tags), ("user", {})) == [1, 1, 1, 1, 1, 2]
 
@@ -32,7 +32,7 @@ def test_recorded_cycles_stay_and_set_the_counter():
 
 
 @pytest.mark.parametrize(("cycle", "aged"), [(None, False), (3, False), (2, True), (5, False)])
-def test_a_message_is_aged_when_it_lies_outside_the_kept_cycles(cycle, aged):
+def test_a_message_is_aged_outside_the_kept_cycles(cycle, aged):
     """R-510, R-512: in cycle 5 with three kept, 3 is kept and 2 is not."""
     assert is_aged(cycle, 5, 3) is aged
 

@@ -1,4 +1,4 @@
-"""A sentence that names another message is true: while that stands, and when it does not."""
+"""A sentence that refers to another message is true while that exists, and afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def user(name: str, text: str, **more: object) -> Message:
 
 @given(CHANGES)
 def test_each_reference_follows_its_own_messages(changes: list[str]) -> None:
-    """Whatever leaves and comes back; the count goes with the text, and nothing is done twice."""
+    """Whatever is removed and restored; the count follows the text, and nothing is done twice."""
     references = (
         Reference(("a",), "A stands.", "A is gone.", 3),
         Reference(("a", "b"), "AB stand.", "AB are gone.", 5),
@@ -45,7 +45,7 @@ def test_each_reference_follows_its_own_messages(changes: list[str]) -> None:
     assert with_true_references((*whole[:2], messages[-1])) == whole
 
 
-def test_what_was_cleared_itself_says_nothing_of_others() -> None:
+def test_a_cleared_message_refers_to_no_other() -> None:
     reference = Reference(("a",), "A stands.", "A is gone.")
     cleared = msgspec.structs.replace(user("c", "cleared"), references=(reference,), edited=True)
     assert with_true_references((cleared,)) == (cleared,)

@@ -1,4 +1,4 @@
-"""What the log calls a field stays, whatever the code calls it: earlier databases hold it (R-003, R-542)."""
+"""The log keeps its field names, whatever the code calls them: earlier databases have them (R-003, R-542)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The view of a log: a whole log projected is the same as one event after the other (R-301, R-531)."""
+"""The view of a log: projecting the whole equals applying one event after the other (R-301, R-531)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def events_of(payloads: list[EventPayload]) -> list[LogEvent]:
 
 
 @given(st.lists(st.builds(MessageAdded, message=MESSAGES) | EDITS | CHANGES, max_size=20))
-def test_a_log_projected_at_once_is_what_its_events_come_to(payloads: list[EventPayload]) -> None:
-    """Also when an id occurs twice, which no log of ours has."""
+def test_a_log_projected_at_once_equals_its_events_applied_in_order(payloads: list[EventPayload]) -> None:
+    """Also if an id occurs twice, which no log of ours has."""
     events = events_of(payloads)
     assert project(events) == functools.reduce(apply, events, View())
 
 
-def test_an_edit_costs_what_it_replaces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_costs_only_its_replacements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Issue 10: a log of 10,000 messages with 500 edits took 170 ms to project, each edit looking at all of them."""
     monkeypatch.setattr(view_module, "_changed", None)
     said = [MessageAdded(message=Message(id=f"m{number}", role="user", content="x")) for number in range(100)]

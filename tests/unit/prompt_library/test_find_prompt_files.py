@@ -1,4 +1,4 @@
-"""Which files are prompts, whose they are, and which are not read."""
+"""Which files are prompts, their owners, and which files are not read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_projects_files_come_from_its_repository(project: Path) -> None:
     )
 
 
-def test_what_lies_in_the_project_is_the_projects(project: Path, tmp_path: Path) -> None:
+def test_a_file_in_the_project_belongs_to_the_project(project: Path, tmp_path: Path) -> None:
     """A configured folder does not make a repository's text the user's; the user's own folder is theirs anywhere."""
     for folder in (project / "prompts", tmp_path / "mine", project / "nvim"):
         folder.mkdir()
@@ -63,7 +63,7 @@ def test_a_link_out_of_the_project_is_refused_and_the_users_own_is_not(project: 
     assert list(found(project, own=str(mine))[0].values()) == ["user"]
 
 
-def test_what_is_no_text_or_too_large_is_named(project: Path) -> None:
+def test_binary_or_oversized_files_are_named(project: Path) -> None:
     """Binary, huge, a pipe, a folder, a dead link; nothing blocks."""
     prompts = project / ".codecompanion" / "prompts"
     (prompts / "binary.md").write_bytes(b"---\0\n")
@@ -77,7 +77,7 @@ def test_what_is_no_text_or_too_large_is_named(project: Path) -> None:
         assert any(f"{name}.md" in text and why in text for text in refused), (name, refused)
 
 
-def test_bom_and_windows_line_ends_are_no_part_of_the_text(project: Path) -> None:
+def test_bom_and_windows_line_ends_are_not_part_of_the_text(project: Path) -> None:
     """The front matter of a file from Windows is found."""
     (project / ".codecompanion/prompts/w.md").write_bytes(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
     (only,) = find_prompts((), "", project)
@@ -85,7 +85,7 @@ def test_bom_and_windows_line_ends_are_no_part_of_the_text(project: Path) -> Non
     assert only.text == TEXT
 
 
-def test_too_many_files_are_said(project: Path) -> None:
+def test_too_many_files_are_reported(project: Path) -> None:
     """A folder of thousands is a mistake, and costs no more than the limit."""
     for number in range(MAX_FILES + 1):
         (project / f".codecompanion/prompts/{number:03}.md").write_text(TEXT)
@@ -94,7 +94,7 @@ def test_too_many_files_are_said(project: Path) -> None:
     assert "more than 200 prompts" in refused[0]
 
 
-def test_a_loop_of_links_ends(project: Path, tmp_path: Path) -> None:
+def test_a_loop_of_links_terminates(project: Path, tmp_path: Path) -> None:
     """The user's folders may be linked; one that leads into itself is walked a few times at most."""
     mine = tmp_path / "mine"
     mine.mkdir()

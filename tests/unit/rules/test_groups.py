@@ -1,4 +1,4 @@
-"""Groups of rule files (R-549): what is loaded, what is refused, what is reported."""
+"""Groups of rule files (R-549): loaded, refused and reported files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLAUDE = ("CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md")
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The workspace `project`, beside the user's home and a folder of others."""
+    """The workspace `project`, next to the user's home and a folder of others."""
     for name in ("project", "home/.claude", "home/.ssh", "elsewhere"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -48,7 +48,7 @@ def _paths(loaded: RulesLoaded) -> list[str]:
     return [item.path for item in loaded.items]
 
 
-def test_the_default_group_loads_what_there_is_in_order(root: Path) -> None:
+def test_the_default_group_loads_existing_files_in_order(root: Path) -> None:
     _write(root, **{name: f"text of {name}\n" for name in ("AGENTS.md", ".rules", "CLAUDE.md")})
     _write(root.parent / "home", **{".claude/CLAUDE.md": "mine"})
     plain, claude = _group(*_DEFAULT), _group(*_CLAUDE, parser="claude")
@@ -71,7 +71,7 @@ def test_globs_and_folders_are_expanded_sorted(root: Path) -> None:
     assert _paths(load_group(_group(".cursor/rules"), root)) == [".cursor/rules/style.mdc"]
 
 
-def test_a_file_is_given_once_however_many_ways_lead_to_it(root: Path) -> None:
+def test_a_file_is_loaded_once_for_any_number_of_paths_to_it(root: Path) -> None:
     _write(root, **{"AGENTS.md": "@AGENTS.md @./AGENTS.md", "sub/x.md": "x"})
     (root / "CLAUDE.md").symlink_to("AGENTS.md")
     group = _group(
@@ -82,7 +82,7 @@ def test_a_file_is_given_once_however_many_ways_lead_to_it(root: Path) -> None:
     assert load_group(group, root, already={loaded.items[0].real}).items == ()
 
 
-def test_includes_follow_the_file_that_names_them_and_end_in_circles(root: Path) -> None:
+def test_includes_follow_the_file_that_names_them_and_cycles_end(root: Path) -> None:
     _write(
         root,
         **{
@@ -99,14 +99,14 @@ def test_includes_follow_the_file_that_names_them_and_end_in_circles(root: Path)
     assert _paths(load_group(_group("CLAUDE.md"), root)) == ["CLAUDE.md"], "only the parser claude follows includes"
 
 
-def test_includes_are_followed_five_files_deep_and_no_further(root: Path) -> None:
+def test_includes_are_followed_five_files_deep(root: Path) -> None:
     _write(root, **{f"{number}.md": f"@{number + 1}.md" for number in range(9)})
     loaded = load_group(_group("0.md", parser="claude"), root)
     assert _paths(loaded) == [f"{number}.md" for number in range(6)]
     assert loaded.problems == ("Rules 5.md: @6.md was not read: more than 5 deep.",)
 
 
-def test_an_include_that_does_not_exist_is_told_when_it_stands_alone(root: Path) -> None:
+def test_a_missing_include_is_reported_if_it_is_a_line_of_its_own(root: Path) -> None:
     _write(root, **{"CLAUDE.md": "@docs/gone.md\nask @alice or @types/node\n@mention\n"})
     loaded = load_group(_group("CLAUDE.md", parser="claude"), root)
     assert loaded.problems == ("CLAUDE.md includes @docs/gone.md, which does not exist.",)
@@ -148,8 +148,8 @@ def test_a_project_cannot_link_its_rules_to_the_users_other_files(root: Path, ta
 @pytest.mark.parametrize(
     ("target", "is_read"), [(".env", False), ("config/key.pem", False), (".cursorrules", True), ("docs/rules.md", True)]
 )
-def test_a_link_within_the_workspace_leads_to_rules_only(root: Path, target: str, is_read: bool) -> None:
-    """`AGENTS.md -> .env`: what the user keeps beside the code of others is not theirs to send."""
+def test_a_link_within_the_workspace_may_only_lead_to_rules(root: Path, target: str, is_read: bool) -> None:
+    """`AGENTS.md -> .env`: the user's private files in a cloned project must not be sent."""
     _write(root, **{target: "TEXT=1"})
     (root / "AGENTS.md").symlink_to(target)
     loaded = load_group(_group("AGENTS.md"), root)
@@ -170,7 +170,7 @@ def test_rules_are_shared_across_a_repository_a_home_and_the_users_own_folder(ro
     assert loaded.problems == ()
 
 
-def test_what_the_user_names_absolutely_is_read_wherever_it_is(root: Path) -> None:
+def test_an_absolute_path_set_by_the_user_is_read_anywhere(root: Path) -> None:
     _write(root.parent / "elsewhere", **{"rules": "@more.md", "more.md": "more"})
     loaded = load_group(_group(f"{root.parent}/elsewhere/rules", parser="claude"), root)
     assert [item.text for item in loaded.items] == ["@more.md", "more"]
@@ -220,7 +220,7 @@ def test_a_file_with_glob_signs_in_its_name_is_itself(root: Path) -> None:
     assert _paths(load_group(_group("[a].md"), root)) == ["[a].md"]
 
 
-def test_only_what_has_changed_is_reread(root: Path) -> None:
+def test_only_changed_files_are_reread(root: Path) -> None:
     _write(root, **{"a.md": "a", "b.md": "b", "c.md": "c", "d.md": "d"})
     items = load_group(_group("a.md", "b.md", "c.md", "d.md"), root).items
     assert reread(items) == RulesLoaded()
@@ -247,11 +247,11 @@ def test_autoload_reads_each_group_once_and_names_those_that_do_not_exist(root: 
     assert load_named(settings, "zzz", root).problems[0].endswith("the groups are: one, two.")
 
 
-def test_the_message_names_the_file_and_holds_its_text(root: Path) -> None:
+def test_the_message_names_the_file_and_contains_its_text(root: Path) -> None:
     assert rules_text("AGENTS.md", "Use tabs.\n") == '<rules path="AGENTS.md">\nUse tabs.\n</rules>'
     assert rules_text('a".md', "") == '<rules path="a&quot;.md">\n\n</rules>'
 
 
-def test_text_is_kept_as_it_is_but_for_line_ends(root: Path) -> None:
+def test_text_is_unchanged_except_for_line_ends(root: Path) -> None:
     (root / "a.md").write_bytes("\ufeffä\r\n{{x}} @b\r\n".encode())
     assert load_group(_group("a.md"), root).items[0].text == "ä\n{{x}} @b\n"

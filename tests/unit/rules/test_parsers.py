@@ -43,17 +43,17 @@ def test_a_path_at_the_end_of_a_sentence_is_tried_without_the_full_stop() -> Non
     assert not include.alone
 
 
-def test_an_include_that_is_a_line_of_its_own_is_known_as_such() -> None:
+def test_an_include_on_its_own_line_is_recognised_as_such() -> None:
     assert [include.alone for include in find_includes("  @a.md \n- @b.md\nsee @c.md")] == [True, True, False]
 
 
 @given(st.text(alphabet="@`~<!->ab./ \n", max_size=300))
-def test_any_text_is_read_without_failing(text: str) -> None:
+def test_any_text_can_be_parsed(text: str) -> None:
     for include in find_includes(text):
         assert "@" + include.spellings[0] in text
 
 
-def test_hostile_text_takes_no_time() -> None:
+def test_hostile_text_is_parsed_quickly() -> None:
     """Backtracking over unclosed code would take hours; the time limit of the test run is the judge."""
     growing = "a".join("`" * length for length in range(1, 1200))
     for text in (

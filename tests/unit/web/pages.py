@@ -20,7 +20,7 @@ ARTICLE = (
 
 
 class Site(BaseHTTPRequestHandler):
-    """Answers by path; `asked` are the requests that came."""
+    """Answers by path; `asked` are the received requests."""
 
     asked: ClassVar[list[tuple[str, dict[str, str]]]] = []
     arrived: ClassVar[threading.Event] = threading.Event()
@@ -129,7 +129,7 @@ class Site(BaseHTTPRequestHandler):
 
 @contextmanager
 def site() -> Iterator[str]:
-    """Run the server; give its address."""
+    """Run the server; return its address."""
     Site.asked.clear()
     Site.arrived.clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Site)

@@ -1,4 +1,4 @@
-"""Pages are fetched from public addresses only, limited in size and time, and become readable text."""
+"""Pages are fetched only from public addresses, limited in size and time, and become readable text."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def no_proxy_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs the tests may have one."""
+    """Ignore a proxy of the machine that runs the tests."""
     monkeypatch.setattr(fetching, "getproxies", dict)
 
 
 def all_but_two(found: Address) -> str:
-    """Allow 127.0.0.1 and call 127.0.0.2 private: two machines of one test."""
+    """Allow 127.0.0.1 and treat 127.0.0.2 as private: two machines for one test."""
     return "" if str(found) == "127.0.0.1" else why_refused(found)
 
 
@@ -69,13 +69,13 @@ async def test_a_page_becomes_its_main_part_as_markdown(address: str) -> None:
         ("/redirect", "How it works"),
     ],
 )
-async def test_other_kinds_of_text(address: str, path: str, expected: str) -> None:
+async def test_other_kinds_of_text_are_read(address: str, path: str, expected: str) -> None:
     """Charsets, types, packed bodies, redirects."""
     assert expected in page_of(await FETCHER.fetch(address + path)).text
 
 
 async def test_a_pdf_is_a_document(address: str) -> None:
-    """Its bytes go on."""
+    """Its bytes are passed on."""
     assert page_of(await FETCHER.fetch(address + "/pdf")).pdf == b"%PDF-1.4\n/Type /Page\n"
 
 
@@ -97,8 +97,8 @@ async def test_a_pdf_is_a_document(address: str) -> None:
         ("/redirect?http://me:secret@127.0.0.1/", "a name or password"),
     ],
 )
-async def test_what_a_server_may_not_do(address: str, path: str, why: str) -> None:
-    """Each ends in one sentence that says why; nothing private is asked for."""
+async def test_forbidden_behaviour_of_a_server_is_refused(address: str, path: str, why: str) -> None:
+    """Each ends in one sentence with the reason; nothing private is requested."""
     said = await refused(address + path)
     assert why in said
     assert "secret@" not in said
@@ -106,12 +106,12 @@ async def test_what_a_server_may_not_do(address: str, path: str, why: str) -> No
 
 
 async def test_a_slow_server_is_given_up(address: str) -> None:
-    """The limit is for all of it, however the bytes drip."""
+    """The limit applies to the whole fetch, however the bytes drip."""
     assert "took longer than" in await refused(address + "/slow", Fetcher(refuse=all_but_two, time_limit_s=0.4))
 
 
-async def test_it_can_be_stopped(address: str) -> None:
-    """At once; the connection goes."""
+async def test_a_fetch_can_be_stopped(address: str) -> None:
+    """At once; the connection is closed."""
     task = asyncio.create_task(FETCHER.fetch(address + "/slow"))
     await asyncio.to_thread(Site.arrived.wait, 30)
     task.cancel()
@@ -129,8 +129,8 @@ async def test_it_can_be_stopped(address: str) -> None:
         "http://168.63.129.16/", "http://100.100.100.200/", "http://224.0.0.1/", "http://255.255.255.255/",
     ],
 )  # fmt: skip
-async def test_addresses_of_this_machine_and_its_networks_are_refused(url: str) -> None:
-    """In every way they can be written; before anything is connected."""
+async def test_local_and_private_addresses_are_refused(url: str) -> None:
+    """In every notation; before a connection is made."""
     assert "is not fetched: it is" in await refused(url, Fetcher())
 
 
@@ -138,20 +138,20 @@ async def test_addresses_of_this_machine_and_its_networks_are_refused(url: str) 
     "url", ["", "example.org", "ftp://example.org/", "file:///etc/passwd", "http://", "http://a b/", "http://x:0/",
             "http://x:99999/", "javascript:alert(1)", "http://u:p@example.org/", "http://x/" + "a" * 5000],
 )  # fmt: skip
-def test_only_web_addresses(url: str) -> None:
-    """Everything else is refused as it is written."""
+def test_only_web_addresses_are_accepted(url: str) -> None:
+    """Everything else is refused as written."""
     with pytest.raises(InputError):
         parts_of(url)
 
 
 @pytest.mark.parametrize("public", ["8.8.8.8", "2001:4860:4860::8888", "64:ff9b::808:808", "1.1.1.1"])
 def test_public_addresses_are_not_refused(public: str) -> None:
-    """Also where IPv4 is reached through IPv6."""
+    """Also if IPv4 is reached through IPv6."""
     assert why_refused(ipaddress.ip_address(public)) == ""
 
 
-async def test_a_name_that_points_elsewhere_a_moment_later(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DNS rebinding: what is connected to is checked, not what was looked up before."""
+async def test_a_name_that_changes_its_address_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DNS rebinding: the connected address is checked, not an earlier lookup."""
     answers = iter([("127.0.0.1",), ("127.0.0.2",)])
 
     async def resolved(host: str, port: int) -> tuple[Address, ...]:
@@ -164,7 +164,7 @@ async def test_a_name_that_points_elsewhere_a_moment_later(address: str, monkeyp
 
 
 async def test_a_name_with_one_private_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever of them would be taken."""
+    """Whichever of them would be used."""
 
     async def getaddrinfo(*args: object, **options: object) -> list[object]:
         return [(socket.AF_INET, 1, 6, "", (one, 80)) for one in ("8.8.8.8", "10.0.0.1")]
@@ -175,7 +175,7 @@ async def test_a_name_with_one_private_address_is_refused(monkeypatch: pytest.Mo
 
 
 async def test_a_proxy_is_used_and_gets_no_private_name(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The configured one before the system's; it is asked for public names only."""
+    """The configured one before the system's; it gets only public names."""
     through = Fetcher(proxy=address, refuse=lambda found: "" if found.is_global else why_refused(found))
 
     async def resolved(host: str, port: int) -> tuple[Address, ...]:
@@ -188,8 +188,8 @@ async def test_a_proxy_is_used_and_gets_no_private_name(address: str, monkeypatc
     assert "HTTP proxies only" in await refused("http://example.org/", Fetcher(proxy="socks5://127.0.0.1:1"))
 
 
-def test_a_page_is_kept_for_an_hour(tmp_path) -> None:
-    """Readable by the user alone; damaged files are none; the oldest go."""
+def test_a_page_is_cached_for_an_hour(tmp_path) -> None:
+    """Readable only by the user; damaged files count as missing; the oldest are deleted."""
     cache, page = PageCache(tmp_path / "pages"), Fetched("https://example.org/", b"text", "text/plain")
     cache.keep("https://example.org/", page, now=1000.0)
     kept = cache.find("https://example.org/", now=1000.0 + FRESH_S - 1)
