@@ -1,7 +1,7 @@
 """Shared by all tests: a clean environment, the number of hypothesis examples, and whether they are new each time.
 
 People look at new examples in every run; `make ci` (HYPOTHESIS_PROFILE=ci) at the same ones each time, so that a change
-is judged by what it changed. A failure found by chance is then mended like any other. `make check` takes the profile
+is judged by its own effect. A failure found by chance is then fixed like any other. `make check` takes the profile
 quick, `make fuzz` takes thorough; a test that says a number of its own needs that many, or can afford no more.
 """
 

@@ -2,7 +2,7 @@
 
 The ONNX format is protobuf (onnx/onnx.proto in github.com/onnx/onnx); the handful of fields a lookup needs are written
 here, so that no test needs the `onnx` package or a download. The vector of a text is the mean of its words' vectors:
-what a test expects can be computed by head. Token 0 pads, and its vector is far off: who averages padding is found out.
+expected values can be computed mentally. Token 0 pads, and its vector is far off: averaging padding is detected.
 """
 
 from __future__ import annotations

@@ -331,7 +331,7 @@ async def test_an_unencrypted_address_gets_no_token(copilot: Make, github: GitHu
     assert (await ask(adapter)).text == "You said: Hello"
 
 
-async def test_offline_is_said_in_one_sentence(copilot: Make, github: GitHubServer) -> None:
+async def test_an_offline_machine_is_reported_in_one_sentence(copilot: Make, github: GitHubServer) -> None:
     """Nothing answers at all."""
     adapter = copilot()
     await github.close()

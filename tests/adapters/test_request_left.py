@@ -124,7 +124,7 @@ async def test_a_fully_sent_request_is_never_sent_again(format_: Any, at: Any, h
 @pytest.mark.parametrize(("fault", "requests"), [(Fault("in the head", "reset"), 1), (Fault("working", "close"), 1)])
 @pytest.mark.parametrize("format_", FORMATS)
 async def test_an_official_client_also_knows_what_was_sent(format_: Any, fault: Fault, requests: int) -> None:
-    """Its own retries are off, and its connection reports the same."""
+    """Its own retries are off, and its connection reports the same facts."""
     async with asking(format_, fault, transport="sdk", idle_timeout_s=30.0) as (adapter, server):
         outcome = await ask(adapter, LARGE if fault.at == "in the head" else "Hello")
         assert bool(outcome.retries) is (fault.at == "in the head"), outcome.error

@@ -146,7 +146,7 @@ def _filled(folder, count=6) -> None:
     log.close(PATIENCE_S)
 
 
-def test_a_record_that_was_changed_left_out_or_put_in_is_found(tmp_path, tally) -> None:
+def test_a_changed_removed_or_inserted_record_is_detected(tmp_path, tally) -> None:
     _filled(tmp_path)
     lines = (tmp_path / FILE).read_bytes().splitlines(keepends=True)
     assert read_audit(tmp_path).broken == ""
@@ -175,7 +175,7 @@ def test_half_a_line_of_a_killed_host_is_named_and_the_next_one_is_whole(tmp_pat
     assert "is not a record" in audit.broken
 
 
-def test_the_log_is_bounded_and_the_chain_goes_on_after_it_was_moved(tmp_path, monkeypatch) -> None:
+def test_the_log_is_limited_and_the_chain_continues_after_a_rotation(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("codecompanion.store.audit.MAX_BYTES", 1_000)
     for _ in range(6):
         _filled(tmp_path)
@@ -205,7 +205,7 @@ def test_an_unwritable_log_is_reported_once(tmp_path) -> None:
     assert "Audit log not written" in sentence
 
 
-def test_a_long_argument_is_cut_with_its_hash(tmp_path) -> None:
+def test_a_long_argument_is_truncated_with_its_hash(tmp_path) -> None:
     log = AuditLog(tmp_path, str, pytest.fail)
     log.add({"event": "ran", "time": "", "arguments": {"content": "x" * 300_000}})
     log.close(PATIENCE_S)

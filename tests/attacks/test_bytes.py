@@ -232,7 +232,7 @@ async def test_bodies(port: int, largest: list[int], tally: Tally) -> None:
     assert not failures, "\n".join(failures)
 
 
-async def test_the_text_before_a_limit_is_kept_and_the_chat_goes_on(tmp_path: Path, port: int) -> None:
+async def test_the_text_before_a_limit_is_kept_and_the_chat_continues(tmp_path: Path, port: int) -> None:
     """A reply with 40,000 tool calls: none runs, one sentence gives the reason, and the next message is answered."""
     made: Any = adapter(address(port, "40,000 calls", "chat", "plain"), "chat")
     bench = Bench(tmp_path, made)

@@ -254,7 +254,7 @@ def _contents(root: Path) -> dict[str, bytes]:
         '[remote "o"]\n url = "ext:":sh', "[core]\n hooksPath = \"su\"b", '[branch "x] y"]\n merge = a\n[x "',
     ],
 )  # fmt: skip
-def test_git_is_offered_only_where_the_repository_names_no_program(tmp_path: Path, config: str, tally: Tally) -> None:
+def test_git_is_offered_only_if_the_repository_names_no_program(tmp_path: Path, config: str, tally: Tally) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     workspace = Workspace(tmp_path.resolve(), is_secret, walk_everything, {}, read_certainly)
     (tmp_path / "sub").mkdir()
@@ -304,7 +304,7 @@ def test_git_is_not_offered_in_folders_that_could_be_other_repositories(
         ("FOO=1 rake test", "Rakefile"), ("phpstan analyse", "phpstan.neon"), ("dart test", "pubspec.yaml"), ("lein test", "project.clj"), ("rubocop", "sub/.rubocop.yml"),
     ],
 )  # fmt: skip
-def test_a_grant_is_over_when_what_it_runs_has_changed(tmp_path: Path, command: str, file: str, tally: Tally) -> None:
+def test_a_grant_ends_if_the_file_it_runs_has_changed(tmp_path: Path, command: str, file: str, tally: Tally) -> None:
     """For a family and for an exact command; a new file counts, too."""
     (tmp_path / "Makefile").write_text("include rules.mk\ntest:\n\ttrue\n")
     workspace = Workspace(tmp_path.resolve(), is_secret, walk_everything, {}, read_certainly)

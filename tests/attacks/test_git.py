@@ -276,7 +276,7 @@ def test_folders_that_look_like_repositories_and_pointers_run_nothing(
 
 @pytest.mark.slow("runs git in many folders")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="LD_LIBRARY_PATH is of Linux")
-def test_libraries_and_programs_come_from_no_folder_of_the_workspace(
+def test_libraries_and_programs_are_never_loaded_from_the_workspace(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`LD_LIBRARY_PATH=:/opt/lib` includes the working folder: a false libc there would keep git from starting."""
@@ -399,7 +399,7 @@ def test_ordinary_settings_of_a_repository_name_no_program(line: str) -> None:
     assert not names_program(Entry(*line.split("=", 1)))
 
 
-def test_a_large_file_is_not_taken_into_memory(tmp_path: Path) -> None:
+def test_a_large_file_is_not_loaded_into_memory(tmp_path: Path) -> None:
     """A pack of a few kilobytes may contain a text of a gigabyte; its diff would take git three gigabytes of memory."""
     git(tmp_path, "init", "-q")
     (tmp_path / "large.txt").write_bytes(b"a line of text\n" * 1_500_000)

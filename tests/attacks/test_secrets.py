@@ -62,7 +62,7 @@ def held(shape: Shape) -> bool:
     return is_secret(shape.path) or bool(why) or not any(value in text for value in shape.values)
 
 
-def test_files_that_hold_secrets_are_withheld(tally: Tally) -> None:
+def test_files_with_secrets_are_withheld(tally: Tally) -> None:
     tried = [shape for seed in range(100, 100 + amount(2, full=20)) for shape in shapes(seed)]
     count = sum(map(held, tried))
     assert count / len(tried) >= GOAL_HELD

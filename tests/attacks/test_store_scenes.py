@@ -104,7 +104,7 @@ async def test_a_clock_that_jumps_causes_no_loss_and_no_false_alarm(tmp_path: Pa
     assert held == tried
 
 
-async def test_a_file_system_that_becomes_read_only_loses_nothing_that_was_said(tmp_path: Path, tally: Tally) -> None:
+async def test_a_file_system_that_becomes_read_only_loses_no_message(tmp_path: Path, tally: Tally) -> None:
     """Unsaved messages are reported with the reason; once the file system is writable again the chat continues."""
     store = open_store(tmp_path / "data")
     bench = bench_of(tmp_path, store, says("one"), says("two"))

@@ -69,7 +69,7 @@ class ChatPath:
 
 
 def started(argv: Sequence[str]) -> set[str]:
-    """Return the kind of a started process: `editor`, `command`, or none of ours."""
+    """Return the kind of a started process: `editor`, `command`, or neither."""
     if not argv:
         return set()
     if PurePath(argv[0]).name in _EDITORS:

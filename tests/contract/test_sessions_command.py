@@ -147,7 +147,7 @@ def test_doctor_names_python_packages_and_history(tmp_path):
         assert expected in out
 
 
-def test_doctor_fails_when_the_history_cannot_be_used(tmp_path):
+def test_doctor_fails_if_the_history_cannot_be_used(tmp_path):
     folder = tmp_path / "nvim" / "codecompanion"
     (folder / "sessions.db").mkdir(parents=True)
     status, out, _ = run("doctor", XDG_DATA_HOME=str(tmp_path))

@@ -240,7 +240,7 @@ def test_an_example_that_does_not_run_would_be_found(tmp_path: Path) -> None:
     assert len(problems_of(wrong, tmp_path, ("CodeCompanionNo", "nmap x y"))) == 4
 
 
-def test_every_command_line_of_the_help_file_is_one(tmp_path: Path) -> None:
+def test_every_command_line_in_the_help_file_is_valid(tmp_path: Path) -> None:
     lines = [line.strip() for language, block in help_blocks() if language == "vim" for line in block.splitlines()]
     given = tuple(line for line in lines if line)
     assert len(given) > 10

@@ -1,7 +1,7 @@
 """One word per idea (`doc/dev/glossary.md`): invented words are not used, and the remaining ones get fewer.
 
 `words_left.toml` counts what is left, by word and part of the code. More of a word than that fails with what to say
-instead. Who mends some lowers the number.
+instead. Anyone who fixes some lowers the number.
 """
 
 from __future__ import annotations

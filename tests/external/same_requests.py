@@ -97,7 +97,7 @@ def _wires() -> list[Adapter]:
 async def play(path: Path, policy: str) -> list[bytes]:
     """Return the bodies of all requests in order, each in the wire formats of `MODELS`.
 
-    The window is half of what the recording fills, so that every policy has to edit and to compact.
+    The window is half the size of the recording, so that every policy has to edit and to compact.
     """
     playback = Playback.read(str(path))
     size = sum(tokens.estimate_text(message.text) for message in playback.messages)

@@ -5,7 +5,7 @@ in a row (aider), one long tool loop, where every round is a boundary
 (openhands), and a coding session of 180,000 tokens (pi), in which old results are cleared and the history is compacted,
 by us and by the providers. By default a sample of the pairs of one provider of each manner, and the long session, its
 tool loops and texts cut short, crosses each pair once; `EXTERNAL=all` takes all providers, the session as it is, and
-every pair at every boundary of it (20 minutes). What must hold of every request is in `tests/adapters/switch_chat.py`.
+every pair at every boundary of it (20 minutes). The invariants of a request are in `tests/adapters/switch_chat.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`context` over real transcripts of other agents, like an outside tester: R-004, R-501…R-533, R-551.
 
-A sample of them by default, see `samples.py`. What must come out is worked out here a second time, from the
+A sample of them by default, see `samples.py`. The expected result is derived here a second time, from the
 requirements and the documented counter alone.
 """
 

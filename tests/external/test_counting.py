@@ -1,6 +1,6 @@
 """The count right before each request in recorded sessions, compared with the provider's report (issue 3).
 
-Lessons, counting tokens: p50 0.1 %, p95 1 %, p99 4 %. What makes a request `sound` is said in `bench_counting`.
+Lessons, counting tokens: p50 0.1 %, p95 1 %, p99 4 %. `bench_counting` defines a `sound` request.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ def test_a_question_for_text_is_answered_in_noice(start: Callable[..., ChatDrive
     assert chat.sent("rename_session")[0]["title"] == "a plum"
 
 
-def test_a_question_that_takes_one_key_is_answered_beside_noice(start: Callable[..., ChatDriver]) -> None:
+def test_a_one_key_question_is_answered_with_noice_enabled(start: Callable[..., ChatDriver]) -> None:
     chat = start(*NOICE, before=recipe("noice"), size=(80, 24))
     offer_two_chats(chat)
     chat.answer("delete_session", True)

@@ -95,7 +95,7 @@ def test_a_message_waits_for_a_server_that_is_just_starting(llama, nvim_factory,
     chat.nvim.wait_for(lambda: answered(chat), "the reply")
 
 
-def test_a_stopped_reply_leaves_a_chat_that_goes_on(llama, nvim_factory, tmp_path):
+def test_a_stopped_reply_leaves_a_usable_chat(llama, nvim_factory, tmp_path):
     llama.start(4096)
     chat = chat_with(llama, nvim_factory, tmp_path)
     chat.send("Count from one to one hundred, in words.")

@@ -1,7 +1,7 @@
 """An MCP server with selectable misbehaviour: over stdio, or with `--http PORT` over HTTP.
 
-It speaks the protocol of 2025-11-25 by hand, with the standard library, because the SDK would not let it misbehave.
-With `text` it says what stands in the file `TEXT` wherever a server can say something.
+It implements the protocol of 2025-11-25 with the standard library, because the SDK would not let it misbehave.
+With `text` it sends the content of the file `TEXT` wherever a server can send text.
 `RECORD` in its environment names a file that gets every message it was sent, and the ids of processes it started.
 """
 

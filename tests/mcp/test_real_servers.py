@@ -1,6 +1,6 @@
 """Third-party MCP servers of both generations of the protocol: everything, filesystem, git, time.
 
-`make test-mcp` installs them and runs these tests (MCP=required: what is missing is a failure). In `make test` they run
+`make test-mcp` installs them and runs these tests (MCP=required: a missing one is a failure). In `make test` they run
 where they are installed already, and are skipped with a sentence elsewhere.
 """
 
@@ -61,7 +61,7 @@ async def running(program: Path, *arguments: str, listener: Listener | None = No
         await server.close()
 
 
-async def test_everything_gives_text_images_links_structure_progress_and_prompts() -> None:
+async def test_everything_returns_text_images_links_structure_progress_and_prompts() -> None:
     listener, told = Willing("/tmp"), list[str]()
     async with running(NPM / "mcp-server-everything", listener=listener) as server:
         assert (await server.call("echo", {"message": "hello"}, 30)).text == "Echo: hello"
@@ -95,14 +95,14 @@ async def test_filesystem_reads_below_its_folder_and_nowhere_else(tmp_path: Path
         assert (await server.call("read_text_file", {"path": "/etc/hostname"}, 30)).is_error
 
 
-async def test_git_tells_the_state_of_a_repository(tmp_path: Path) -> None:
+async def test_git_reports_the_state_of_a_repository(tmp_path: Path) -> None:
     await asyncio.to_thread(subprocess.run, ["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "new.txt").write_text("x")
     async with running(PYPI / "mcp-server-git", "--repository", str(tmp_path)) as server:
         assert "new.txt" in (await server.call("git_status", {"repo_path": str(tmp_path)}, 30)).text
 
 
-async def test_time_tells_the_time() -> None:
+async def test_time_returns_the_time() -> None:
     async with running(PYPI / "mcp-server-time") as server:
         assert "UTC" in (await server.call("get_current_time", {"timezone": "UTC"}, 30)).text
 

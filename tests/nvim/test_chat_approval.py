@@ -493,7 +493,7 @@ def test_no_key_sequence_without_the_prefix_approves(chat: ChatDriver, seed: int
 # ---- the block
 
 
-def test_a_long_approval_says_so_first_and_shows_both_ends(chat: ChatDriver) -> None:
+def test_a_long_approval_is_marked_first_and_shows_both_ends(chat: ChatDriver) -> None:
     """The count of omitted lines is shown in their place; the whole block fits the screen; `K` shows everything."""
     chat.accept("go")
     ask(chat, body="".join(f"line {number}\n" for number in range(100)) + "rm -rf ~\n")

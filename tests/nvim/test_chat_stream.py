@@ -265,7 +265,7 @@ def test_a_failure_is_one_sentence_in_the_buffer(chat: ChatDriver) -> None:
     assert not chat.nvim.blocked()
 
 
-def test_the_stop_key_cancels_only_when_something_runs(chat: ChatDriver) -> None:
+def test_the_stop_key_cancels_only_a_running_turn(chat: ChatDriver) -> None:
     """`q` is harmless when idle."""
     chat.nvim.feed("q")
     chat.nvim.settle()

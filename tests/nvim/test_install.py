@@ -25,7 +25,7 @@ _G.run = function()
 end
 """
 
-# A fake system Python: answers the probe, creates "environments" that are copies of itself, and fails at
+# A fake system Python: answers the probe, creates "environments" that are copies of it, and fails at
 # the place named by the test. Its output is that of the real pip and uv.
 FAKE_PYTHON = """#!/bin/sh
 echo "$*" >> "$FAKE_LOG"

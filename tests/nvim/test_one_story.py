@@ -571,7 +571,7 @@ SCENES = [
 
 @pytest.mark.slow("48 stories in a real Neovim")
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-def test_the_screen_tells_one_story(nvim_factory, tmp_path, scene):
+def test_the_screen_tells_one_consistent_story(nvim_factory, tmp_path, scene):
     command = {"require_approval_before": scene.asks_before, "timeout": scene.tool_timeout}
     managed = {
         "editing": {"trigger": scene.editing, "keep_cycles": 1},

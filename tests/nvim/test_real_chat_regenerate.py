@@ -47,7 +47,7 @@ def folded(chat: RealChat, text: str) -> None:
 
 
 def test_a_replaced_answer_is_folded_and_restored_by_undo(chat: RealChat) -> None:
-    """The fold names the key; after the undo the newer answer is folded. A resume draws the same."""
+    """The fold names the key; after the undo the newer answer is folded. A resume draws the same blocks."""
     chat.say("question")
     regenerate(chat)
     folded(chat, "▸ replaced by a new answer · u undo · K original · 3 lines")

@@ -1,6 +1,6 @@
 """Fixtures: aimock and LiteLLM's proxy, once per test process, and chats of the real plugin that use them.
 
-`make test-peers` installs both and runs these tests (PEERS=required: what is missing is a failure). In `make test` they
+`make test-peers` installs both and runs these tests (PEERS=required: a missing one is a failure). In `make test` they
 run where both are installed already, and are skipped with a sentence elsewhere.
 """
 

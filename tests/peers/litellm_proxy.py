@@ -2,7 +2,7 @@
 
 It speaks all three wire formats to us and Chat Completions (Responses for `/v1/responses`) to aimock. For `messages` it
 performs Anthropic's `compact_20260112` itself: a request over the trigger is summarised by the model `summariser`, the
-stream begins with a `compaction` block, `usage.iterations` tells both passes, and a block sent back replaces what stood
+stream begins with a `compaction` block, `usage.iterations` reports both passes, and a block sent back replaces the text
 before it by a sentence in the system prompt.
 
 How it differs from the real providers (1.106.0, seen on the wire and in its `context_management/editors/compact.py`):

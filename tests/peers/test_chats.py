@@ -60,7 +60,7 @@ def test_tool_calls_are_run_and_their_results_sent_back(endpoint, aimock, nvim_f
     assert violations(chat.view().messages) == []
 
 
-def test_after_every_refusal_comes_one_sentence_and_a_usable_chat(endpoint, aimock, nvim_factory, tmp_path):
+def test_every_refusal_is_one_sentence_and_leaves_a_usable_chat(endpoint, aimock, nvim_factory, tmp_path):
     """Lessons 37, 38."""
     errors = {
         "limited": (429, "rate_limit_error", r"too many requests \(429\)"),
@@ -83,7 +83,7 @@ def test_after_every_refusal_comes_one_sentence_and_a_usable_chat(endpoint, aimo
     assert chat.nvim.messages() == ""
 
 
-def test_a_wrong_key_is_named_by_where_it_came_from(direct, nvim_factory, tmp_path):
+def test_a_wrong_key_is_named_by_its_source(direct, nvim_factory, tmp_path):
     """Not by the gateway: without a database LiteLLM answers every strange key with 400 "No connected db."."""
     chat = direct.start_chat(nvim_factory, tmp_path, key="wrong-0123456789abcdef", size=(220, 50))
     chat.say("hello")

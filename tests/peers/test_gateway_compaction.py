@@ -73,7 +73,7 @@ def meter(chat):
     return chat.nvim.lua("return vim.b.codecompanion_chat.meter.tokens")
 
 
-def test_its_block_stands_for_the_history_from_then_on(start, tap, aimock):
+def test_its_block_replaces_the_history_from_then_on(start, tap, aimock):
     aimock.answer(
         summary("<summary>THE SUMMARY</summary>"),
         text("alpha", "One.", usage=usage(45_000, 3)),
@@ -157,7 +157,7 @@ def test_results_cleared_by_the_gateway_are_reported(start, aimock):
     assert re.search(r"cleared 2 old tool results on its side \([\d,]+ tokens", chat.text())
 
 
-def test_on_demand_the_summary_is_ours_when_the_gateway_has_none(start, tap, aimock):
+def test_on_demand_the_summary_is_ours_if_the_gateway_has_none(start, tap, aimock):
     """R-540: LiteLLM knows `compact_20260112` only."""
     aimock.answer(
         text("nine headings", "OUR SUMMARY"),

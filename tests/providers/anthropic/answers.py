@@ -53,7 +53,7 @@ Piece = Text | Thinking | Redacted | Call
 class Reply:
     """One scripted reply. `stop` None = derived from the content.
 
-    summary: what a compaction before this reply writes, None = the server's own words; where the request pauses after
+    summary: the text of a compaction before this reply, None = the server's own words; where the request pauses after
     it, nothing else of the reply is said. compaction_fails: it writes nothing (`content: null`). An on-demand
     compaction takes its summary from `summary`, too; with a `stop` it ends so instead, without a block. usage: fields
     that replace what the server counted.

@@ -2,7 +2,7 @@
 
 A prefix (tools, system, messages, in this order) is written at every breakpoint and found again by a later request at
 one of its breakpoints or up to 19 blocks before it. Prefixes below the model's minimum are not cached. `tool_choice`,
-`thinking` and the presence of images are part of the messages' prefix (`Prompt.salt`); where a breakpoint stands is
+`thinking` and the presence of images are part of the messages' prefix (`Prompt.salt`); the place of a breakpoint is
 part of none. Finding a prefix renews its lifetime.
 """
 

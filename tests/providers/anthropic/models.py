@@ -1,6 +1,6 @@
 """The models of the fake Messages server, and their entries in `/v1/models` (types `BetaModelInfo`, `ModelInfo`).
 
-What a model accepts is from the provider's pages on thinking, compaction and context windows (2026). Windows are
+The accepted values are from the provider's pages on thinking, compaction and context windows (2026). Windows are
 smaller than the real ones where a test would otherwise have to send megabytes; `dataclasses.replace` sets others.
 """
 

@@ -1,8 +1,8 @@
 """The check in the chat templates of Mistral's models before the first token, in vLLM, llama.cpp and Ollama.
 
-As in `chat_template.jinja` of Devstral Small 2 and Ministral 3: after an optional system message, what the user says
-and what the assistant says without calling tools must alternate, a user first. A template cannot refuse; it raises, and
-llama.cpp makes a 500 of that, vLLM a 400.
+As in `chat_template.jinja` of Devstral Small 2 and Ministral 3: after an optional system message, user messages
+and assistant messages without tool calls must alternate, a user first. A template cannot refuse; it raises, and
+llama.cpp turns that into a 500, vLLM into a 400.
 """
 
 from __future__ import annotations

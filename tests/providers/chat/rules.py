@@ -1,8 +1,8 @@
 """The refusals of OpenAI's Chat Completions endpoint, as a function from a request to its error.
 
 Written from the API reference, the SDK's types (`wire_schemas.py`) and recorded 400s. Stricter than OpenAI in one
-point: empty messages are refused, because several compatible endpoints refuse them. What compatible endpoints take
-besides has to be named by the test (`Extras`).
+point: empty messages are refused, because several compatible endpoints refuse them. Extensions of compatible endpoints
+must be named by the test (`Extras`).
 """
 
 from __future__ import annotations

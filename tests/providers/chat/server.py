@@ -4,7 +4,7 @@ In an async test: `async with ChatServer([reply("Hello")]) as server: … server
 `ChatServerThread` (`thread.py`). Answers of the script are given one per request; when it is used up, `default`
 answers (it repeats the last user message). Requests are checked as OpenAI checks them (`rules.py`) before an
 answer of the script is used; `check=False` leaves a body unparsed, for benchmarks with large histories. A `Counted`
-reply tells the server's own count of the request, with what its simulated prompt cache held (`server.cache.now_s` is
+reply reports the server's own count of the request, with those in its simulated prompt cache (`server.cache.now_s` is
 that cache's clock).
 
 From a shell: `python -m tests.providers.chat.server --port 0` prints its port. The script of a running server can be

@@ -23,7 +23,7 @@ PAID = ("/v1/fim/completions", "/beta/completions")
 class FillServer(LoopbackServer):
     """The server; see the module docstring. `fills_in`: whether the loaded model has the tokens for it.
 
-    `window` is llama.cpp's, in tokens, 0 = unlimited; `runs` is what it says of itself at `/props`.
+    `window` is llama.cpp's, in tokens, 0 = unlimited; `runs` is its description at `/props`.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """The answers of a loopback server, as lists of bytes, pauses and breaks: the exact bytes on the wire.
 
-What every provider's answers have in common: plain bodies, JSON, failures, silence, and the faults a stream of events
+Common to all providers' answers: plain bodies, JSON, failures, silence, and the faults of a stream of events
 can have. An answer is data: a test that needs other bytes builds an `Answer` itself.
 """
 

@@ -1,6 +1,6 @@
 """A loopback HTTP/1.1 server for fake providers: scripted answers, recorded requests.
 
-What the fakes of all providers share: sockets, keep-alive, chunked answers that can be cut or held at any byte, the
+Shared by the fakes of all providers: sockets, keep-alive, chunked answers that can be cut or held at any byte, the
 noticing of clients that leave, and `/control/…` for tests in another process. It knows no provider: a subclass says
 in `answer` what a request gets, and in `control` what its own controls do.
 

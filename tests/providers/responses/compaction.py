@@ -1,6 +1,6 @@
 """The answer of `/responses/compact`: user messages word for word, and one compaction item for the rest.
 
-As recorded: assistant messages, calls and reasoning are gone, users' messages come back as whole items with ids. The
+As recorded: assistant messages, calls and reasoning are gone, user messages are returned as whole items with ids. The
 guide calls this list the next context window and asks not to prune it, so the ledger remembers what was kept.
 """
 

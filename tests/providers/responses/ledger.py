@@ -24,7 +24,7 @@ class Issued:
     """An item issued by the server.
 
     follower: the id of the item that came right after this reasoning item; None for the last one of a response.
-    needs: the id of the reasoning item this item came from. tokens: what it adds to a later prompt. kept: the ids of
+    needs: the id of the reasoning item this item came from. tokens: its size in a later prompt. kept: the ids of
     the messages `/responses/compact` returned in front of this compaction.
     """
 

@@ -1,7 +1,7 @@
 """The items of a request that the model reads, and their tokens in order: tools, instructions, the conversation.
 
-From the compaction guide: a compaction item carries what came before it, so only the newest one and what follows is
-read; what `/responses/compact` kept in front of its item still belongs to it. From the reasoning guide: reasoning of
+From the compaction guide: a compaction item replaces everything before it, so only the newest one and later items are
+read; messages that `/responses/compact` kept before its item still belong to it. From the reasoning guide: reasoning of
 earlier turns is not read again (recorded responses say `"context": "current_turn"`).
 """
 

@@ -2,7 +2,7 @@
 
 `accept` checks a body for one of the three endpoints and returns what is needed to answer it, or raises `Refused`.
 From the API reference, the SDK's types and recorded or reported error bodies; stricter where those are silent, said at
-the place. What this server does not simulate (conversations, prompt templates, background mode, built-in tools that
+the place. Features it does not simulate (conversations, prompt templates, background mode, built-in tools that
 run) is refused, so that no test can pass by it.
 """
 

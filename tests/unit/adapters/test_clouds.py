@@ -85,7 +85,7 @@ def test_any_plain_endpoint_may_use_its_official_client(builtin: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["copilot", "chatgpt", "offline"])
-def test_an_entry_without_an_official_client_says_so(kind: str) -> None:
+def test_an_entry_without_an_official_client_is_reported(kind: str) -> None:
     """In the options, and for settings from another source."""
     found = resolve_adapters({"mine": {"builtin": kind, "opts": {"transport": "sdk"}}}, proxy="", environ={})
     assert found.mistakes == [f"adapters.http.mine.opts.transport: means nothing to an adapter of kind {kind}"]

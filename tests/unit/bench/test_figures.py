@@ -27,12 +27,12 @@ def three_runs() -> list[Taken]:
     return made
 
 
-def test_a_run_gives_its_median_and_the_report_the_median_of_the_runs() -> None:
+def test_a_run_yields_its_median_and_the_report_the_median_of_the_runs() -> None:
     row = next(rows(TURNS, three_runs()))
     assert row.ours == Spread(20.0, 10.0, 30.0)
 
 
-def test_the_ratio_to_the_peer_is_taken_within_a_run() -> None:
+def test_the_ratio_to_the_peer_is_computed_within_a_run() -> None:
     row = next(rows(TURNS, three_runs()))
     assert row.ratio == Spread(0.5, 0.5, 0.5)
 
@@ -43,7 +43,7 @@ def test_growth_is_the_exponent_from_one_size_to_the_next_within_a_run() -> None
     assert large.growth == Spread(pytest.approx(1.0), pytest.approx(1.0), pytest.approx(1.0))  # type: ignore[arg-type]
 
 
-def test_a_size_of_nothing_has_no_growth_after_it() -> None:
+def test_a_size_of_zero_has_no_growth_after_it() -> None:
     found = list(rows(TURNS, [taken(0, OURS, 0, 5.0), taken(0, OURS, 100, 10.0)]))
     assert [row.growth for row in found] == [None, None]
 
@@ -66,11 +66,11 @@ def test_a_p95_is_a_sample_and_the_nearest_rank() -> None:
     assert value(Figure("key", "", of="p95"), [7.0]) == 7.0
 
 
-def test_the_spread_of_nothing_is_nothing() -> None:
+def test_the_spread_of_no_samples_is_zero() -> None:
     assert spread([]) is None
 
 
-def test_a_number_has_as_many_digits_as_can_be_trusted() -> None:
+def test_a_number_has_only_its_significant_digits() -> None:
     shown = [number(value) for value in (1234.5, 12.34, 1.234, 0.5, 0.0042, 0.0)]
     assert shown == ["1,234", "12.3", "1.23", "0.50", "0.004", "0.00"]
 
@@ -106,7 +106,7 @@ def test_the_table_of_one_size_has_no_growth_and_a_figure_without_samples_no_row
     ]
 
 
-def test_the_machine_says_how_busy_it_was_and_that_a_quick_run_means_nothing() -> None:
+def test_the_report_shows_the_load_of_the_machine_and_marks_a_quick_run() -> None:
     machine = Machine(2, "NVIM v0.11.4", "3.11.7", 1.5, 4.0, 0.25, 600.0, 300.0, 3)
     assert "load average 1.5 → 4.0, other programs used 25% of the cores." in machine.line()
     quick = Machine(2, "NVIM v0.11.4", "3.11.7", 1.5, 4.0, 0.25, 600.0, 300.0, 3, quick=True)

@@ -21,7 +21,7 @@ def test_an_image_costs_by_its_pixels() -> None:
     assert image_tokens(ImagePart(detail="low", width=4000, height=3000)) == 85
 
 
-def test_a_pdf_costs_by_its_pages_and_by_its_bytes_when_they_are_unknown() -> None:
+def test_a_pdf_costs_by_its_pages_or_by_its_bytes_if_they_are_unknown() -> None:
     assert document_tokens(DocumentPart(pages=4, size_bytes=10**9)) == 4 * PAGE_TOKENS
     assert document_tokens(DocumentPart(size_bytes=3 * BYTES_PER_PAGE)) == 3 * PAGE_TOKENS
     assert document_tokens(DocumentPart()) == PAGE_TOKENS

@@ -187,7 +187,7 @@ def test_in_a_chat_no_unchanged_line_is_sent_twice_and_nothing_promised_is_missi
 
 
 def test_a_repeated_question_does_not_get_worse_code_each_time() -> None:
-    """Code in view leaves room, and barely relevant code is no use for it."""
+    """Code in view leaves room, and barely relevant code must not fill it."""
     found = [lines(name, 1, 30, 0.9 - n / 10) for n, name in enumerate("abcd")]
     found += [lines(f"poor{n}", 1, 30, 0.14) for n in range(9)]
     messages, sizes = list[Message](), list[list[str]]()

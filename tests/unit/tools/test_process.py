@@ -59,7 +59,7 @@ async def _until_gone(pid: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_output_and_errors_come_interleaved_with_the_exit_code(shell: _Shell) -> None:
+async def test_output_and_errors_are_interleaved_followed_by_the_exit_code(shell: _Shell) -> None:
     ended = await shell.run("echo one; echo two >&2; echo three; exit 7")
     assert (ended.code, shell.output) == (7, b"one\ntwo\nthree\n")
 

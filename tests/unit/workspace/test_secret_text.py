@@ -84,7 +84,7 @@ def test_the_reason_names_kind_and_line_but_never_the_value() -> None:
     assert why_secret(text, "x.txt") == "GitHub token in line 2 and 1 more"
 
 
-def test_a_private_key_that_is_cut_is_hidden_from_both_sides() -> None:
+def test_a_truncated_private_key_is_redacted_from_both_sides() -> None:
     lines = Fake(4).pem("RSA PRIVATE" + " KEY").splitlines()
     head, tail = "\n".join(lines[:8]), "\n".join(lines[8:])
     for part in (head, tail):

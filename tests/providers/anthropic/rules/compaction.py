@@ -1,8 +1,8 @@
 """The provider's refusals about `context_management`, the `compaction` parameter and compaction blocks.
 
 From the pages "Compaction on demand", "Threshold compaction", "Context editing", from the SDK's `Compaction…Error`
-classes, and from what others measured on the live endpoint: a threshold block is unsigned and needs its beta and its
-edit on every later request; an on-demand block is signed, stands first, alone, under its own beta.
+classes, and from measurements by others on the live endpoint: a threshold block is unsigned and needs its beta and its
+edit on every later request; an on-demand block is signed and comes first, alone, under its own beta.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def check_compaction_blocks(
 ) -> None:
     """Refuse compaction blocks that are not in the place or form in which the server sent them.
 
-    encrypted: threshold blocks of this server carry `encrypted_content`; one that comes back without it was changed.
+    encrypted: threshold blocks of this server carry `encrypted_content`; one returned without it was changed.
     """
     blocks = [one for one in placed if one.kind == "compaction"]
     if not blocks:

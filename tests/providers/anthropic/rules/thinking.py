@@ -87,7 +87,7 @@ def check_binding(
 ) -> list[dict[str, str]]:
     """Refuse thinking whose conversation has changed; return the blocks dropped at the request's demand.
 
-    The check is enforced as for a new account. What stands before the last compaction is not looked at.
+    The check is enforced as for a new account. Messages before the last compaction are ignored.
     """
     if not model.binds_thinking:
         return []

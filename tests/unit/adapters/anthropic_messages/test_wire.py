@@ -101,7 +101,7 @@ def test_mismatches_can_only_be_dropped_with_thinking_on() -> None:
 BOUND = "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."
 
 
-def test_a_bound_model_without_thinking_gets_none_back() -> None:
+def test_a_bound_model_without_thinking_receives_none() -> None:
     """There is no field to allow dropping mismatches."""
     format_ = wire(parameters={"thinking": {"type": "disabled"}})
     turn = request(*LOOP, chat_id="")

@@ -23,7 +23,7 @@ def entry(index: int, embedding: Any) -> dict[str, Any]:
     return {"object": "embedding", "index": index, "embedding": embedding}
 
 
-def test_vectors_come_in_the_order_of_the_texts_and_have_length_one() -> None:
+def test_vectors_are_in_the_order_of_the_texts_and_have_length_one() -> None:
     first, second = read_vectors(body(entry(1, [0, 5]), entry(0, [3, 4])), 2)
     assert list(first) == pytest.approx([0.6, 0.8])
     assert list(second) == [0, 1]

@@ -83,7 +83,7 @@ async def test_a_whole_turn_of_instructions_runs_the_tools() -> None:
     assert "`insert_edit` a.txt failed: old_text does not occur" in report
 
 
-async def test_the_same_request_gives_the_same_answer() -> None:
+async def test_a_repeated_request_yields_the_same_answer() -> None:
     """Deterministic, whatever came before."""
     made = adapter()
     first = await ask(made, user("read a.txt"))

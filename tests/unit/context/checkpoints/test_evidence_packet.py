@@ -48,7 +48,7 @@ def test_without_removal_the_last_twelve_meaningful_messages_count():
     assert [message.text for message in newest_meaningful(messages)] == [*[f"q{i}" for i in range(3, 14)], "a"]
 
 
-def test_old_tool_results_are_cut_first():
+def test_old_tool_results_are_truncated_first():
     """R-469: the user's words are cut last."""
     messages = chat(
         user("u" * 30_000), assistant("a" * 10_000, ("c1", "t"), ("c2", "t")), tool("c1", "o" * 30_000),

@@ -117,7 +117,7 @@ def test_every_edit_would_pay_off_as_required(repay: float) -> None:
     assert freed * 0.1 * 39 >= repay * written_again * 1.15 * 0.99
 
 
-def test_a_tiny_gain_is_not_worth_an_edit_even_when_cold() -> None:
+def test_a_tiny_gain_is_not_worth_an_edit_even_with_a_cold_cache() -> None:
     messages = counted(*step(1), *step(2))
     assert run(messages, COLD, min_freed=100_000) == "does_not_pay"
     assert run(messages, COLD, min_freed=0, min_share=0.9) == "does_not_pay"

@@ -89,7 +89,7 @@ async def test_without_a_question_the_report_is_about_the_newest_message(tmp_pat
     assert not any("#{codebase}" in line for line in report.head)
 
 
-async def test_a_report_says_when_gathering_is_off_or_nothing_fits(tmp_path):
+async def test_a_report_shows_that_gathering_is_off_or_nothing_fits(tmp_path):
     _, session = await bench_with(tmp_path, FakeGatherer(False))
     with pytest.raises(InputError, match=r"context\.enabled is false"):
         await preview(session, "q")
@@ -289,7 +289,7 @@ async def test_the_trace_keeps_source_place_score_and_tokens_of_each_piece(tmp_p
     assert "code_gathered" not in text, "not as a named event once more"
 
 
-async def test_the_trace_says_why_a_question_got_no_code(tmp_path):
+async def test_the_trace_shows_why_a_question_got_no_code(tmp_path):
     """R-201, R-268."""
     gatherer = FakeGatherer("auto", text="", snippets=0, classification=Classification())
     bench, session = await bench_with(tmp_path, gatherer, settings={"policy": "codebuddy"})

@@ -46,7 +46,7 @@ async def test_a_preview_shows_which_results_would_be_cleared(tmp_path):
     assert " cleared " in changed[1]
 
 
-async def test_a_preview_of_an_empty_chat_says_why_nothing_changes(tmp_path):
+async def test_a_preview_of_an_empty_chat_explains_why_nothing_changes(tmp_path):
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     session = await bench.open()
     assert "nothing to summarise" in preview(session.control, session.log)["text"]

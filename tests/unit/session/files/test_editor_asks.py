@@ -30,7 +30,7 @@ class Editor:
             asyncio.get_running_loop().call_soon(self.asks.take, answer)
 
 
-async def test_open_files_come_with_their_state() -> None:
+async def test_open_files_are_returned_with_their_state() -> None:
     file = {"path": "/w/a", "buffer": 3, "tick": 7, "modified": True, "text": "x\n"}
     editor = Editor({"ok": True, "result": {"files": [file]}})
     opened = await editor.asks.look([Path("/w/a")])

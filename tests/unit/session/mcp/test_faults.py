@@ -46,7 +46,7 @@ ROWS = (
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-async def test_a_fault_is_a_sentence_and_the_chat_goes_on(tmp_path: Path, row: Row) -> None:
+async def test_a_fault_is_a_sentence_and_the_chat_continues(tmp_path: Path, row: Row) -> None:
     script = [calls(("c1", f"odd__{row.tool}", '{"text": "x"}')), says("done"), says("and on")]
     entry = server(*row.ways, require_approval_before=False, timeout_s=0.5 if row.tool == "wait" else 60.0)
     adapter = ScriptedAdapter("s", script)

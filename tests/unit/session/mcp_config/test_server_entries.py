@@ -92,7 +92,7 @@ def test_names_are_valid_unique_and_do_not_depend_on_the_order(server: str, tool
         assert all(letter.isascii() and (letter.isalnum() or letter in "_-") for letter in name)
 
 
-def test_plain_names_stay_as_they_are() -> None:
+def test_plain_names_are_unchanged() -> None:
     assert model_names("git", ["status", "log-all"]) == {"status": "git__status", "log-all": "git__log-all"}
 
 

@@ -162,7 +162,7 @@ def test_a_copy_in_progress_is_awaited(desk: Desk, backup: Path, monkeypatch: py
     assert salvage.kept_files(desk.path) == []
 
 
-def test_a_copied_file_is_not_written_to_at_the_end_when_nothing_could_be_done(
+def test_a_copied_file_is_not_written_to_at_the_end_after_a_failure(
     desk: Desk, backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk: SQLite folds its log into whatever file has its inode when it is closed."""

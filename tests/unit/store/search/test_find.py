@@ -37,7 +37,7 @@ def filler(count: int) -> list[str]:
     return [f"Nothing of note happened at stage {number} of the walk." for number in range(count)]
 
 
-def test_any_word_finds_all_words_come_first_and_the_last_may_be_a_beginning(store: Store) -> None:
+def test_any_word_is_searched_all_words_rank_first_and_the_last_may_be_a_prefix(store: Store) -> None:
     """Best hit first, with title, place and a marked snippet; the text after a restart is found as well."""
     store.append("c", [CREATED, said("The parser fails on empty_tables in Lua", number=1)]).result()
     store.append("c", [said("The parser works", "assistant", number=2), said("tables are fine", number=3)]).result()
@@ -98,7 +98,7 @@ def test_a_name_is_found_by_itself_and_by_its_words(store: Store, query: str) ->
     assert found(store, query)[0] == "m9"
 
 
-def test_a_name_in_words_is_found_by_the_name(store: Store) -> None:
+def test_a_spaced_name_is_found_by_the_name(store: Store) -> None:
     """The other way round."""
     talk(store, *filler(8), "the function that should read a config file twice", *filler(8))
     assert found(store, "readConfigFile") == ["m8"]

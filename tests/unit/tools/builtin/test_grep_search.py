@@ -188,7 +188,7 @@ _line = st.tuples(st.text(alphabet="abAB.( \té", max_size=12), st.sampled_from(
     st.booleans(),
     st.integers(1, 5),
 )
-def test_both_searchers_give_the_same_result(
+def test_both_searchers_yield_the_same_result(
     make_folder: Callable[[], Path],
     files: dict[str, list[str]],
     query: str,

@@ -89,7 +89,7 @@ async def test_a_file_without_permission_is_an_error(as_nobody: Path, call: Call
     assert "cannot be read: permission denied." in output.text
 
 
-async def test_the_rest_of_a_truncated_result_is_read_as_its_note_says(call: Call, stored: dict[str, str]) -> None:
+async def test_the_rest_of_a_truncated_result_is_read_as_in_its_note(call: Call, stored: dict[str, str]) -> None:
     sha = "ef" * 32
     stored[sha] = "".join(f"line {number}\n" for number in range(1, 1001))
     assert f'"stored:{sha}", start_line' in shorten(stored[sha], 2000, sha)

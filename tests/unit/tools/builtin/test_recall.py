@@ -82,7 +82,7 @@ def test_one_endless_line_is_truncated():
     ("arguments", "why"),
     [({}, "either `query`"), ({"query": "a", "key": "r1"}, "either `query`"), ({"key": "r9"}, "has the key 'r9'")],
 )
-async def test_a_wrong_call_says_what_to_change(context, arguments, why):
+async def test_a_wrong_call_is_answered_with_the_correction(context, arguments, why):
     with pytest.raises(ToolError, match=why):
         await recall(context, Shelf(r1="a"), **arguments)
 

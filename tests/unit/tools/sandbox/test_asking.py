@@ -108,7 +108,7 @@ def test_without_a_sandbox_yolo_covers_no_command_but_an_exact_grant_does() -> N
         ),
     ],
 )
-def test_the_output_says_whether_the_sandbox_is_the_reason(output: str, trouble: tuple[str, str]) -> None:
+def test_the_output_shows_whether_the_sandbox_is_the_cause(output: str, trouble: tuple[str, str]) -> None:
     assert trouble_of(output) == trouble
 
 
@@ -391,7 +391,7 @@ def test_paths_listed_by_the_user_override_hidden_ones(tmp_path: Path) -> None:
     assert str(tmp_path / "home/.cargo") not in found
 
 
-def test_a_linked_worktree_counts_only_when_its_repository_says_so(tmp_path: Path) -> None:
+def test_a_linked_worktree_counts_only_if_its_repository_lists_it(tmp_path: Path) -> None:
     root, repository = tmp_path / "workspace", tmp_path / "other/.git"
     root.mkdir()
     inner = repository / "worktrees/one"
