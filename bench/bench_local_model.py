@@ -30,7 +30,7 @@ from tests.peers.tap import Tap
 FOLDER = REPO / ".cache" / "local-model"
 POLICIES = ("codecompanion", "adaptive", "codebuddy", "kodacode", "cowork", "cowork_chat")
 WINDOWS = (2048, 4096, 8192)
-MAX_REPLY_TOKENS = 96
+MAX_REPLY_TOKENS = 64
 TURN_S = 240.0
 THINGS = (
     *("deploy code", "database name", "staging host", "release branch", "queue name", "bucket", "admin port"),
