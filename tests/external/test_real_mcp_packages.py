@@ -78,7 +78,7 @@ def test_a_chat_installs_the_packages_for_its_servers_and_calls_their_tool(start
         before = chat.job_pid()
         chat.trust()
         chat.send(NAMES_IT)
-        chat.nvim.wait_screen(r"the MCP server odd needs packages that are not there yet")
+        chat.nvim.wait_screen(r"the MCP server odd needs packages that are not installed")
         chat.nvim.wait_screen(
             r"The packages are installed; the Python host starts again with them\.|were not installed"
         )
@@ -110,7 +110,7 @@ def test_a_missing_network_is_reported_and_the_chat_continues(start: Start) -> N
         before = chat.job_pid()
         chat.trust()
         chat.send(NAMES_IT)
-        chat.nvim.wait_screen(r"the MCP server odd needs packages that are not there yet")
+        chat.nvim.wait_screen(r"the MCP server odd needs packages that are not installed")
         why = "The package index does not answer: the Python packages were not installed."
         chat.nvim.wait_for(lambda: chat.nvim.messages().strip().endswith(why), "why nothing was installed")
         assert not chat.nvim.blocked()

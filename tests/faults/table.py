@@ -403,7 +403,7 @@ SERVER = tuple(
         may_be_over=bool(says),
     )
     for name, ways, wanted, says, expect in (
-        ("ends in a call", (), [Call("odd__die")], "The MCP server odd does not run: it ended",
+        ("ends in a call", (), [Call("odd__die")], "The MCP server odd is not running: it ended",
          "the model reads that it ended; started again"),
         ("does not answer a call", (), [Call("odd__wait")], "", "stopped after its time; the model reads so"),
         ("renames its tools while it is called", ("rename",),
@@ -413,7 +413,7 @@ SERVER = tuple(
          "passed over"),
         ("answers twice, and to nobody", ("twice", "wrong-ids"), [Call("odd__echo", '{"text": "a"}')], "",
          "the first answer counts"),
-        ("sends a message without an end", (), [Call("odd__huge")], "The MCP server odd does not run: it sent a",
+        ("sends a message without an end", (), [Call("odd__huge")], "The MCP server odd is not running: it sent a",
          "the connection is closed; the model reads why"),
         ("gives orders in descriptions", ("inject",), [Call("odd__innocent")], "",
          "text of a tool's description, cut; approves nothing"),

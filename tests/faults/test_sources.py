@@ -114,7 +114,7 @@ FAULTS = (
         reads="the editor did not answer in time",
     ),
     Fault(
-        row("nobody knows the item", "back in the input", says="Not sent: #{odd}: nothing here reads #{odd}", **BACK),
+        row("nobody knows the item", "back in the input", says="Not sent: #{odd}: it is not available here", **BACK),
         items=(EditorItem("#{odd}", "odd", comes="by_host"),),
     ),
 )

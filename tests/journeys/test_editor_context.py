@@ -34,7 +34,7 @@ def test_a_question_about_the_open_file_includes_it(desk: Desk) -> None:
         terminal.still()
         terminal.keys("<Esc>G")
         screen = say(terminal, "and now? #{buffer} #{quickfix}", r"quickfix list is empty[\s\S]*It reads")
-        assert "sent already, as #{buffer}" in screen
+        assert "already sent, as #{buffer}" in screen
         requests = [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")]
         texts = [[m["content"] for m in request if m["role"] != "system"] for request in requests]
         assert not any("looking at" in text for text in texts[0]), "in this narrow terminal the chat covers the file"

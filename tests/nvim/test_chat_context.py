@@ -97,8 +97,8 @@ def test_the_block_lists_the_attachments_after_any_edit(chat: ChatDriver) -> Non
     assert chat.text().split("\n")[:4] == [*block[:2], "", "## Me"]
 
 
-def test_a_refused_detach_restores_the_line(chat: ChatDriver) -> None:
-    """During a turn it has already been sent."""
+def test_a_detaching_that_is_refused_puts_the_line_back(chat: ChatDriver) -> None:
+    """While a turn runs it is already sent."""
     chat.push(events.ContextItems(items=ITEMS))
     before = chat.text()
     chat.nvim.feed("gg3Gdd")

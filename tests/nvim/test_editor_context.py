@@ -94,7 +94,7 @@ def test_an_unchanged_buffer_is_referred_to_and_not_sent_again(nvim_factory, tmp
     assert before_last(server) == [f"`#{{buffer}}`: {again}", f"`#{{file:src/stack.lua}}`: {again}"]
     chat.say("again #{file:src/stack.lua}")
     assert before_last(server) == [f"`#{{file:src/stack.lua}}`: {again}"]
-    assert "#{file:src/stack.lua} · sent already, as #{buffer}" in chat.text()
+    assert "#{file:src/stack.lua} · already sent, as #{buffer}" in chat.text()
     in_file(chat, "vim.api.nvim_buf_set_lines(0, 0, 0, false, { '-- new' })")
     chat.say("third #{buffer} #{buffer:stack.lua}")
     whole, same = before_last(server)
@@ -118,8 +118,8 @@ def test_an_attached_file_is_not_sent_again_by_a_mention(nvim_factory, tmp_path,
     in_file(chat, "vim.cmd('normal! 3GV20j') vim.cmd('normal! \\27')")
     chat.say("what is #{file:src/stack.lua} #{buffer} #{viewport} #{selection}")
     assert sum(text.count("local value_9 =") for text in sent(server)) == 1
-    assert sum("not sent again, because it is above, as attached." in text for text in sent(server)) == 4
-    assert "#{selection} src/stack.lua:3-23 · sent already, as attached" in chat.text()
+    assert sum("not sent again, because it stands above, as attached." in text for text in sent(server)) == 4
+    assert "#{selection} src/stack.lua:3-23 · already sent, as attached" in chat.text()
     chat.nvim.feed("<Esc>")
     chat.nvim.lua("vim.fn.cursor(1, 1); vim.fn.search('<file>src/stack.lua')")
     chat.nvim.feed("dd")

@@ -12,7 +12,7 @@ def test_a_chat_is_exported_and_nothing_is_overwritten(nvim_factory, tmp_path):
     with ChatServerThread([reply("Because <b>it</b> is.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(160, 30))
         chat.nvim.command("CodeCompanion export")
-        chat.nvim.wait_screen("Nothing was exported: nothing has been said in this chat yet.")
+        chat.nvim.wait_screen("Nothing to export: this chat is empty.")
         chat.say(f"Why is it red? My key is {KEY}")
         chat.nvim.command(f"cd {tmp_path}")
         chat.nvim.command("CodeCompanion export")
@@ -29,7 +29,7 @@ def test_a_chat_is_exported_and_nothing_is_overwritten(nvim_factory, tmp_path):
         written = tmp_path / "my chat.md"
         chat.nvim.wait_for(lambda: written.exists() and "## CodeCompanion" in written.read_text(), "a Markdown file")
         chat.nvim.command("CodeCompanion export html my chat.md")
-        chat.nvim.wait_screen("my chat.md is there already; give the export another name.")
+        chat.nvim.wait_screen("my chat.md already exists; choose another name.")
         assert "## CodeCompanion" in written.read_text()
         chat.nvim.command("CodeCompanion export md no/where.md")
         chat.nvim.wait_screen("cannot be written: No such file or directory.")

@@ -17,7 +17,7 @@ from codecompanion.workspace.named_files import files_named
 BODY = "src/stack.py:10-42 of 900 · class Stack · ast 0.82 · 310 tokens\nREADME.md · common 1.00 · 90 tokens"
 TITLE = "2 snippets from 2 files"
 LONG = f"{TITLE}, 11 still above"
-SECRET = "Sent with 1 secret file, as you named it: deploy/production/certificates/clients.pem"
+SECRET = "Sent with 1 secret file because you named it: deploy/production/certificates/clients.pem"
 REPORT = {
     "title": TITLE,
     "head": ["400 of 4,000 tokens · 140 ms", "about api · high confidence, by keywords"],

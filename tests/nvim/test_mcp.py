@@ -95,7 +95,7 @@ def test_all_tools_of_a_server_are_chosen_by_its_name(nvim_factory, tmp_path):
         chat.nvim.feed("ggjdd")
         chat.nvim.wait_for(lambda: "<group>" not in chat.text(), "no line")
         chat.send("use @{mcp:odd}")
-        chat.nvim.wait_screen(r"the MCP server odd is off; `r` at it in :CodeCompanion mcp starts it")
+        chat.nvim.wait_screen(r"the MCP server odd is off; `r` on it in :CodeCompanion mcp starts it")
         assert chat.draft() == "use @{mcp:odd}"
 
 

@@ -346,7 +346,7 @@ class Scene:
 
 CARD = "▎ Summary · N messages · N → N u undo · K details"
 OLD = "▸ your messages N–N · N messages summarised"
-PAUSED = "! Automatic compaction is paused after N tries. It retries later, less and less often; /compact works now."
+PAUSED = "! Automatic compaction is paused after N tries. It retries with increasing delays; /compact still works."
 FAILED = "! Compaction failed: loop: the provider failed (N). The provider says: boom. Nothing was changed."
 NO_MODEL = (
     "! The summary was written without a model: loop: the provider refused the request (N)."

@@ -143,7 +143,7 @@ def test_a_projects_prompt_attaches_nothing_from_outside_the_project(nvim_factor
         assert chat.draft() == "See # {file:/etc/passwd} and # {terminal} and #{file:a.lua} and @ .env now"
         said = " ".join(chat.text().split())
         label = ".codecompanion/prompts/reaching.md"
-        assert f"{label}: #{{file:/etc/passwd}} is outside of the project: it is not sent" in said
+        assert f"{label}: #{{file:/etc/passwd}} is outside the project: it is not sent" in said
         assert f"{label}: #{{terminal}} may show more than the project" in said
         assert f"{label}: @.env may hold secrets" in said
         assert f"Pinned: “Always obey.” of {label}. It holds for the whole chat; /unpin takes it out." in said

@@ -89,9 +89,9 @@ def test_under_codebuddy_the_question_decides(nvim_factory, tmp_path):
         chat.say(poem)
         assert re.search(r"· No code added \(.+\) · #\{codebase\} adds it", chat.text())
         chat.send(f"/context {poem}")
-        screen = chat.nvim.wait_screen("Sent as it is: no code")
+        screen = chat.nvim.wait_screen("No code is added to this message")
         said = " ".join(screen.replace("│", " ").split())
-        assert re.search(r"\(taken as not about the project, [^)]+\)", said), "by the index, as soon as there is one"
+        assert re.search(r"\(not about the project, [^)]+\)", said), "by the index, as soon as there is one"
         assert "code was asked for" not in screen
         chat.nvim.feed("q")
         chat.say("see @src/stack.py:2-3 and @src/ please")
@@ -180,7 +180,7 @@ def test_without_a_project_there_is_no_search(nvim_factory, tmp_path):
         chat.nvim.command("cd /")
         chat.say("where is pop_item? #{codebase}")
         lines = chat.text().split("\n")
-        (said,) = (place for place, line in enumerate(lines) if "/ is no project" in line)
+        (said,) = (place for place, line in enumerate(lines) if "/ is not a project" in line)
         assert lines.index("where is pop_item? #{codebase}") < said
         assert said < lines.index("Hm.")
         assert sent(server) == ["where is pop_item? #{codebase}"]

@@ -42,9 +42,9 @@ def test_typed_text_is_sent_without_code_and_tools_with_one_note(nvim_factory, t
     """`@path` stays text, nothing is gathered, no tool is offered."""
     chat = start(nvim_factory, tmp_path, server)
     chat.say("What does @a.lua in this project do?")
-    assert "No code is sent (opts.send_code is false)" in chat.text()
+    assert "Code is not sent (opts.send_code is false)" in chat.text()
     chat.say("And the function x?")
-    assert chat.text().count("No code is sent") == 1
+    assert chat.text().count("Code is not sent") == 1
     assert "What does @a.lua in this project do?" in sent(server)
     assert SECRET not in sent(server)
     assert all("tools" not in seen.json for seen in server.requests if seen.path.endswith("/completions"))

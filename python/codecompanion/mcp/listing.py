@@ -14,10 +14,10 @@ MAX_NAME_CHARS = 200
 MAX_ABOUT_CHARS = 1_000
 """Limit of descriptions that only the user reads; tool descriptions are cut where the tools are created."""
 _HINTS = (
-    ("read_only_hint", True, "reads only"),
-    ("destructive_hint", True, "may destroy"),
-    ("idempotent_hint", True, "repeatable"),
-    ("open_world_hint", True, "reaches outside"),
+    ("read_only_hint", True, "read-only"),
+    ("destructive_hint", True, "destructive"),
+    ("idempotent_hint", True, "idempotent"),
+    ("open_world_hint", True, "reaches external systems"),
 )
 
 
@@ -62,7 +62,7 @@ async def _pages(
         if needed or getattr(error, "code", None) != -32601:  # method not found: many servers have no templates
             raise
     if cursor or len(found) > MAX_ITEMS:
-        left_out.append(f"More than {min(len(found), MAX_ITEMS):,} {what} are offered; the rest is not looked at")
+        left_out.append(f"More than {min(len(found), MAX_ITEMS):,} {what} are offered; the rest are ignored")
     return found[:MAX_ITEMS]
 
 

@@ -19,7 +19,7 @@ MAX_DROPPED = 20
 _BY = {"model": "by a model", "keywords": "by keywords", "index": "by the index"}
 """The classifiers of a question; none if code was requested."""
 WAS_ASKED_FOR = "code was asked for"
-NOT_INDEXED = "index not ready: what it lacks was searched as text"
+NOT_INDEXED = "index incomplete: the rest was searched as text"
 
 
 def gathered_code(turn: Stretch, page: Page) -> list[str]:
@@ -39,12 +39,12 @@ def _one(fields: Mapping[str, Any], page: Page) -> Iterator[str]:
     yield f"- {classified_text(fields)}"
     terms = ", ".join(fields.get("terms", ()))
     if terms:
-        yield f"- looked for: {one_line(terms)}"
+        yield f"- searched for: {one_line(terms)}"
     if fields.get("is_index_partial"):
         yield f"- {NOT_INDEXED}"
     late = ", ".join(fields.get("timed_out", ()))
     if late:
-        yield f"- not in time: {late}"
+        yield f"- timed out: {late}"
     for who, why in fields.get("failed", {}).items():
         yield f"- {who} failed: {one_line(str(why))}"
     for note in fields.get("notes", ()):
@@ -71,7 +71,7 @@ def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) ->
     total, budget = tokens_text(fields.get("total_tokens", 0)), tokens_text(fields.get("budget_tokens", 0))
     if not fields.get("message_id"):
         is_out = fields.get("is_codebase_related") is False and fields.get("classified_by") in _BY
-        return f"nothing sent, it was taken as not about the project · {took}" if is_out else f"nothing sent · {took}"
+        return f"nothing sent: it did not look project-related · {took}" if is_out else f"nothing sent · {took}"
     code = f"{counted(len(pieces), 'snippet')} from {counted(files, 'file')}"
     more = f" · {above} still above" if above else ""
     return f"{code}{more} · {total} of {budget} tokens by characters/4 · {took}"

@@ -150,7 +150,7 @@ def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            return FileText(why_not="no regular file")
+            return FileText(why_not="not a regular file")
         mtime_ns, size = found.st_mtime_ns, found.st_size
         limit = min(choice.max_bytes, max_data_bytes()) if is_data(path) else choice.max_bytes
         if size > limit:
@@ -184,7 +184,7 @@ def _unreadable(path: Path) -> FileText:
     except (OSError, ValueError):
         return FileText(why_not="gone")
     is_file = stat.S_ISREG(found.st_mode)
-    return FileText(b"", found.st_mtime_ns, found.st_size, "unreadable" if is_file else "no regular file")
+    return FileText(b"", found.st_mtime_ns, found.st_size, "unreadable" if is_file else "not a regular file")
 
 
 def why_no_text(content: bytes) -> str:

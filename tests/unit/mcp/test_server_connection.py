@@ -148,7 +148,7 @@ async def test_a_flood_of_changes_causes_only_a_few_requests(tmp_path: Path) -> 
 async def test_ten_thousand_tools_are_accepted_and_more_are_reported() -> None:
     async with connected("many") as server:
         assert len(server.offer.tools) == 10_000
-        assert server.offer.left_out == ("More than 10,000 tools are offered; the rest is not looked at",)
+        assert server.offer.left_out == ("More than 10,000 tools are offered; the rest are ignored",)
 
 
 async def test_an_endless_list_ends() -> None:

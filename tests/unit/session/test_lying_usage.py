@@ -234,7 +234,9 @@ def test_a_server_that_truncates_long_prompts_is_reported(share: tuple[float, ..
         doubt = chat.meter.learn(Usage(round(reported), round(1.1 * reply.tokens)), estimated, chat.view)
         if doubt is not None and doubts.note("s", doubt):
             told.append(sentence(doubt))
-    size = re.fullmatch(r"seems to cut prompts to (5,[5-9]|6,0)\d\d tokens: set context_window to that .*", told[-1])
+    size = re.fullmatch(
+        r"seems to truncate prompts to (5,[5-9]|6,0)\d\d tokens: set context_window to that .*", told[-1]
+    )
     assert size, told
     assert len(told) <= 2
     assert chat.meter.count(chat.view).tokens > 9_000

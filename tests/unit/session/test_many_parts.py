@@ -91,7 +91,7 @@ async def test_many_silent_calls_end_at_ten_times_the_limit_of_one(tmp_path, mon
     await bench.until(lambda: bench.of(CompactionFailed) and session.state is State.IDLE, limit_s=600)
     asked = [request for request in adapter.requests if request.purpose == "summary"]
     assert len(asked) == 13, "50 s at 4 s each: the last one begins in time and has 2 s left"
-    assert given[-1].error == "the summariser wrote nothing for 50 s in all"
+    assert given[-1].error == "the summariser wrote nothing for 50 s in total"
     (failed,) = bench.of(CompactionFailed)
     assert failed.reason == "Compaction failed: the summariser wrote nothing for 50 s in all. Nothing was changed."
     assert session.log.view.messages == before

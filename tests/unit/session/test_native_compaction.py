@@ -233,7 +233,7 @@ async def test_preview_and_inspector_mark_the_providers_compaction(tmp_path):
     await talk(bench, session, 2)
     before = session.log.view
     text = preview(session.control, session.log)["text"]
-    assert "compacts by itself from 85,000 tokens on" in text
+    assert "compacts on its own above 85,000 tokens" in text
     assert "compacted by the provider" in text
     assert "- compact_summary" in text
     assert not adapter.compacted

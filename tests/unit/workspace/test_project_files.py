@@ -194,8 +194,8 @@ def test_the_maximum_size_is_configurable_and_data_has_its_own(tmp_path: Path) -
 def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder.py").mkdir()
-    assert read_project_file(tmp_path, "pipe", Choice()).why_not == "no regular file"
-    assert read_project_file(tmp_path, "folder.py", Choice()).why_not == "no regular file"
+    assert read_project_file(tmp_path, "pipe", Choice()).why_not == "not a regular file"
+    assert read_project_file(tmp_path, "folder.py", Choice()).why_not == "not a regular file"
     assert read_project_file(tmp_path, "never.py", Choice()).why_not == "gone"
 
 

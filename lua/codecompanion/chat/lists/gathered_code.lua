@@ -32,7 +32,7 @@ local SHORT = {
   ["not one line of it fits into the budget"] = "no room",
   ["it is large, and places inside of it answer better"] = "too large",
   ["it is too short to say anything by itself"] = "too short",
-  ["was not looked for"] = "not looked for",
+  ["not searched for"] = "not looked for",
 }
 local GROUPS = {
   out = "CodeCompanionHint",

@@ -375,11 +375,11 @@ class UsageDoubts:
 def sentence(doubt: Doubt) -> str:
     """Return the sentence about an endpoint, to follow its name."""
     if doubt.cut_to:
-        cut = f"seems to cut prompts to {doubt.cut_to:,} tokens"
+        cut = f"seems to truncate prompts to {doubt.cut_to:,} tokens"
         return f"{cut}: set context_window to that (about {doubt.expected:,} were sent)"
     kind = "too few" if doubt.too_few else "too many"
     said = f"reports {kind} tokens ({doubt.reported:,} instead of about {doubt.expected:,})"
     return f"{said}; the plugin's own count is used instead (ctx~)"
 
 
-ADVICE = "Nothing need be done; if the server cuts long prompts, give it a larger context"
+ADVICE = "Safe to ignore, unless the server truncates long prompts: then raise its context size"

@@ -30,9 +30,9 @@ from codecompanion.session.message_context.gathering import NO_CODE, NO_ROOM
 from codecompanion.wire.requests import ChooseCode, PreviewCode, ShowGathered
 
 State = Literal["in", "out", "left out", "pinned"]
-_NOTHING_ASKED = "Nothing to look for yet: write a question after /context, or send a message first."
+_NOTHING_ASKED = "Nothing to search for yet: write a question after /context, or send a message first."
 _ABOVE = "still above: not sent again"
-_OFF = "Nothing is gathered: context.enabled is false, so no message has code with it."
+_OFF = "No code is added to messages: context.enabled is false."
 
 
 class CodeRow(msgspec.Struct, frozen=True):
@@ -122,10 +122,11 @@ def _as_sent(wish: Wish | None, gathered: Gathered) -> tuple[str, ...]:
     return (_NOT_ABOUT.format(by=by),)
 
 
-_NOT_BY_ITSELF = "Sent as it is: no code. To send what stands below, write #{codebase} in it, or name a file with @."
+_NOT_BY_ITSELF = (
+    "No code is added to this message. To add the code below, write #{codebase} in it, or name a file with @."
+)
 _NOT_ABOUT = (
-    "Sent as it is: no code (taken as not about the project, {by})."
-    " To send what stands below, write #{{codebase}} in it."
+    "No code is added to this message (not about the project, {by}). To add the code below, write #{{codebase}} in it."
 )
 
 
@@ -167,7 +168,7 @@ async def choose_code(chat: Chat, request: ChooseCode) -> str:
         return f"Left out of the next question: {piece.place}"
     if request.choice == "pinned":
         return f"Pinned in this chat: {piece.place}"
-    return f"Neither left out nor pinned: {piece.place}"
+    return f"No longer left out or pinned: {piece.place}"
 
 
 def _is_record(event: LogEvent) -> bool:
@@ -202,11 +203,11 @@ def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeRep
         )
         head.append(_understood(fields))
     if fields.get("terms"):
-        head.append(f"looked for: {', '.join(fields['terms'])}")
+        head.append(f"searched for: {', '.join(fields['terms'])}")
     if fields.get("is_index_partial"):
         head.append(NOT_INDEXED)
     if fields.get("timed_out"):
-        head.append(f"not in time: {', '.join(fields['timed_out'])}")
+        head.append(f"timed out: {', '.join(fields['timed_out'])}")
     head += [f"{who} failed: {why}" for who, why in fields.get("failed", {}).items()]
     head += fields.get("notes", ())
     return CodeReport(title, tuple(" ".join(line.split()) for line in head), tuple(rows), text)
@@ -216,7 +217,7 @@ def _understood(fields: Mapping[str, Any]) -> str:
     """Return how the question was classified, in words; `/trace` has the document's terms."""
     by = who_classified(fields.get("classified_by", ""), fields.get("likelihood"))
     about = "about" if fields.get("is_codebase_related") else "not about"
-    return f"taken as {about} the project ({by})" if by else WAS_ASKED_FOR
+    return f"{about} the project ({by})" if by else WAS_ASKED_FOR
 
 
 def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[ChosenPiece]) -> CodeRow:
@@ -262,7 +263,7 @@ def _lost(pin: ChosenPiece, is_gone: bool) -> CodeRow:
         score=0.0,
         tokens=0,
         state="pinned",
-        why="gone" if is_gone else "was not looked for",
+        why="gone" if is_gone else "not searched for",
         kind=pin.kind,
         name=pin.name,
     )

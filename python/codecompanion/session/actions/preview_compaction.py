@@ -30,7 +30,7 @@ def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
     before = log.view.messages
     sections = [_section("Before the next request", before, dry_run(control.plans.request()))]
     if control.native.compact_at:
-        sections.append(f"# The provider compacts by itself from {control.native.compact_at:,} tokens on")
+        sections.append(f"# The provider compacts on its own above {control.native.compact_at:,} tokens")
     if control.native.compacts_on_demand:
         sections.append(_by_the_provider(control, before))
     else:
@@ -57,7 +57,7 @@ def compare_with_last(control: ContextControl, events: Sequence[LogEvent]) -> di
     if before:
         head = f"# Since the last request: {figures}, {tokens}"
     return {
-        "title": "Next request and last",
+        "title": "Next request vs. last",
         "text": "\n".join([head, *_diff(before, after)]),
         "filetype": "diff",
         "state": "",

@@ -32,7 +32,7 @@ def show_audit(services: Services, request: ShowAudit) -> dict[str, Any]:
         with target.open("x", encoding="utf-8", newline="\n") as file:
             file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in audit.records)
     except FileExistsError as error:
-        raise InputError(f"{target} exists already; choose another name") from error
+        raise InputError(f"{target} already exists; choose another name") from error
     except OSError as error:
         raise InputError(f"cannot write to {target} ({error.strerror})") from error
     broken = f" The log was changed or damaged: {audit.broken}." if audit.broken else ""

@@ -129,13 +129,10 @@ class ViewEdits:
         size, room = self.control.shaper.measure(after.messages).tokens, self.control.fitting.room
         if room and size > room:
             raise InputError(
-                f"It does not fit: the request would have {size:,} tokens, and {room:,} can be sent."
-                " Nothing was changed. Compact first, or read it with K."
+                f"Not restored: the request would be {size:,} tokens, {room:,} fit. Compact first, or read it with K."
             )
         if not after.sound:
-            raise InputError(
-                "It cannot be restored in its place: that would separate a tool call from its result. Read it with K."
-            )
+            raise InputError("Not restored: that would separate a tool call from its result. Read it with K.")
         await to_the_end(self._commit(change))
         return f"Restored: {title}."
 
@@ -145,8 +142,8 @@ class ViewEdits:
         is_code = message is not None and goes_along(message)
         if message is None or (message.role != "tool" and not is_code) or is_cleared or message.pinned:
             raise InputError(
-                "Only tool results and what went along with a question can be cleared,"
-                " neither cleared before nor pinned."
+                "Only tool results and the context sent with a question can be cleared,"
+                " unless pinned or already cleared."
             )
         placeholder = cleared_along(message) if is_code else TOOL_RESULT_CLEARED
         cleared = with_changes(message, content=placeholder, edited=True)
@@ -169,7 +166,7 @@ class ViewEdits:
             content = instruction(request.text, request.source)
             same = next((m for m in view.messages if m.tag == PIN_TAG and m.text == content), None)
             if same is not None and request.again:
-                return f"Pinned already: {title_of(same)}."
+                return f"Already pinned: {title_of(same)}."
             if same is not None:
                 raise InputError(f"{title_of(same)} is already pinned.")
             message = Message(
@@ -236,4 +233,4 @@ def _saves_nothing(item: str, messages: Sequence[Message]) -> str:
     path = next((message.path for message in attached), None)
     if path is None:
         return "This result is shorter than its placeholder; clearing it would save nothing."
-    return f"Clearing it would save nothing: {path} is attached, and its text stands only here. Detach it first."
+    return f"Clearing it would save nothing: {path} is attached, and its text appears only here. Detach it first."

@@ -130,6 +130,6 @@ def _note(message: Message) -> str:
     if message.compacted:
         return "summarised, changes still told"
     if any(one.restores and one.text in message.text for one in message.references):
-        return "sent already"
+        return "already sent"
     parts = () if isinstance(message.content, str) else message.content
     return next((_pages(part) for part in parts if isinstance(part, DocumentPart) and part.pages), "")

@@ -18,7 +18,7 @@ from codecompanion.wire.events import Entry, Event, Redrawn, ReplyStarted, Resto
 
 _ALONG = ("gathered", "updated", "mentioned")
 """Entries of these kinds show their size in the model's tokens."""
-DELETED = "This chat is not in the history any more; it was deleted meanwhile."
+DELETED = "This chat was deleted and is no longer in the history."
 
 
 async def redraw(chat: Chat) -> None:

@@ -19,7 +19,7 @@ from codecompanion.model.view import View, project, with_messages
 from codecompanion.session.chat.inspection import describe_message, describe_rows
 from codecompanion.session.window.context_control import ContextControl
 
-NOT_RECORDED = "The system prompt and the tools of this request were not recorded; those of today are shown."
+NOT_RECORDED = "The system prompt and the tools of this request were not recorded; the current ones are shown."
 TEXT_NOT_RECORDED = "The text of this request was not recorded."
 
 

@@ -108,7 +108,9 @@ class WorkerProcess:
         if last.is_finished and not last.why:
             self._on_progress("ready", last.done, last.total, "")
         else:
-            why = last.why or f"The index was not finished (its process ended with {code}); the next question goes on."
+            why = (
+                last.why or f"The index was not finished (its process ended with {code}); the next question resumes it."
+            )
             self._on_progress("unusable", last.done, last.total, why)
 
 

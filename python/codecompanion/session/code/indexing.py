@@ -58,7 +58,7 @@ class Built(msgspec.Struct, frozen=True):
 def index_file(root: Path, path: str, choice: Choice, now_ns: int) -> IndexedFile | None:
     """Return a file from disk in its indexed form, None if it is gone."""
     read = read_project_file(root, path, choice)
-    if read.why_not in ("gone", "no regular file"):
+    if read.why_not in ("gone", "not a regular file"):
         return None
     mtime_ns = LOOK_AGAIN if abs(now_ns - read.mtime_ns) < _SAME_TIME_NS else read.mtime_ns
     return _indexed(path, read.content, mtime_ns, read.size, read.why_not)

@@ -10,7 +10,7 @@ from codecompanion.workspace.project_files import LeftOut
 _WHYS = {
     "too large": "too large",
     "generated": "generated",
-    "name": "with names that are no UTF-8",
+    "name": "with names that are not UTF-8",
     "unreadable": "unreadable",
     "secret": "withheld as secret",
     "vendored": "vendored",

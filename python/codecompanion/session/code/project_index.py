@@ -197,7 +197,7 @@ class ProjectIndex:
             try:
                 return await asyncio.to_thread(self._left_out)
             except (StoreError, OSError) as error:
-                _log.info("what is left out of %s cannot be said: %s", self.root, error)
+                _log.info("the files left out of %s are unknown: %s", self.root, error)
                 return {}
 
     async def close(self) -> None:

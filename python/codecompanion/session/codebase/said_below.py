@@ -33,13 +33,13 @@ def why_no_code(text: str, gathered: Gathered, asked_in: Path | None, *, is_proj
 def _why_nothing(gathered: Gathered, root: Path, is_project: bool) -> str:
     """Return in a few words why a question got no code."""
     if not is_project:
-        return f"{root.name or root} is no project"
+        return f"{root.name or root} is not a project"
     if gathered.timed_out:
         return f"{', '.join(gathered.timed_out)} took too long"
     if gathered.failed:
         return f"{', '.join(gathered.failed)} failed"
     if gathered.found:
-        return f"of {counted(len(gathered.found), 'snippet')} found none fits"
+        return f"none of {counted(len(gathered.found), 'snippet')} found fits"
     return f"nothing found in {root.name}"
 
 
@@ -50,4 +50,4 @@ def with_secrets(message: Message) -> tuple[str, ...]:
     if not secret:
         return ()
     them = "it" if len(secret) == 1 else "them"
-    return (f"Sent with {counted(len(secret), 'secret file')}, as you named {them}: {', '.join(secret)}",)
+    return (f"Sent with {counted(len(secret), 'secret file')} because you named {them}: {', '.join(secret)}",)

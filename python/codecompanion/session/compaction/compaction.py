@@ -234,7 +234,7 @@ class _Run:
 
     async def _ask(self, ask: Ask, request: SummaryRequest) -> SummaryReply:
         """Ask once; a name that does not resolve is a failure like any other (R-504)."""
-        too_long = f"the summariser wrote nothing for {self._silence.total_s:g} s in all"
+        too_long = f"the summariser wrote nothing for {self._silence.total_s:g} s in total"
         if self._silence.left_s <= 0:
             return SummaryReply(error=too_long)
         try:

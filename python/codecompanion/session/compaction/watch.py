@@ -149,7 +149,7 @@ class CompactionWatch:
             why = "" if was_told else f": {problem.rstrip('.')}"
             self._warn(
                 f"Automatic compaction is paused after {counted(standing.policy.cooldown.failures, 'try', 'tries')}"
-                f"{why}. It retries later, less and less often; /compact works now.",
+                f"{why}. It retries with increasing delays; /compact still works.",
                 was_told,
             )
 
@@ -157,9 +157,9 @@ class CompactionWatch:
         self.writer = _judged(self.writer, why, before, standing)
         if self.writer.pauses == 1:
             self._warn(
-                "Summaries are written without a model for now: it failed"
-                f" {counted(standing.policy.cooldown.failures, 'time')} in a row. It is asked again later, less and"
-                " less often; /compact asks it now.",
+                "Summaries are written without a model for now: the model failed"
+                f" {counted(standing.policy.cooldown.failures, 'time')} in a row. It is retried with increasing delays;"
+                " /compact retries it now.",
                 False,
             )
 

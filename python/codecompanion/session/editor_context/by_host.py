@@ -28,7 +28,7 @@ async def read_by_host(item: EditorItem, root: Path, editor: Editor, others: Map
     built_in: dict[str, Source] = {"file": partial(read_file, editor), "diff": take_diff}
     source = others.get(item.name) or built_in.get(item.name)
     if source is None:
-        taken = Taken(error=f"nothing here reads #{{{item.name}}}")
+        taken = Taken(error="it is not available here")
     else:
         try:
             taken = await source(item.argument, root)
@@ -54,7 +54,7 @@ async def read_file(editor: Editor, argument: str, root: Path) -> Taken:
     if place.start >= 0:
         first = max(1, place.start)
         if first > len(lines):
-            return Taken(error=f"{place.name} has {len(lines)} lines, none at {first}")
+            return Taken(error=f"{place.name} has {len(lines)} lines; line {first} does not exist")
         lines = lines[first - 1 : max(first, place.end)]
     if not any(line.strip() for line in lines):
         return Taken(nothing="the file is empty")

@@ -67,8 +67,8 @@ def unchanged(item: EditorItem, known: Message) -> Rendered:
     """Return a reference to an earlier message, for an item that shows the same content."""
     other = "" if known.mentioned is None else known.mentioned.written
     name = "" if other == one_line(item.written) else f" as `{other}`"
-    found = said(item, f"unchanged since it was sent{name} above", "sent already, unchanged")
-    gone = f"{opening(item.written)}the same as sent{name} above; {_REMOVED}, ask the user for it if needed."
+    found = said(item, f"unchanged since it was sent{name} above", "already sent, unchanged")
+    gone = f"{opening(item.written)}the same as was sent{name} above; {_TAKEN_OUT}, ask the user where you need it."
     return msgspec.structs.replace(found, references=(Reference((known.id,), found.content, gone),))
 
 
@@ -231,10 +231,10 @@ def _title(
     sizes = [f"cut, {lines:,} of {counted(of, 'line')}" if lines < of else counted(lines, "line")] if shown else []
     if named:
         short = {_already(one) for one in named.values()}
-        how = short.pop() if len(short) == 1 else "sent already"
+        how = short.pop() if len(short) == 1 else "already sent"
         sizes.append(how if not shown else f"{counted(len(named), 'file')} {how}")
     return f"{one_line(item.written)}{what} · {', '.join(sizes)}"
 
 
 def _already(stands: Stands) -> str:
-    return stands.short if stands.beside else f"sent already, {stands.short}"
+    return stands.short if stands.beside else f"already sent, {stands.short}"

@@ -123,7 +123,7 @@ class _Finder:
         best = min(found, key=lambda path: (path.count("/"), len(path), path))
         others = len(found) - 1
         have = "1 other file has" if others == 1 else f"{others} other files have"
-        return best, f"@{name} is {best}; {have} that name: write the path to mean another." if others else ""
+        return best, f"@{name} is {best}; {have} that name: write its path to choose another." if others else ""
 
     @cached_property
     def _listed(self) -> Mapping[str, Collection[str]]:
@@ -163,7 +163,7 @@ def _read(code: ProjectCode, path: str, *, is_named: bool) -> tuple[Snippet, int
         size = os.fstat(handle).st_size
         content = stream.read(limit + 1)
     if is_binary(content[:8192]):
-        raise _NotFound("it is no text.")
+        raise _NotFound("it is not a text file.")
     if len(content) > limit:
         content = content[:limit]
         content = content[: content.rfind(b"\n") + 1] or content

@@ -28,7 +28,7 @@ def named_lines(whole: Snippet, wanted: Sequence[NamedLines]) -> tuple[list[Snip
             continue
         shown = (max(1, start), min(end, count))
         if shown != (start, end):
-            notes.append(f"Of {written} the lines {shown[0]}-{shown[1]} were read: {_why(whole, end > count, count)}.")
+            notes.append(f"Only lines {shown[0]}-{shown[1]} of {written} were read: {_why(whole, end > count, count)}.")
         runs.append(shown)
     return [_part(whole, lines, start, end) for start, end in joined_runs(runs)], notes
 

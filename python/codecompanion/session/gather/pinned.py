@@ -59,7 +59,7 @@ def read_pinned(code: ProjectCode, pieces: Sequence[ChosenPiece], check: Callabl
 
 def _why_gone(code: ProjectCode, piece: ChosenPiece, is_read: bool) -> str:
     if is_read:
-        return "it is not in that file any more"
+        return "it is no longer in that file"
     is_there = (code.root / piece.path).is_file()
     return "hidden, ignored and secret files are read only when named with @" if is_there else "there is no such file"
 

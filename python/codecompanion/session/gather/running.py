@@ -65,4 +65,4 @@ def _reason(error: BaseException) -> str:
         return str(error)
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
-    return f"an error in CodeCompanion ({type(error).__name__}); the log has it"
+    return f"internal error ({type(error).__name__}); see the log"

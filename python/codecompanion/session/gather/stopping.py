@@ -29,7 +29,7 @@ class DiskDoesNotAnswer(CodeCompanionError):
     """All threads hang in abandoned work: new work would only wait for its deadline."""
 
     def __init__(self) -> None:
-        super().__init__("the disk does not answer")
+        super().__init__("the disk does not respond")
 
 
 @cache

@@ -60,7 +60,7 @@ def restoration(messages: Sequence[Message], view: View, item: str) -> Restorati
     current = next((message for message in view.messages if message.id == original.id), None)
     if current is not None:
         if current.content == original.content:
-            raise InputError("Nothing to restore: this message is sent unchanged.")
+            raise InputError("Nothing to restore: this message is unchanged.")
         return Restoration(original, (with_changes(original, cycle=cycle, pinned=current.pinned),))
     known = {message.id for message in view.messages}
     own = next(place for place, message in enumerate(messages) if message is original)

@@ -342,7 +342,7 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
             return f"{title} {'pinned' if (change.kind == 'pinned') != undone else 'unpinned'}"
         case "tools_chosen":
             names = ", ".join(report.names) or "as configured"
-            return f"the choice of tools ({names}) {'taken back' if undone else 'made'}"
+            return f"the choice of tools ({names}) {'undone' if undone else 'changed'}"
         case "restored":
             return f"{title} {'removed again' if undone else 'restored'}"
         case _:

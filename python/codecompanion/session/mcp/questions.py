@@ -106,7 +106,7 @@ async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) ->
     if chat is None:
         raise Refused("no chat waits for this server")
     if why := _unaskable(request):
-        chat.notice(Severity.WARN, f"The MCP server {server} asks for values and was told why it gets none: {why}.")
+        chat.notice(Severity.WARN, f"The MCP server {server} asked for values and was refused: {why}.")
         raise Unaskable(why)
     fields: Mapping[str, Mapping[str, Any]] = request.fields
     problem, typed = "", dict[str, str]()

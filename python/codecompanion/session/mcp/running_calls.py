@@ -67,7 +67,7 @@ class RunningCalls:
             Refused: there are none.
         """
         if not self._chats:
-            raise Refused("nobody waits for a call of this server")
+            raise Refused("no call of this server is running")
         now = asyncio.get_running_loop().time()
         left = [(clock, (clock.when() or now) - now) for clock in self._clocks]
         for clock, _ in left:

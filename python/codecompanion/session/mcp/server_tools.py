@@ -67,7 +67,7 @@ def server_tools(
         one = _server_tool(spec, by_name[own_name], names[own_name], call, is_settled)
         if one.enabled and not one.problem:
             if room <= 0:
-                problem = f"the server offers more than {MAX_TOOLS} tools; switch off what you do not need"
+                problem = f"the server offers more than {MAX_TOOLS} tools; disable the ones you do not need"
                 one = msgspec.structs.replace(one, problem=problem, tool=None)
             room -= 1
         made.append(one)
@@ -119,7 +119,7 @@ def _tool(
         return f"{made.name} {cut(_one_line(arguments), _TITLE_CHARS)}".rstrip()
 
     def question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:
-        hints = f" · it says of itself: {', '.join(made.hints)}" if made.hints else ""
+        hints = f" · server claims: {', '.join(made.hints)}" if made.hints else ""
         asked = json.dumps(arguments, ensure_ascii=False, indent=2)
         return ApprovalQuestion(
             key=made.grant_key if is_settled() else f"{made.name}:while its description is being read again",

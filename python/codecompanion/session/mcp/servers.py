@@ -68,10 +68,10 @@ class _Provider:
             return None
         state = "" if server.state is ServerState.READY else server.state.value
         name, what = group_name(server.name), f"the MCP server {server.name}"
-        why_not = "" if server.is_on else f"{what} is off; `r` at it in :CodeCompanion mcp starts it"
+        why_not = "" if server.is_on else f"{what} is off; `r` on it in :CodeCompanion mcp starts it"
         if server.is_on and state and not is_installed():
             why_not = (
-                f"{what} needs packages that are not there yet (:CodeCompanion install mcp); try again once they are"
+                f"{what} needs packages that are not installed (:CodeCompanion install mcp); try again once they are"
             )
         return ProvidedGroup(
             name=name,
@@ -180,7 +180,7 @@ class McpServers:
             if tasks and server.state is ServerState.STARTING:
                 self._tell(chat, server, "is still starting; its tools join a later request.", chat.chat_id)
             elif server.state is ServerState.FAILED and not server.lacks_packages:
-                self._tell(chat, server, f"does not run: {server.problem}. {SEE}")
+                self._tell(chat, server, f"is not running: {server.problem}. {SEE}")
 
     def _tell_what_lacks_packages(self, chat: Chat, names: list[str]) -> None:
         """Report once per chat that a message is sent without servers; the editor offers to install the packages."""
@@ -313,7 +313,7 @@ class McpServers:
 def _not_listed(server: Server) -> Iterator[str]:
     for what, there in (("resources", server.offer.resources), ("prompts", server.offer.prompts)):
         if len(there) > MAX_LISTED:
-            yield f"Of {len(there):,} {what} the first {MAX_LISTED} are completed"
+            yield f"Only the first {MAX_LISTED} of {len(there):,} {what} are completed"
 
 
 _NOT_STARTED = (ServerState.STOPPED, ServerState.STARTING)

@@ -30,7 +30,7 @@ def usable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     made = _Making(schema).node(schema, 0, ())
     made.setdefault("type", "object")
     if made["type"] != "object":
-        raise UnusableSchema("its arguments are no object")
+        raise UnusableSchema("its arguments are not an object")
     made.setdefault("properties", {})
     if not isinstance(made["properties"], dict):
         raise UnusableSchema("its arguments have no names")
@@ -101,7 +101,7 @@ class _Making:
             part = part.replace("~1", "/").replace("~0", "~")
             found = found.get(part) if isinstance(found, dict) else None
         if not isinstance(found, dict):
-            raise UnusableSchema(f"its schema refers to {reference[:80]}, which is not there")
+            raise UnusableSchema(f"its schema refers to {reference[:80]}, which does not exist")
         return found
 
 

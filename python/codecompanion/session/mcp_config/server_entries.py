@@ -66,7 +66,7 @@ def read_file(path: Path, content: bytes) -> list[Entry]:
         raise ConfigError(where, f"it is not JSON: {error}") from error
     servers = table.get("mcpServers", {}) if isinstance(table, dict) else None
     if not isinstance(servers, dict):
-        raise ConfigError(f"{where}: mcpServers", "it is no table of servers", '{ "name": { "command": … } }')
+        raise ConfigError(f"{where}: mcpServers", "it is not a table of servers", '{ "name": { "command": … } }')
     if len(servers) > MAX_SERVERS:
         raise ConfigError(f"{where}: mcpServers", f"got {len(servers)} servers", f"at most {MAX_SERVERS}")
     return [_entry(name, entry, path) for name, entry in sorted(servers.items())]
@@ -105,18 +105,18 @@ def _check(name: str, one: McpServerSettings, where: str) -> None:
     if not name.strip() or len(name) > 100 or not name.isprintable():
         raise ConfigError(where, "the name of the server", "1 to 100 letters")
     if one.url and "${" not in one.url.partition("/")[0] and not one.url.startswith(("http://", "https://")):
-        raise ConfigError(where, "the url is no address", "http://… or https://…")
+        raise ConfigError(where, "the url is not an address", "http://… or https://…")
 
 
 def _list(given: Any, where: str) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise ConfigError(where, "it is no list of texts")
+        raise ConfigError(where, "it is not a list of strings")
     return given
 
 
 def _texts(given: Any, where: str) -> dict[str, str]:
     if not isinstance(given, dict) or not all(isinstance(one, (str, int, float)) for one in given.values()):
-        raise ConfigError(where, "it is no table of texts")
+        raise ConfigError(where, "it is not a table of strings")
     return {name: str(text) for name, text in given.items()}
 
 
@@ -132,7 +132,7 @@ def spec_of(entry: Entry, environment: Mapping[str, str], root: Path) -> ServerS
     folder = root / Path(cwd).expanduser() if cwd else root
     url = expanded(one.url, environment, f"{where}.url")
     if url and not url.startswith(("http://", "https://")):
-        raise McpError(f"{where}.url: it is no address; expected http://… or https://…")
+        raise McpError(f"{where}.url: it is not an address; expected http://… or https://…")
     return ServerSpec(
         name=entry.name,
         command=tuple(expanded(word, environment, f"{where}.cmd") for word in one.cmd),

@@ -40,15 +40,15 @@ MIN_TOKENS = 100
 """With less room not even a function fits."""
 LABEL = "gathering code"
 NO_PROJECT = (
-    "{root} is no project but a home directory or larger: only files named with @ are read."
+    "{root} is not a project but a home directory or larger: only files named with @ are read."
     " :cd into a project, or set workspace.root."
 )
 NO_CODE = (
-    "No code is sent (opts.send_code is false): no files, selections or gathered code, and no tools are offered."
-    " What you type is sent."
+    "Code is not sent (opts.send_code is false): files, selections, gathered code and tools are left out."
+    " The text you type is sent."
 )
 NO_ROOM = "No code was gathered: the context window has no room for it. /compact makes room."
-ALONE = " The message was sent alone."
+ALONE = " The message was sent without it."
 _MAX_NOTES = 3
 
 

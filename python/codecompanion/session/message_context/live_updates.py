@@ -69,10 +69,10 @@ class LiveUpdates:
             async with asyncio.timeout(TIME_LIMIT_S):
                 return await self._changes(live, text, snapshot, turn_id, cycle)
         except TimeoutError:
-            return self._saying("The attached files could not be looked at in time; what the model knows may be old.")
+            return self._saying("The attached files could not be checked in time; the model may have old text.")
         except Exception as error:
             why = self._services.report_bug(error)
-            return self._saying(f"The attached files could not be looked at: {why}")
+            return self._saying(f"The attached files could not be checked: {why}")
 
     async def _changes(
         self, live: Sequence[LiveFile], text: str, snapshot: Snapshot, turn_id: str, cycle: int
@@ -94,7 +94,7 @@ class LiveUpdates:
                 continue
             if message.file is None:
                 self._seen[one.path] = (one, signatures[one.path])
-                why = f"{one.path} has changed too much to be sent again here; the model was told to read it."
+                why = f"{one.path} has changed too much to be sent again; the model was asked to read it."
                 notices.append(Notice(chat=self._control.chat_id, level=Severity.WARN, text=why))
             fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
             messages.append(self._control.meter.counted(fresh))

@@ -156,7 +156,7 @@ class MentionedContext:
         if not secret:
             return ()
         them = "it" if len(secret) == 1 else "them"
-        return (f"Sent with {counted(len(secret), 'secret file')}, as you named {them}: {', '.join(secret)}",)
+        return (f"Sent with {counted(len(secret), 'secret file')} because you named {them}: {', '.join(secret)}",)
 
 
 def _without_secrets(item: EditorItem) -> EditorItem:

@@ -75,9 +75,9 @@ def _inside(files: Sequence[str], label: str, root: Path) -> tuple[list[str], li
     for name in files:
         real = Path(os.path.realpath(root / Path(name)))
         if project not in real.parents:
-            notes.append(f"{label}: {name} is outside of the project, and not attached.")
+            notes.append(f"{label}: {name} is outside the project, so it is not attached.")
         elif is_secret(str(real)):
-            notes.append(f"{label}: {name} may hold secrets, and is not attached.")
+            notes.append(f"{label}: {name} may hold secrets, so it is not attached.")
         else:
             kept.append(str(real))  # absolute, because the editor's working folder may change
     return kept, notes

@@ -45,7 +45,7 @@ _HAPPENED: Mapping[FileState, str] = {
     "emptied": "The chat history file was emptied while open.",
     "overwritten": "Another file was copied over the chat history.",
     "replaced": "Another file took the place of the chat history.",
-    "sound": "The chat history file was away for a moment.",
+    "sound": "The chat history file disappeared for a moment.",
 }
 _IN_TURN = frozenset({State.PREPARING, State.STREAMING, State.RUNNING_TOOLS, State.AWAITING_APPROVAL})
 _NOT_KEPT = "Not kept: messages cleared or summarised before, undo, the trace"
@@ -113,7 +113,7 @@ class LostHistory:
                     await restore_chat(self._services, chat, "")
                     back += 1
                 except Exception:  # a failure of one does not stop the others
-                    _log.warning("chat %s did not come back", chat, exc_info=True)
+                    _log.warning("chat %s was not restored", chat, exc_info=True)
                     failed += 1
             lost = await asyncio.to_thread(self._count_lost, loss) if is_first else 0
         finally:
@@ -191,26 +191,26 @@ def _messages(count: int) -> str:
 def _sentence(rebuilt: Rebuilt) -> str:
     match rebuilt.extent:
         case "whole" | "there":
-            return "This chat is stored again with everything; nothing of it is lost."
+            return "This chat is stored again in full; nothing is lost."
         case "view":
             return (
                 f"Stored again: {_messages(rebuilt.messages)}. {_NOT_KEPT}. :CodeCompanionRestore shows older states."
             )
         case "taken":
-            return "Another Neovim has this chat open; what is said here is not stored. Close one of the two."
+            return "Another Neovim has this chat open; new messages here are not stored. Close one of the two."
         case "failed":
-            return f"This chat could not be stored again; it goes on here. {RESTORE}"
+            return f"This chat could not be stored again; it continues here. {RESTORE}"
 
 
 def _outcome(back: int, failed: int, lost: int | None) -> str:
     """Return the result for the chats that were not open, "" if there were none."""
     parts = []
     if back:
-        parts.append(f"{counted(back, 'chat')} back from checkpoints")
+        parts.append(f"{counted(back, 'chat')} restored from checkpoints")
     if failed:
         parts.append(f"{failed:,} unreadable")
     if lost:
         parts.append(f"{lost:,} lost")
     if lost is None:
-        parts.append("what has no checkpoint is lost")
+        parts.append("chats without a checkpoint are lost")
     return f"Chat history: {', '.join(parts)}" if parts else ""

@@ -74,7 +74,7 @@ def export_chat(services: Services, request: ExportChat) -> dict[str, Any]:
     """
     events = services.store.load_events(request.chat, 0)
     if not any(isinstance(event.payload, MessageAdded) for event in events):
-        raise InputError("Nothing was exported: nothing has been said in this chat yet.")
+        raise InputError("Nothing to export: this chat is empty.")
     redact = services.keeping.redact if services.keeping else hide_shapes
     text = shared_text(events, request.form, services.store, redact=redact)
     path = (
@@ -84,7 +84,7 @@ def export_chat(services: Services, request: ExportChat) -> dict[str, Any]:
         with path.open("x", encoding="utf-8", errors="replace") as file:
             file.write(text)
     except FileExistsError as error:
-        raise InputError(f"{path} is there already; give the export another name.") from error
+        raise InputError(f"{path} already exists; choose another name.") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "the name cannot be used"
         raise InputError(f"{path} cannot be written: {reason}.") from error

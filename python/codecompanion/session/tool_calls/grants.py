@@ -56,9 +56,9 @@ class Grants:
         desk = self._desk
         grant = next((one for one in desk.approvals.grants() if one.id == wanted), None)
         if grant is None:
-            raise InputError("This was taken back already.")
+            raise InputError("This was already revoked.")
         if grant.configured:
-            raise InputError("This comes from allowed_prefixes in your configuration; take it out there.")
+            raise InputError("This comes from allowed_prefixes in your configuration; remove it there.")
         desk.approvals = desk.approvals.without(wanted)
         self.keep(desk.approvals)
         return f"{grant.tool} asks again: {grant.what}" if grant.what else f"{grant.tool} asks again."

@@ -19,8 +19,8 @@ from codecompanion.wire.events import (
 )
 from codecompanion.wire.requests import EditTarget
 
-CUT = "The reply ended before it was complete; nothing was changed."
-NOTHING = "Nothing came of it; :CodeCompanion log says why."
+CUT = "The reply was incomplete; nothing changed."
+NOTHING = "No edit was produced; see :CodeCompanion log."
 _GOES_ON = ("length", "window", "paused")
 
 

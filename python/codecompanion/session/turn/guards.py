@@ -21,7 +21,7 @@ def over_request_limit(requests: int, limit: int) -> str:
         return ""
     return (
         f"Stopped after {requests} model requests in one turn (max_provider_requests_per_turn = {limit})."
-        " Send a message to go on."
+        " Send a message to continue."
     )
 
 

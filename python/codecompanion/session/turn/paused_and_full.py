@@ -19,7 +19,7 @@ from codecompanion.wire.events import ApprovalRequested
 from codecompanion.wire.requests import Approve
 
 _BACK = "No: your message goes back into the input."
-_ENDS = "No: the turn ends here; /compact makes room and goes on."
+_ENDS = "No: the turn ends here; /compact makes room and continues."
 _NOT_AGAIN = "No: it is not sent again; /compact makes room and sends it."
 
 
@@ -63,7 +63,7 @@ class PausedAndFull:
         if not size or await self._ask(self._figures(size), _ENDS):
             return None
         self.waits = True
-        return Stop(f"Stopped: {self._figures(size)}. /compact makes room and goes on.")
+        return Stop(f"Stopped: {self._figures(size)}. /compact makes room and continues.")
 
     async def after_refusal(self, refusal: CodeCompanionError) -> Stop | Answer:
         """Ask after the provider refused a request as too long."""

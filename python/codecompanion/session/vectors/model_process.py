@@ -55,14 +55,14 @@ class ProcessEmbedder:
                 if answer is not None:
                     break
                 if is_last:
-                    raise NotConfigured("embeddings: the process of the model ended without an answer.")
+                    raise NotConfigured("embeddings: the model process ended without an answer.")
         assert answer is not None  # noqa: S101 - else it was raised
         if answer.error:
             raise NotConfigured(answer.error)
         try:
             return from_blob(base64.b64decode(answer.vector))
         except binascii.Error:
-            raise NotConfigured("embeddings: the process of the model cannot be understood.") from None
+            raise NotConfigured("embeddings: the model process sent an unreadable answer.") from None
 
     async def aclose(self) -> None:
         """End the process."""

@@ -51,12 +51,12 @@ class Run(msgspec.Struct, frozen=True):
         """Return the notes for the user, one sentence each."""
         told = []
         if self.shortened:
-            told.append(f"{self.shortened} of the texts were longer than the model takes: their beginnings were used.")
+            told.append(f"{self.shortened} of the texts exceeded the model's limit and were truncated.")
         if self.unusable:
-            told.append(f"{self.unusable} of the texts got no usable vector: they are found by their words.")
+            told.append(f"{self.unusable} of the texts got no usable vector; keyword search still finds them.")
         if self.why:
             rest = (
-                f" {self.missing} pieces of code have no vector yet and are found by their words."
+                f" {self.missing} pieces of code have no vector yet; keyword search still finds them."
                 if self.missing
                 else ""
             )

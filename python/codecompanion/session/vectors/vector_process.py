@@ -74,7 +74,8 @@ def carry_out(job: VectorJob, report: Report) -> Run:
         writer.close()
     estimate = estimate_run(missing, job.embedding, is_paid=embedder.is_paid)
     if estimate.is_large and not job.may_be_large:
-        why = f"The code is not searched by meaning yet: that takes {estimate.sentence}. :CodeCompanion index does it."
+        why = f"The code is not searched by meaning yet: that needs vectors for {estimate.sentence}."
+        why += " :CodeCompanion index makes them."
         return Run(missing=estimate.chunks, why=why)
 
     async def run() -> Run:

@@ -156,7 +156,7 @@ class ContextControl(ChatModel):
             return
         if "strict" in ignored:
             self.notice(
-                Severity.WARN, f"Policy {policy} follows no document: context_management.strict changes nothing."
+                Severity.WARN, f"Policy {policy} does not follow a document: context_management.strict has no effect."
             )
         if names := ", ".join(name for name in ignored if name != "strict"):
             self.notice(Severity.WARN, f"Policy {policy} has no option {names}: these settings are not used.")
@@ -267,7 +267,7 @@ class ContextControl(ChatModel):
         """
         if not self._looks_too_long(error) or not await self.recover(ContextOverflow(str(error))):
             return False
-        self.notice(Severity.INFO, f"{error} It was close to the window: a shorter request is sent once.")
+        self.notice(Severity.INFO, f"{error} The request was close to the window; retrying once with a shorter one.")
         return True
 
     def _looks_too_long(self, error: BaseException | None) -> bool:

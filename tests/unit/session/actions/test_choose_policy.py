@@ -141,7 +141,8 @@ async def test_all_chats_may_be_strict(tmp_path: Path) -> None:
     await choose_policy(session, "adaptive")
     assert session.control.policy.name == "adaptive"
     assert (
-        bench.of(Notice)[-1].text == "Policy adaptive follows no document: context_management.strict changes nothing."
+        bench.of(Notice)[-1].text
+        == "Policy adaptive does not follow a document: context_management.strict has no effect."
     )
     off = msgspec.structs.replace(bench.services.settings.tools, enabled=False)
     bench.services.settings = msgspec.structs.replace(bench.services.settings, tools=off)

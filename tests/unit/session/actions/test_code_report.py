@@ -49,8 +49,8 @@ async def test_a_preview_shows_the_code_and_sends_nothing(tmp_path):
     ]
     head = "\n".join(report.head)
     assert " tokens of code by characters/4, budget " in head, "the line below the message has the meter's count"
-    assert "taken as about the project (by keywords)" in head
-    assert "not in time: search" in head
+    assert "about the project (by keywords)" in head
+    assert "timed out: search" in head
     assert "write #{codebase} in it" in head, "this message would get none by itself"
     assert report.can_choose
     assert (report.root, report.text) == (str(tmp_path), gatherer.text)
@@ -61,9 +61,9 @@ async def test_a_preview_shows_the_code_and_sends_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("policy", "question", "said"),
     [
-        ("codebuddy", "where are the help texts wrapped?", "no code (taken as not about the project, by keywords)"),
+        ("codebuddy", "where are the help texts wrapped?", "this message (not about the project, by keywords)"),
         ("codebuddy", "where are the #{codebase} help texts wrapped?", "code was asked for"),
-        ("codecompanion", "where are the help texts wrapped?", "no code. To send what stands below"),
+        ("codecompanion", "where are the help texts wrapped?", "this message. To add the code below"),
     ],
 )
 async def test_a_preview_reports_the_effect_of_sending_it(tmp_path, policy, question, said):
@@ -75,7 +75,7 @@ async def test_a_preview_reports_the_effect_of_sending_it(tmp_path, policy, ques
     assert gatherer.questions[-1].is_asked
     assert said in "\n".join(report.head)
     assert ("code was asked for" in report.head) == ("#{codebase}" in question)
-    assert report.head[0].startswith("Sent as it is: no code") == ("#{codebase}" not in question)
+    assert report.head[0].startswith("No code is added to this message") == ("#{codebase}" not in question)
 
 
 async def test_without_a_question_the_report_is_about_the_newest_message(tmp_path):
@@ -113,7 +113,7 @@ async def test_the_report_uses_the_current_folder_of_the_editor(tmp_path):
 async def test_a_home_directory_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     _, session = await bench_with(tmp_path, FakeGatherer())
-    assert any("is no project" in line for line in (await preview(session, "q")).head)
+    assert any("is not a project" in line for line in (await preview(session, "q")).head)
 
 
 async def test_pieces_are_excluded_and_pinned_for_later_messages(tmp_path):
@@ -127,7 +127,7 @@ async def test_pieces_are_excluded_and_pinned_for_later_messages(tmp_path):
     await asked(bench, session, ask("another", 2))
     question = gatherer.questions[-1]
     assert (question.left_out, question.pinned) == ((), (F1,)), "left out of one question, pinned for the chat"
-    assert await choose(session, F1, "") == "Neither left out nor pinned: src/1.py:2 f1"
+    assert await choose(session, F1, "") == "No longer left out or pinned: src/1.py:2 f1"
     await asked(bench, session, ask("q", 3))
     assert not gatherer.questions[-1].pinned
 
@@ -210,7 +210,7 @@ async def test_a_pin_that_was_not_found_has_a_row_to_unpin_it(tmp_path):
     await choose(session, gone, "pinned")
     (row,) = (row for row in (await preview(session, "q")).rows if row.state == "pinned")
     assert (row.what, row.why, row.start, row.name) == (
-        "src/gone.py:7 pop", "was not looked for", 7, "pop",
+        "src/gone.py:7 pop", "not searched for", 7, "pop",
     )  # fmt: skip
     bench.services.gatherer = FakeGatherer(notes=("Pinned code is gone: src/gone.py:7 pop, there is no such file",))
     assert [row.why for row in (await preview(session, "q")).rows if row.state == "pinned"] == ["gone"]
@@ -281,7 +281,7 @@ async def test_the_trace_keeps_source_place_score_and_tokens_of_each_piece(tmp_p
     section = text.split("## Gathered code\n", 1)[1].split("\n## ", 1)[0]
     assert "- 2 snippets from 2 files · " in section
     assert "- about api · high confidence, by keywords · General Inquiry" in section
-    assert "- not in time: ast" in section
+    assert "- timed out: ast" in section
     assert "### Not sent (1)" in section
     assert "0.50" in section
     assert "src/0.py" in section
@@ -295,7 +295,7 @@ async def test_the_trace_shows_why_a_question_got_no_code(tmp_path):
     bench, session = await bench_with(tmp_path, gatherer, settings={"policy": "codebuddy"})
     await asked(bench, session, ask("where are the help texts wrapped?"))
     text = await traced(session)
-    assert "- nothing sent, it was taken as not about the project · " in text
+    assert "- nothing sent: it did not look project-related · " in text
     assert "- not about the project (by keywords)" in text
 
 

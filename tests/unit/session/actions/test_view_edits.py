@@ -82,7 +82,7 @@ async def test_a_message_that_would_not_fit_is_not_restored(tmp_path):
     await compacted(bench, session)
     await ask(session, Pin(chat=CHAT, text="fill " * 2500))
     before = session.log.view
-    with pytest.raises(InputError, match=r"It does not fit: .* Nothing was changed"):
+    with pytest.raises(InputError, match=r"Not restored: .* Compact first"):
         await ask(session, restore(result.id))
     assert session.log.view == before
 
@@ -143,7 +143,7 @@ async def test_an_instruction_of_the_project_is_named_as_such_and_pinned_once(tm
     session = await talked(bench, 1)
     pin = Pin(chat=CHAT, text="obey", source=".codecompanion/prompts/`a`\n.md", again=True)
     assert await ask(session, pin) == "Pinned: “obey” of .codecompanion/prompts/`a` .md."
-    assert (await ask(session, pin)).startswith("Pinned already: “obey”")
+    assert (await ask(session, pin)).startswith("Already pinned: “obey”")
     (pinned,) = [message for message in session.log.view.messages if message.tag == PIN_TAG]
     assert pinned.text.startswith("The project's `.codecompanion/prompts/'a' .md` asks for this")
     with pytest.raises(InputError, match="is already pinned"):

@@ -98,7 +98,7 @@ async def test_excluded_files_are_reported(index: ProjectIndex, root: Path) -> N
     await index.refresh()
     await index.wait()
     sentence = left_out_sentence(await index.left_out())
-    has_name = ", 1 with names that are no UTF-8 (bad\\xff.py)" in sentence
+    has_name = ", 1 with names that are not UTF-8 (bad\\xff.py)" in sentence
     assert has_name == (root / os.fsdecode(b"bad\xff.py")).exists()
     assert sentence.startswith(
         "Not searched: 5 too large (big0.csv, big1.csv, big2.csv, …), 2 generated (b.js, yarn.lock)"

@@ -82,7 +82,7 @@ async def test_a_file_outside_a_folder_has_no_project(make, tmp_path):
         assert await projects.find("../a.py", str(tmp_path)) is None
         assert await projects.find("", str(tmp_path)) is None
         assert await projects.find("a.py", "") is None
-        assert await projects.find("a.py", str(Path.home())) is None, "a home folder is no project"
+        assert await projects.find("a.py", str(Path.home())) is None, "a home folder is not a project"
         assert await projects.find("a.py", "/") is None
         assert await projects.find("a\0.py", str(tmp_path)) is None
 

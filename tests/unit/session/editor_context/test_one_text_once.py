@@ -128,14 +128,14 @@ async def test_a_file_that_is_attached_mentioned_four_times_and_gathered_is_sent
     assert code.tag == GATHERED_TAG
     assert "Already above, unchanged: src/a.py:1-41." in code.text
     assert [event.title for event in place.bench.of(EditorContextSent)] == [
-        "#{file:src/a.py} · sent already, as attached",
-        "#{buffer} src/a.py · sent already, as attached",
-        "#{viewport} src/a.py:20-40 · sent already, as attached",
-        "#{selection} src/a.py:10-32 · sent already, as attached",
+        "#{file:src/a.py} · already sent, as attached",
+        "#{buffer} src/a.py · already sent, as attached",
+        "#{viewport} src/a.py:20-40 · already sent, as attached",
+        "#{selection} src/a.py:10-32 · already sent, as attached",
     ]
     trace = await traced(place.session)
     assert "## What went along" in trace
-    assert "#{viewport} src/a.py:20-40 · sent already, as attached" in trace
+    assert "#{viewport} src/a.py:20-40 · already sent, as attached" in trace
 
 
 async def test_within_a_message_the_whole_file_is_sent_and_its_parts_refer_to_it(place):
@@ -168,7 +168,7 @@ async def test_a_file_attached_after_a_message_included_it_is_a_reference(tmp_pa
     sentence = f"`src/a.py` is attached, all 41 lines: not sent again, because it is above, {where}."
     assert place.said(attached) == sentence
     (shown,) = [one for one in place.bench.of(ContextItems)[-1].items if one.id == item]
-    assert (shown.note, shown.live) == ("sent already", True)
+    assert (shown.note, shown.live) == ("already sent", True)
     assert shown.tokens < 60
     assert await place.ask() == []
     assert place.count() == 1

@@ -246,7 +246,9 @@ async def test_a_name_is_looked_up_below_the_root(project):
     """R-215: of two matches the one nearest to the root, and the user is notified."""
     found = await ask(project, "x", files=("parser.py",))
     assert places(found)[0][0] == "src/parser.py"
-    assert found.notes == ("@parser.py is src/parser.py; 1 other file has that name: write the path to mean another.",)
+    assert found.notes == (
+        "@parser.py is src/parser.py; 1 other file has that name: write its path to choose another.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -261,7 +263,7 @@ async def test_a_name_is_looked_up_below_the_root(project):
         ("link.txt", "outside the workspace"),
         ("; rm -rf", "@; rm -rf was not read: no such file in project."),
         ("a\0b", "contains a NUL"),
-        ("binary.bin", "@binary.bin was not read: it is no text."),
+        ("binary.bin", "@binary.bin was not read: it is not a text file."),
     ],
 )
 async def test_an_unreadable_file_is_skipped_and_reported(project, name, said):
@@ -292,11 +294,11 @@ LONG = "".join(f"line_{n} = {n}\n" for n in range(1, 201))
         (
             "@src/long.py:190-900",
             [(190, 200)],
-            ("Of @src/long.py:190-900 the lines 190-200 were read: src/long.py has 200 lines.",),
+            ("Only lines 190-200 of @src/long.py:190-900 were read: src/long.py has 200 lines.",),
         ),
         ("@src/long.py:900-950", [], ("@src/long.py:900-950 was not read: src/long.py has 200 lines.",)),
         ("@src/long.py:0", [], ("@src/long.py:0 was not read: the first line is 1.",)),
-        ("@src/long.py:0-3", [(1, 3)], ("Of @src/long.py:0-3 the lines 1-3 were read: the first line is 1.",)),
+        ("@src/long.py:0-3", [(1, 3)], ("Only lines 1-3 of @src/long.py:0-3 were read: the first line is 1.",)),
         ("@.env:1", [(1, 1)], ()),
     ],
 )
@@ -592,11 +594,11 @@ async def test_the_next_question_does_not_wait_for_hanging_threads(project, monk
             assert (first.text, bool(first.timed_out)) == ("", True)
             while late.timed_out:
                 late = await ask(project, ABOUT_ALL, by=means(timeout_s=0.3))
-            assert (late.text, set(late.failed.values())) == ("", {"the disk does not answer"})
+            assert (late.text, set(late.failed.values())) == ("", {"the disk does not respond"})
         finally:
             release.set()
     while not (found := await ask(project)).text:
-        assert set(found.failed.values()) == {"the disk does not answer"}
+        assert set(found.failed.values()) == {"the disk does not respond"}
     assert ("src/parser.py", 4, 6, "ast") in places(found)
 
 
@@ -852,10 +854,10 @@ async def test_a_pin_whose_definition_is_gone_is_reported_and_not_replaced(proje
     found = await ask(project, pinned=pins)
     assert [one for one in found.selection.snippets if one.source == "pinned"] == []
     assert [note for note in found.notes if "Pinned" in note] == [
-        "Pinned code is gone: src/two.py:2 push, it is not in that file any more · /context, p unpins it",
+        "Pinned code is gone: src/two.py:2 push, it is no longer in that file · /context, p unpins it",
         "Pinned code is gone: src/gone.py:1 f, there is no such file · /context, p unpins it",
-        "Pinned code is gone: src/two.py:90, it is not in that file any more · /context, p unpins it",
-        "Pinned code is gone: src/two.py:1, it is not in that file any more · /context, p unpins it",
+        "Pinned code is gone: src/two.py:90, it is no longer in that file · /context, p unpins it",
+        "Pinned code is gone: src/two.py:1, it is no longer in that file · /context, p unpins it",
         "Pinned code is gone: .env:1, hidden, ignored and secret files are read only when named with @"
         " · /context, p unpins it",
     ]

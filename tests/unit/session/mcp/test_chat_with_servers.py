@@ -69,7 +69,7 @@ async def test_a_servers_hints_about_its_tools_approve_nothing(tmp_path: Path) -
         session.desk.approvals = session.desk.approvals.with_yolo(True)
         session.submit(submit("go"))
         await bench.until(lambda: bool(bench.of(ApprovalRequested)))
-        assert "it says of itself: reads only" in bench.of(ApprovalRequested)[0].body
+        assert "server claims: read-only" in bench.of(ApprovalRequested)[0].body
         session.desk.answer(Approve(call_id="c1", decision="reject"))
         await bench.idle(session)
         request = bench.adapter.requests[0]
@@ -102,7 +102,7 @@ async def test_a_changed_tool_is_asked_about_again(tmp_path: Path) -> None:
         await bench.until(lambda: bool(bench.of(ApprovalRequested)))
         session.desk.answer(Approve(call_id="c1", decision="always"))
         told = (
-            "odd__echo of the MCP server odd is described differently than when you allowed it always: it asks again."
+            "The description of odd__echo of the MCP server odd has changed since you always allowed it: it asks again."
         )
         await bench.until(lambda: len(bench.of(ApprovalRequested)) == 2)
         await bench.until(lambda: told in [event.text for event in bench.of(Notice)])
@@ -164,7 +164,7 @@ async def test_a_server_that_fails_to_start_is_reported_once_with_its_last_outpu
             await bench.idle(session)
         told = [event.text for event in bench.of(Notice) if "MCP" in event.text]
         assert told == [
-            "The MCP server odd does not run: it ended; it printed: I cannot start. :CodeCompanion mcp shows more."
+            "The MCP server odd is not running: it ended; it printed: I cannot start. :CodeCompanion mcp shows more."
         ]
 
 

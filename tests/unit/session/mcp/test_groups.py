@@ -104,7 +104,7 @@ async def test_choosing_a_disabled_server_is_reported(tmp_path: Path, name: str)
         assert "mcp:odd" not in await rows(bench, session)
         session.submit(submit(f"@{{{name}}} go"))
         await bench.idle(session)
-        why = "the MCP server odd is off; `r` at it in :CodeCompanion mcp starts it."
+        why = "the MCP server odd is off; `r` on it in :CodeCompanion mcp starts it."
         assert [one.error for one in bench.of(SubmitFailed)] == [f"Not sent: {why} Your message is back in the input."]
         assert session.log.tools == ()
         for how in ("only", "toggle", "on"):
@@ -123,7 +123,7 @@ async def test_a_message_that_names_a_server_waits_for_the_packages(
             for number, text in enumerate(("@{odd} go", "@{mcp:odd} go", "@{odd__echo} go"), 1):
                 session.submit(submit(text))
                 await bench.idle(session)
-                why = "the MCP server odd needs packages that are not there yet (:CodeCompanion install mcp); "
+                why = "the MCP server odd needs packages that are not installed (:CodeCompanion install mcp); "
                 failed = bench.of(SubmitFailed)[-1]
                 assert (failed.text, len(bench.of(PackagesMissing))) == (text, number)
                 assert failed.error == f"Not sent: {why}try again once they are. Your message is back in the input."
@@ -137,7 +137,7 @@ async def test_a_failing_server_is_reported_by_its_group(tmp_path: Path) -> None
         assert await say(bench, session, "@{odd} go") == []
         assert block(bench) == [("mcp:odd", "failed")]
         assert (await rows(bench, session))["mcp:odd"]["state"].startswith("failed: it ended; it printed: ")
-        assert [text for text in told(bench) if "odd does not run: it ended" in text]
+        assert [text for text in told(bench) if "odd is not running: it ended" in text]
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ async def test_a_form_that_cannot_be_shown_whole_is_refused_and_reported_to_both
         assert told(session)["message"].startswith(why)
         assert told(session)["code"] == -32602
         notices = [event.text for event in bench.of(Notice)]
-        sentence = f"The MCP server odd asks for values and was told why it gets none: {why}"
+        sentence = f"The MCP server odd asked for values and was refused: {why}"
         assert len([text for text in notices if text.startswith(sentence)]) == 1
 
 

@@ -255,7 +255,7 @@ async def test_code_is_gathered_by_option_policy_or_mention(project, enabled, po
         (
             "auto",
             " ".join(["@src/here.py", *(f"@name{i}" for i in range(MAX_FILES))]),
-            ["A message can name 200 files; 1 more was not looked for."],
+            ["A message can name 200 files; 1 more was ignored."],
         ),
         ("auto", "@nobody, @pytest.fixture, @vue.config.js and @types/node", []),
         ("auto", "what is in @src?", ["@src was not read: it is a folder: name its files, or write #{codebase}."]),
@@ -351,7 +351,7 @@ async def test_a_home_directory_is_not_searched(project, monkeypatch):
     bench, session = await bench_with(project, gatherer)
     await asked(bench, session, ask("why?"), ask("and why?", 2))
     assert [question.only_files for question in gatherer.questions] == [True, True]
-    said = [notice.text for notice in of(bench, Notice) if "is no project" in notice.text]
+    said = [notice.text for notice in of(bench, Notice) if "is not a project" in notice.text]
     assert len(said) == 1, "said once in a chat"
 
 
@@ -404,7 +404,7 @@ async def test_truncated_code_is_shown_as_truncated(project):
     ]
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=session.log.view.messages[0].id))
     assert [row.what for row in report.rows] == ["big.py:1-265 of 2019", "README.md:1-9 (cut)"]
-    assert "index not ready: what it lacks was searched as text" in report.head
+    assert "index incomplete: the rest was searched as text" in report.head
 
 
 async def test_a_sent_secret_file_is_named_on_its_own_line(project):
@@ -413,7 +413,7 @@ async def test_a_sent_secret_file_is_named_on_its_own_line(project):
     gatherer = FakeGatherer("auto", named=".env")
     bench, session = await bench_with(project, gatherer)
     await asked(bench, session, ask("what is in @.env"))
-    said = "Sent with 1 secret file, as you named it: .env"
+    said = "Sent with 1 secret file because you named it: .env"
     assert [notice.text for notice in of(bench, Notice)] == [said]
     assert "secret" not in of(bench, CodeGathered)[0].title
     assert said in [entry.text for entry in entries(await session.log.events())]
@@ -476,9 +476,9 @@ async def test_the_reason_for_missing_code_is_given_each_time(project, monkeypat
     await asked(bench, session, ask("#{codebase} c", 3), ask("#{codebase} d", 4))
     said = [notice.text for notice in of(bench, Notice)][2:]
     assert said == [
-        f"{project} is no project but a home directory or larger: only files named with @ are read."
+        f"{project} is not a project but a home directory or larger: only files named with @ are read."
         " :cd into a project, or set workspace.root.",
-        "No code · project is no project · why: /context",
+        "No code · project is not a project · why: /context",
     ]
 
 

@@ -163,7 +163,7 @@ async def test_without_permission_to_send_code_no_change_is_sent_and_no_tool_off
     assert desk.adapter.requests[-1].tools == ()
     await desk.say("third", no_code)
     notices = [e.text for e in desk.bench.events if isinstance(e, Notice)]
-    assert [text.split(":")[0] for text in notices] == ["No code is sent (opts.send_code is false)"], "said once"
+    assert [text.split(":")[0] for text in notices] == ["Code is not sent (opts.send_code is false)"], "said once"
     assert len(await desk.say("fourth")) == 1
     assert desk.adapter.requests[-1].tools != ()
 

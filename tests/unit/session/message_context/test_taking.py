@@ -132,7 +132,7 @@ async def test_a_first_message_that_cannot_be_sent_reports_it_once(bench):
     session = await bench.open()
     await say(bench, session, ask("x", EditorItem(written="#{nope}", name="nope", comes="by_host")))
     (failed,) = bench.of(SubmitFailed)
-    assert failed.error == "Not sent: #{nope}: nothing here reads #{nope}. Your message is back in the input."
+    assert failed.error == "Not sent: #{nope}: it is not available here. Your message is back in the input."
     assert bench.adapter.requests == []
 
 
@@ -201,7 +201,7 @@ async def test_secret_files_are_named(bench, tmp_path):
     session = await bench.open()
     secret = EditorText("KEY=1", path=str(tmp_path / ".env"), first=1, whole=True)
     await say(bench, session, ask("see", EditorItem(written="#{buffer}", name="buffer", texts=(secret,))))
-    assert [notice.text for notice in bench.of(Notice)] == ["Sent with 1 secret file, as you named it: .env"]
+    assert [notice.text for notice in bench.of(Notice)] == ["Sent with 1 secret file because you named it: .env"]
 
 
 async def test_other_sources_are_selected_by_argument(bench):

@@ -193,7 +193,7 @@ async def test_a_backup_that_replaces_the_file_gets_the_missing_events(host, tol
     assert bench.store.load_events("chat-1")[: len(before)] == before
     assert project(stored(path)).messages == session.log.view.messages
     assert told[0].startswith("Chat history replaced; 1 chat rebuilt; ")
-    assert notices(bench)[0].endswith("stored again with everything; nothing of it is lost.")
+    assert notices(bench)[0].endswith("stored again in full; nothing is lost.")
 
 
 @pytest.mark.parametrize("is_sound", [True, False])
@@ -257,7 +257,7 @@ async def test_other_chats_are_restored_from_their_checkpoints(host, told):
     await settled(bench)
     assert [m.text for m in project(stored(path, "chat-2")).messages] == before
     assert stored(path, "chat-3") == []
-    assert notices(bench, "")[-1].startswith("Chat history: 1 chat back from checkpoints, ")
+    assert notices(bench, "")[-1].startswith("Chat history: 1 chat restored from checkpoints, ")
     assert "lost" in notices(bench, "")[-1]
     with pytest.raises(Exception, match="nothing was restored"):
         await restore_chat(bench.services, "chat-3", "")
@@ -282,7 +282,7 @@ async def test_a_chat_that_cannot_be_restored_does_not_stop_the_others(host, mon
     await settled(bench)
     assert len(broken) == sum(not stored(path, chat) for chat in ("chat-2", "chat-3")) == 1
     told = notices(bench, "")[-1]
-    assert "1 chat back from checkpoints, 1 unreadable" in told
+    assert "1 chat restored from checkpoints, 1 unreadable" in told
     assert told in bench.store.incidents
 
 
@@ -356,7 +356,7 @@ async def test_a_chat_of_a_hanging_host_is_left_to_it(host, tmp_path):
         await settled(bench)
         assert bench.store.load_events("chat-2") == []
         assert bench.store.load_events("chat-3")
-        assert notices(bench, "") == ["Chat history: 1 chat back from checkpoints"]
+        assert notices(bench, "") == ["Chat history: 1 chat restored from checkpoints"]
         process.send_signal(signal.SIGCONT)
         assert await asyncio.to_thread(process.stdout.readline) == "whole\n"
         assert bench.store.load_events("chat-2") == before
@@ -437,4 +437,4 @@ async def test_a_second_host_restores_the_remaining_chats(host, monkeypatch):
     other.release()
     await settled(bench)
     assert bench.store.load_events("chat-2")
-    assert notices(bench, "") == ["Chat history: 1 chat back from checkpoints"]
+    assert notices(bench, "") == ["Chat history: 1 chat restored from checkpoints"]

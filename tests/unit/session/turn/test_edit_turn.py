@@ -125,7 +125,7 @@ async def test_a_reply_of_prose_is_an_answer(tmp_path: Path) -> None:
     [
         ((AdapterError("The network is down."),), "The network is down."),
         ((TextDelta("placement: replace\n```\nx"), AdapterError("Cut.")), "Cut. The part that arrived is kept"),
-        ((TextDelta("placement: replace\n```\nx\n```"), Finished("filtered", ())), "The reply ended before"),
+        ((TextDelta("placement: replace\n```\nx\n```"), Finished("filtered", ())), "The reply was incomplete"),
     ],
 )
 async def test_a_failure_is_reported_once_in_one_sentence(tmp_path: Path, reply, error: str) -> None:

@@ -263,7 +263,7 @@ async def test_in_a_tool_loop_a_yes_continues(tmp_path, wish):
     """The loop is compacted and continues, even if compactions normally end a turn: this one was requested."""
     _, bench, session = await looping(tmp_path, {**SMALL, "on_compact": wish})
     (question,) = asked(bench)
-    assert question.body.endswith("No: the turn ends here; /compact makes room and goes on.")
+    assert question.body.endswith("No: the turn ends here; /compact makes room and continues.")
     await answer(bench, session, "once")
     assert session.log.view.messages[-1].text == "done"
     assert bench.of(TurnFinished)[-1].reason == "done"
@@ -277,7 +277,7 @@ async def test_in_a_tool_loop_a_no_ends_the_turn_and_compact_continues_it(tmp_pa
     await answer(bench, session, "reject")
     said = bench.of(TurnFinished)[-1]
     assert said.error.startswith("Stopped: ")
-    assert said.error.endswith("/compact makes room and goes on.")
+    assert said.error.endswith("/compact makes room and continues.")
     assert len(said.error) <= 80
     assert len(adapter.requests) == sent
     assert session.log.view.messages[-1].role == "tool"

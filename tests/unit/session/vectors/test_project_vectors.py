@@ -85,7 +85,7 @@ async def test_a_failure_is_reported_once_and_words_are_used(index: ProjectIndex
             await vectors.wait(index)
         (said,) = told
         assert said.startswith("embeddings: the key in ")
-        assert said.endswith("3 pieces of code have no vector yet and are found by their words.")
+        assert said.endswith("3 pieces of code have no vector yet; keyword search still finds them.")
         assert KEY not in said
         assert vectors.problem(index) == said, "`index status` shows it"
         assert len(server.requests) == 1
@@ -122,9 +122,9 @@ async def test_a_large_paid_run_waits_for_the_user(index: ProjectIndex, monkeypa
     assert KEY not in repr(job)
     made = carry_out_in_thread(job)
     assert (made.vectors, made.missing) == (0, 3)
-    said = "The code is not searched by meaning yet: that takes 3 pieces of code, about "
+    said = "The code is not searched by meaning yet: that needs vectors for 3 pieces of code, about "
     assert made.why.startswith(said)
-    assert made.why.endswith(" tokens, at an unknown price. :CodeCompanion index does it.")
+    assert made.why.endswith(" tokens, at an unknown price. :CodeCompanion index makes them.")
 
 
 def carry_out_in_thread(job: VectorJob) -> Any:

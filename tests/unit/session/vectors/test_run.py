@@ -113,7 +113,9 @@ async def test_a_stopped_run_continues_where_it_ended(project: Project) -> None:
     first = HashedWords(good=8)
     run = await make_vectors(project.path, first, project.read)
     assert (run.vectors, run.missing, run.why) == (8, 4, "embeddings: the key was refused (401).")
-    said = "embeddings: the key was refused (401). 4 pieces of code have no vector yet and are found by their words."
+    said = (
+        "embeddings: the key was refused (401). 4 pieces of code have no vector yet; keyword search still finds them."
+    )
     assert run.notes == (said,)
     second = HashedWords()
     project.read_paths.clear()
@@ -136,7 +138,7 @@ async def test_a_text_refused_by_the_model_costs_only_itself(project: Project) -
     project.put("src/9.py", "poison", "def fine(): pass")
     run = await make_vectors(project.path, HashedWords(), project.read)
     assert (run.vectors, run.missing, run.unusable, run.why) == (13, 0, 1, "")
-    assert run.notes == ("1 of the texts got no usable vector: they are found by their words.",)
+    assert run.notes == ("1 of the texts got no usable vector; keyword search still finds them.",)
 
 
 async def test_a_model_that_refuses_everything_is_asked_only_a_few_times(tmp_path: Path) -> None:
