@@ -410,7 +410,7 @@ async def test_a_silent_token_endpoint_is_a_failed_connection(tmp_path: Path, mo
         outcome = await ask(make(f"{server.url}/v1", waits, max_retries=1, **VERTEX))
         assert not server.requests
     assert type(outcome.error) is errors.NetworkFailed
-    assert "no token from Google Cloud: nobody answered" in str(outcome.error)
+    assert "no token from Google Cloud: no answer" in str(outcome.error)
     assert len(waits) == 1
 
 

@@ -491,7 +491,7 @@ def test_the_database_of_newer_plugins_is_read(tmp_path: Path) -> None:
         (b"\xff\xfe", "is not JSON"),
         (b"[]", "not logged in"),
         (b'{"github.com": {"oauth_token": ""}}', "not logged in"),
-        (b'{"github.com": {"oauth_token": "two\\nlines"}}', "holds no token"),
+        (b'{"github.com": {"oauth_token": "two\\nlines"}}', "contains no token"),
         (None, "cannot be read"),
     ],
 )

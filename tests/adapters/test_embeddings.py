@@ -178,9 +178,9 @@ async def test_a_missing_key_names_its_source_before_anything_is_sent() -> None:
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
-        (changed(embedding=[1.0, 2.0]), "vectors of 2 and 32 numbers came from one model"),
+        (changed(embedding=[1.0, 2.0]), "one model returned vectors of 2 and 32 dimensions"),
         (changed(index=5), "numbered wrongly"),
-        (lambda body: {**body, "data": body["data"][1:]}, "1 vectors came for 2 texts"),
+        (lambda body: {**body, "data": body["data"][1:]}, "1 vectors were returned for 2 texts"),
         (lambda body: {"embeddings": []}, "no list of vectors"),
         (
             lambda body: {**body, "data": [{**entry, "embedding": [0.0] * 32} for entry in body["data"]]},
@@ -194,7 +194,7 @@ async def test_a_wrong_answer_is_refused_in_one_sentence(shape: Shape, said: str
         with pytest.raises(MalformedReply) as caught:
             await maker.embed(["one", "two"])
         assert said in str(caught.value)
-        assert str(caught.value).endswith("Is test-embedding a model for embeddings?")
+        assert str(caught.value).endswith("Is test-embedding an embedding model?")
         assert len(server.requests) == 1, "asking again would be paid for again"
         await maker.aclose()
 

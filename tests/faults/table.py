@@ -149,7 +149,7 @@ STATUS = (
     ),
     Row(
         kind="status", name="a plan's token is refused again and again", answered=False, arrives=2, because=REFUSED,
-        wires=("plan",), answers=(Refuses(401, "No."),) * 2, says="OpenAI refused the token it has just given (401)",
+        wires=("plan",), answers=(Refuses(401, "No."),) * 2, says="OpenAI refused the token it has just issued (401)",
         expect="renewed once, then told how to log in again; the login stays",
     ),
     Row(

@@ -330,7 +330,7 @@ def test_a_failing_key_function_is_named(child: Nvim, body: str, said: str) -> N
             '{ mine = { extends = "openai", opts = { qqqqqq = 1 } } }',
             "opts.qqqqqq: unknown key; expected one of alternate_",
         ),
-        ('{ mine = { extends = "offline", opts = { timeout = 5 } } }', "means nothing to an adapter of kind offline"),
+        ('{ mine = { extends = "offline", opts = { timeout = 5 } } }', "has no effect on an adapter of kind offline"),
         (
             "{ extend = { opnai = {} } }",
             'adapters.http.extend.opnai: there is no adapter "opnai"; did you mean "openai"?',

@@ -295,9 +295,9 @@ def test_azure_without_an_address_is_a_mistake_only_if_used(child: Nvim) -> None
         ),
         (
             "{ openai = { opts = { compaction = true } } }",
-            "opts.compaction: means nothing to an adapter of kind openai",
+            "opts.compaction: has no effect on an adapter of kind openai",
         ),
-        ("{ anthropic = { opts = { short_call_ids = true } } }", "means nothing to an adapter of kind anthropic"),
+        ("{ anthropic = { opts = { short_call_ids = true } } }", "has no effect on an adapter of kind anthropic"),
         ('{ deepseek = { opts = { send_reasoning = "yes" } } }', 'got "yes"; expected boolean or "tool_turns"'),
         (
             "{ anthropic = { schema = { thinking_budget = { default = 5 } } } }",

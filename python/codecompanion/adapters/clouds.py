@@ -84,7 +84,7 @@ def require_transport(settings: AdapterSettings) -> None:
         raise ConfigError(f"{path}.client", f'"{client}" needs transport = "sdk"')
     if client and client not in _CLIENTS_OF[settings.kind]:
         known = " or ".join(f'"{name}"' for name in _CLIENTS_OF[settings.kind])
-        raise ConfigError(f"{path}.client", f'"{client}" means nothing to an adapter of kind {settings.kind}', known)
+        raise ConfigError(f"{path}.client", f'"{client}" has no effect on an adapter of kind {settings.kind}', known)
     clients_of: dict[str, tuple[CloudClient, ...]] = {
         "region": ("bedrock", "bedrock_mantle", "vertex"),
         "project_id": ("vertex",),

@@ -137,7 +137,7 @@ class ReplyDecoder(ABC):
         except LimitHit as hit:
             self.problem = self._over_limit(hit)
         except NOT_READABLE as error:
-            self.problem = self._malformed(f"a part of it cannot be taken in ({error or 'it is too large'})")
+            self.problem = self._malformed(f"a part of it cannot be parsed ({error or 'it is too large'})")
 
     def _refuse_event(self, sentence: str) -> None:
         """Record why a payload cannot be parsed; half a payload at the end is a cut, with its own sentence."""

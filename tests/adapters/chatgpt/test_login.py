@@ -196,20 +196,20 @@ async def test_the_redirect_address_may_be_pasted(make: Maker) -> None:
     assert (await log_in(adapter, browser=browser)).user == "ada@example.com"
     *strange, other, taken = told
     assert all(
-        "This is not the address that ChatGPT's page ends at. It begins with http://127" in one for one in strange
+        "This is not the address at which ChatGPT's page ended. It begins with http://127" in one for one in strange
     )
-    assert "This address is of another login." in other
+    assert "This address belongs to another login." in other
     assert taken == ""
-    with pytest.raises(InputError, match="No login waits for an address"):
+    with pytest.raises(InputError, match="No login is waiting for an address"):
         adapter.login().take("http://127.0.0.1:1/auth/callback?state=1")
 
 
 CALLBACKS: dict[str, tuple[dict[str, str], str]] = {
-    "no id": ({"client_id": ""}, "came back without a registration"),
-    "the id of nobody": ({"client_id": "dynamic_agent_client"}, "came back without a registration"),
-    "no id of theirs": ({"client_id": "a b"}, "came back without a registration"),
-    "no code": ({"code": ""}, "came back without a registration"),
-    "another issuer": ({"iss": "https://evil.example"}, "is of another issuer"),
+    "no id": ({"client_id": ""}, "returned no registration"),
+    "the id of nobody": ({"client_id": "dynamic_agent_client"}, "returned no registration"),
+    "no id of theirs": ({"client_id": "a b"}, "returned no registration"),
+    "no code": ({"code": ""}, "returned no registration"),
+    "another issuer": ({"iss": "https://evil.example"}, "is from another issuer"),
     "trouble of theirs": ({"error": "server_error"}, r"OpenAI refused the login \(server_error\)"),
     "words of somebody": ({"error": "<b>call 555-1234</b>"}, "OpenAI refused the login. Nothing"),
 }
@@ -229,7 +229,7 @@ async def test_an_account_is_not_swapped(make: Maker, openai: ChatGPTServer) -> 
     """Not for another registration or subject than requested; “another account” is requested as such."""
     adapter = await make.logged_in()
     openai.sign_in.callback = {"client_id": "oaiapp_00000009"}
-    with pytest.raises(AuthenticationFailed, match="with another registration than was asked for"):
+    with pytest.raises(AuthenticationFailed, match="returned a different registration"):
         await log_in(adapter)
     openai.sign_in.callback = {}
     openai.sign_in.claims["sub"] = "somebody else"
@@ -279,8 +279,8 @@ CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
     "by another party": ({"azp": "oaiapp_other"}, "it is for another program"),
     "expired": ({"exp": 1}, "it has expired; is the clock of this machine right"),
     "endless": ({"exp": None}, "it has expired"),
-    "of another login": ({"nonce": "x"}, "it is of another login"),
-    "without a nonce": ({"nonce": None}, "it is of another login"),
+    "of another login": ({"nonce": "x"}, "it belongs to another login"),
+    "without a nonce": ({"nonce": None}, "it belongs to another login"),
     "of nobody": ({"sub": ""}, "it names no account"),
 }
 
@@ -299,7 +299,7 @@ async def test_an_identity_for_another_client_is_not_used(make: Maker, openai: C
 async def test_an_unreadable_identity_is_not_used(make: Maker, openai: ChatGPTServer, token: object) -> None:
     """For any content."""
     openai.sign_in.token_answer = {"id_token": token}
-    with pytest.raises(AuthenticationFailed, match="the identity that OpenAI sent is not used"):
+    with pytest.raises(AuthenticationFailed, match="OpenAI sent an unusable identity"):
         await log_in(make())
     assert make.stored.session() is None
 
@@ -395,7 +395,7 @@ async def test_a_stopped_login_changes_nothing(make: Maker, openai: ChatGPTServe
 async def test_the_wait_for_the_browser_has_a_limit(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
     """Ten minutes; shorter here."""
     login = ChatGPTLogin(entry(openai), Provider(openai.base), make.stored, clock=clock, life_s=0.05)
-    told = "the browser did not come back within 1 minutes?. Nothing was changed"
+    told = "the browser did not return within 1 minutes?. Nothing was changed"
     with pytest.raises(AuthenticationFailed, match=told):
         await login.run(lambda page: None, "")
 
@@ -429,7 +429,7 @@ async def test_a_login_that_cannot_be_stored_names_the_place(
 ) -> None:
     """A file is in place of the folder; no request is sent."""
     make.folder.write_text("")
-    with pytest.raises(InputError, match=f"The login could not be kept: {make.folder} cannot be written"):
+    with pytest.raises(InputError, match=f"Login not saved: cannot write to {make.folder}"):
         await log_in(make())
     assert openai.requests == []
 

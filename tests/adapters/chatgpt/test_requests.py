@@ -155,10 +155,10 @@ async def test_nothing_else_is_requested_from_openai(make: Maker) -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"parameters": {"temperature": 1}}, "chatgpt.parameters.temperature: OpenAI does not take it for a ChatGPT"),
-        ({"parameters": {"truncation": "auto"}}, "chatgpt.parameters.truncation: OpenAI does not take it"),
+        ({"parameters": {"temperature": 1}}, "chatgpt.parameters.temperature: OpenAI does not accept it for a ChatGPT"),
+        ({"parameters": {"truncation": "auto"}}, "chatgpt.parameters.truncation: OpenAI does not accept it"),
         ({"parameters": {"store": True}}, "chatgpt.parameters.store: is set by the request itself"),
-        ({"max_output_tokens": 100}, "chatgpt.schema.max_tokens: OpenAI takes no cap of the reply for a ChatGPT plan"),
+        ({"max_output_tokens": 100}, "chatgpt.schema.max_tokens: OpenAI accepts no reply limit for a ChatGPT plan"),
         ({"options": {"reasoning_summary": "loud"}}, "chatgpt.opts.reasoning_summary: Invalid enum value 'loud'"),
         ({"options": {"compaction": True}}, "chatgpt.opts: Object contains unknown field `compaction`"),
     ],
@@ -184,8 +184,8 @@ LIMIT = "subscription_sharing_usage_limit_exceeded"
 CODES: dict[str, tuple[type[errors.AdapterError], str]] = {
     LIMIT: (RateLimited, f"is reached. See {USAGE_PAGE}, or choose another adapter with ga."),
     "subscription_sharing_user_not_eligible": (errors.AuthenticationFailed, f"See {USAGE_PAGE}, or choose another"),
-    "subscription_sharing_route_not_supported": (RequestRejected, "OpenAI does not take this for a ChatGPT plan"),
-    "subscription_sharing_unsupported_capability": (RequestRejected, "OpenAI does not take this for a ChatGPT plan"),
+    "subscription_sharing_route_not_supported": (RequestRejected, "OpenAI does not accept this for a ChatGPT plan"),
+    "subscription_sharing_unsupported_capability": (RequestRejected, "OpenAI does not accept this for a ChatGPT plan"),
     "subscription_sharing_invalid_user": (errors.AuthenticationFailed, "Log in again with :CodeCompanion login"),
     "chatpass_v2_scope_not_authorized": (errors.AuthenticationFailed, "Log in again with :CodeCompanion login"),
     "chatpass_v2_blocked_region": (errors.AuthenticationFailed, "(chatpass_v2_blocked_region)"),
@@ -235,7 +235,7 @@ async def test_unavailable_usage_is_retried(make: Maker, openai: ChatGPTServer, 
     outcome = await ask(adapter)
     assert isinstance(outcome.error, Overloaded)
     assert outcome.error.retryable
-    assert "OpenAI cannot tell at the moment how much of your ChatGPT plan is used" in str(outcome.error)
+    assert "OpenAI cannot report the usage of your ChatGPT plan at the moment" in str(outcome.error)
 
 
 async def test_common_errors_are_reported_as_usual(make: Maker, openai: ChatGPTServer) -> None:

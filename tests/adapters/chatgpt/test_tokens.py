@@ -159,7 +159,7 @@ async def test_a_revoked_plan_is_reported(make: Maker, openai: ChatGPTServer, cl
     adapter = await make.logged_in()
     clock.now += HOUR
     openai.sign_in.token_answer = {"scope": "openid profile email offline_access"}
-    assert "does not allow the use of your plan any more" in str((await ask(adapter)).error)
+    assert "no longer allows the use of your plan" in str((await ask(adapter)).error)
     assert sent(openai) == []
 
 
@@ -171,7 +171,7 @@ async def test_a_refreshed_login_of_another_user_is_not_used(
     adapter = await make.logged_in()
     clock.now += HOUR
     openai.sign_in.claims |= {"exp": clock.now + HOUR, **claims}
-    assert "came back" in str((await ask(adapter)).error)
+    assert "returned a" in str((await ask(adapter)).error)
     assert sent(openai) == []
     assert not make.stored.file.exists()
 
@@ -276,7 +276,7 @@ async def test_the_wait_for_another_neovim_has_a_limit(
     async with make.stored.lock():
         outcome = await ask(adapter)
         assert isinstance(outcome.error, NetworkFailed)
-        assert "another Neovim has been renewing the login for long. Try again." in str(outcome.error)
+        assert "another Neovim is still refreshing the login. Try again." in str(outcome.error)
         with pytest.raises(InputError, match=r"Another Neovim is changing the login with ChatGPT; try again\."):
             await adapter.login().forget()
     assert (await ask(adapter)).text == "You said: Hello"

@@ -42,7 +42,7 @@ def problem_of(builtin: str, opts: dict[str, Any], environ: dict[str, str] | Non
         (
             "openai",
             {"transport": "sdk", "client": "vertex"},
-            'opts.client: "vertex" means nothing to an adapter of kind openai; expected "azure"',
+            'opts.client: "vertex" has no effect on an adapter of kind openai; expected "azure"',
         ),
         ("anthropic", {"transport": "sdk", "region": "eu"}, 'opts.region: needs client = "bedrock" or'),
         ("anthropic", {"project_id": "p"}, 'opts.project_id: needs client = "vertex"'),
@@ -88,7 +88,7 @@ def test_any_plain_endpoint_may_use_its_official_client(builtin: str) -> None:
 def test_an_entry_without_an_official_client_is_reported(kind: str) -> None:
     """In the options, and for settings from another source."""
     found = resolve_adapters({"mine": {"builtin": kind, "opts": {"transport": "sdk"}}}, proxy="", environ={})
-    assert found.mistakes == [f"adapters.http.mine.opts.transport: means nothing to an adapter of kind {kind}"]
+    assert found.mistakes == [f"adapters.http.mine.opts.transport: has no effect on an adapter of kind {kind}"]
 
 
 @pytest.mark.parametrize(

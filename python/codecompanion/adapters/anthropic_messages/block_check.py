@@ -103,7 +103,7 @@ def _find_problem(kind: str, block: Mapping[str, Any], role: str) -> str:
     if keys is None:
         made_by_server = role == "assistant" and _OF_SERVER_TOOLS.fullmatch(kind)
         is_known = made_by_server or kind in _NESTED or role == "system"
-        return "" if is_known else f"a {kind} block does not belong into a message of role {role!r}"
+        return "" if is_known else f"a {kind} block is not allowed in a message with the role {role!r}"
     if unknown := set(block) - keys:
         return f"a {kind} block has the unknown key {min(unknown)!r}"
     if role != _ONLY_IN.get(kind, role):
@@ -145,7 +145,7 @@ def _result_problem(block: Mapping[str, Any]) -> str:
         return ""
     for one in content if isinstance(content, list) else [None]:
         if not isinstance(one, Mapping) or one.get("type") not in _NESTED:
-            return "the content of a tool_result is neither text nor blocks that may stand in one"
+            return "the content of a tool_result is neither text nor blocks that are allowed in one"
         if one["type"] in _KEYS and (problem := _find_problem(one["type"], one, "user")):
             return f"{problem} (in a tool_result)"
     return ""

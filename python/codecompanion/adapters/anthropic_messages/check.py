@@ -52,7 +52,7 @@ def _check_head(body: Mapping[str, Any]) -> Iterator[str]:
         yield "there is no model"
     limit = body.get("max_tokens")
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        yield "max_tokens is no positive number"
+        yield "max_tokens is not a positive number"
 
 
 def check_arguments(body: Mapping[str, Any]) -> Iterator[str]:
@@ -63,7 +63,7 @@ def check_arguments(body: Mapping[str, Any]) -> Iterator[str]:
         yield "a stop sequence is only white space"
     metadata = body.get("metadata")
     if metadata is not None and (not isinstance(metadata, Mapping) or set(metadata) - {"user_id"}):
-        yield "metadata holds something else than user_id"
+        yield "metadata has more than user_id"
     if not isinstance(body.get("tool_choice"), Mapping | None):
         yield "tool_choice is not an object"
 
@@ -72,7 +72,7 @@ def _check_system(body: Mapping[str, Any]) -> Iterator[str]:
     system = body.get("system", ())
     for block in system if isinstance(system, list) else ():
         if block.get("type") != "text" or set(block) - {"type", "text", "cache_control", "citations"}:
-            yield "the system prompt holds something else than text"
+            yield "the system prompt has a block that is not text"
         elif problem := find_text_problem(block):
             yield f"{problem} (in the system prompt)"
 
@@ -93,12 +93,12 @@ def _check_tools(body: Mapping[str, Any], *, has_calls: bool) -> Iterator[str]:
         if unknown := set(tool) - _TOOL_KEYS:
             yield f"the tool {name} has the unknown key {min(unknown)!r}"
         if not isinstance(schema, Mapping) or schema.get("type") != "object" or _COMBINATORS & set(schema):
-            yield f"the schema of the tool {name} is no plain object"
+            yield f"the schema of the tool {name} is not a plain object"
     choice = body.get("tool_choice")
     if choice is not None and not tools and not body.get("mcp_servers"):
         yield "there is a tool_choice without tools"
     if isinstance(choice, Mapping) and choice.get("type") == "tool" and choice.get("name") not in names:
-        yield "tool_choice names a tool that is not there"
+        yield "tool_choice names a tool that does not exist"
     if has_calls and not tools:
         yield "there are calls, but no tools"
 
@@ -119,7 +119,7 @@ def _check_thinking(body: Mapping[str, Any], *, starts_with_thinking: bool | Non
         yield "the budget of thinking is not below max_tokens"
     choice = body.get("tool_choice")
     if isinstance(choice, Mapping) and choice.get("type") in ("any", "tool"):
-        yield "thinking with a budget does not go with a forced tool"
+        yield "thinking with a budget cannot be combined with a forced tool"
     if starts_with_thinking is False:
         yield "the running turn does not begin with thinking"
 

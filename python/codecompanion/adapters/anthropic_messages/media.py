@@ -54,7 +54,7 @@ class Media:
         data = b64encode(content).decode()
         if len(data) > MAX_BASE64_BYTES:
             size = len(content) / 1024 / 1024
-            return note(f"The image {name} was not sent: it has {size:.1f} MB, too many for the provider.")
+            return note(f"The image {name} was not sent: it has {size:.1f} MB, over the provider's limit.")
         if longest_side(part) > MAX_PIXELS:
             return note(f"The image {name} was not sent: it is {part.width} x {part.height} pixels large.")
         return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
@@ -68,10 +68,10 @@ class Media:
         if content is None:
             return note(f"The document {name} could not be read.")
         if b"%PDF-" not in content[:1024]:
-            return note(f"The document {name} was not sent: it is no PDF.")
+            return note(f"The document {name} was not sent: it is not a PDF.")
         if len(content) > MAX_PDF_BYTES:
             size = len(content) / 1024 / 1024
-            return note(f"The document {name} was not sent: it has {size:.1f} MB, too many for the provider.")
+            return note(f"The document {name} was not sent: it has {size:.1f} MB, over the provider's limit.")
         source = {"type": "base64", "media_type": "application/pdf", "data": b64encode(content).decode()}
         return {"type": "document", "source": source, "title": name}
 

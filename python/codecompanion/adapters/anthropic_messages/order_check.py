@@ -106,7 +106,7 @@ class OrderCheck:
 
     def _take_result(self, call: str) -> None:
         if not self._results_first:
-            self._complain(f"the result of {call} does not stand first in its turn")
+            self._complain(f"the result of {call} is not first in its turn")
         elif call in self._answered:
             self._complain(f"the call {call} has two results")
         elif call not in self._waiting:
@@ -133,9 +133,9 @@ class OrderCheck:
         if self._compactions > 1:
             self._complain("there is more than one compaction")
         if facts.is_signed and self.blocks:
-            self._complain("a signed compaction does not stand first")
+            self._complain("a signed compaction is not first")
         if self.role == "assistant" and self.first not in ("compaction", *THINKING_KINDS):
-            self._complain("a compaction does not stand first in its turn")
+            self._complain("a compaction is not first in its turn")
 
     def _complain(self, problem: str) -> None:
         self.problems.append(f"block {self.blocks}: {problem}")

@@ -159,7 +159,7 @@ class AnthropicMessages(WireFormat):
         usage = counted.compactions[-1] if counted.compactions else counted.reply
         if done is None or done.part is None:
             stop = finished.stop if finished is not None else "nothing"
-            _log.warning("%s: no summary came back (%s)", endpoint.name, stop)
+            _log.warning("%s: no summary was returned (%s)", endpoint.name, stop)
             return CompactionDone(None, usage)
         tokens = usage.output_tokens if usage is not None else 0
         return CompactionDone(msgspec.structs.replace(done.part, tokens=tokens), usage)

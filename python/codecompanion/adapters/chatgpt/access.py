@@ -111,7 +111,7 @@ class ChatGPTAccess:
                 return await self._renewed(session, stored)
         except TimeoutError:
             error: errors.AdapterError = errors.NetworkFailed(
-                f"{self._name}: another Neovim has been renewing the login for long. Try again."
+                f"{self._name}: another Neovim is still refreshing the login. Try again."
             )
         except OSError as caught:
             reason = (caught.strerror or type(caught).__name__).lower()
@@ -149,7 +149,7 @@ class ChatGPTAccess:
 
     def _next(self, session: Session, tokens: Tokens) -> Session:
         if not tokens.access:
-            raise errors.MalformedReply(f"{self._name}: OpenAI's answer holds no token. Try again.")
+            raise errors.MalformedReply(f"{self._name}: OpenAI's answer contains no token. Try again.")
         return session_of(
             # An answer without a new refresh token leaves the old one valid (RFC 6749, 6).
             tokens if tokens.refresh else Tokens(tokens.access, session.refresh_token, tokens.lives_s, None, ""),
@@ -163,15 +163,15 @@ class ChatGPTAccess:
     def _problem(self, session: Session, tokens: Tokens) -> str:
         """Return why a renewed login may not be used, "" when it may: checks its permissions, and its account."""
         if PLAN_SCOPE not in session.scopes:
-            return "does not allow the use of your plan any more"
+            return "no longer allows the use of your plan"
         if not tokens.id_token:
             return ""
         now, issuer = self._clock(), self._provider.issuer
         try:
             told = read_identity(tokens.id_token, issuer=issuer, client_id=session.client_id, now=now)
         except NotTrusted as error:
-            return f"came back with an identity that is not used: {error}"
-        return "" if told.subject == session.subject else "came back as another account's"
+            return f"returned an unusable identity: {error}"
+        return "" if told.subject == session.subject else "returned another account"
 
     def _ended(self, what: str, code: str = "") -> errors.AuthenticationFailed:
         told = f"{self._name}: the login with ChatGPT {what}{f' ({code})' if code else ''}."

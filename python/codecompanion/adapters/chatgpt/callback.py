@@ -98,17 +98,17 @@ def read_callback(query: str, attempt: Attempt) -> Callback:
     if len(state) != 1 or not hmac.compare_digest(state[0].encode("utf-8", "replace"), attempt.state.encode()):
         raise OtherLogin
     if any(len(values) > 1 for values in fields.values()):
-        raise _failed(attempt, "OpenAI's page came back with something twice")
+        raise _failed(attempt, "OpenAI's page returned a parameter twice")
     told = {name: values[0] for name, values in fields.items()}
     if told.get("iss", attempt.issuer) != attempt.issuer:
-        raise _failed(attempt, "the page that came back is of another issuer")
+        raise _failed(attempt, "the returned page is from another issuer")
     if "error" in told:
         raise _declined(attempt, told["error"])
     client_id = told.get("client_id") or attempt.client_id
     if not told.get("code") or not _CLIENT.fullmatch(client_id) or client_id == NEW_CLIENT:
-        raise _failed(attempt, "OpenAI's page came back without a registration")
+        raise _failed(attempt, "OpenAI's page returned no registration")
     if attempt.client_id and client_id != attempt.client_id:
-        raise _failed(attempt, "OpenAI's page came back with another registration than was asked for")
+        raise _failed(attempt, "OpenAI's page returned a different registration")
     return Callback(told["code"], client_id)
 
 

@@ -48,7 +48,7 @@ def read_identity(token: object, *, issuer: str, client_id: str, now: float, non
         raise NotTrusted("it has expired; is the clock of this machine right?")
     said = claims.get("nonce")
     if nonce and not (isinstance(said, str) and hmac.compare_digest(said.encode(), nonce.encode())):
-        raise NotTrusted("it is of another login")
+        raise NotTrusted("it belongs to another login")
     subject = claims.get("sub")
     if not isinstance(subject, str) or not subject:
         raise NotTrusted("it names no account")

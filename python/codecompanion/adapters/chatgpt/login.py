@@ -76,7 +76,7 @@ class ChatGPTLogin:
     def take(self, address: str) -> None:
         """Accept the address at which the browser ended; raises `InputError`."""
         if self._listener is None:
-            raise InputError(f"No login waits for an address; {LOGIN_COMMAND} begins one.")
+            raise InputError(f"No login is waiting for an address; {LOGIN_COMMAND} starts one.")
         self._listener.take(address)
 
     async def forget(self) -> Forgotten:
@@ -98,7 +98,7 @@ class ChatGPTLogin:
             raise self._not_kept(error) from None
         finally:
             await server.aclose()
-        note = "" if is_told else "OpenAI could not be told: disconnect the app at https://chatgpt.com/settings"
+        note = "" if is_told else "OpenAI could not be notified: disconnect the app at https://chatgpt.com/settings"
         return Forgotten(was_there=True, note=note)
 
     # ---- before the browser
@@ -138,7 +138,7 @@ class ChatGPTLogin:
                 return await listener.wait()
         except TimeoutError:
             minutes = max(1, round(self._life_s / 60))
-            told = f"the browser did not come back within {minutes} minutes. Nothing was changed; {LOGIN_COMMAND}"
+            told = f"the browser did not return within {minutes} minutes. Nothing was changed; {LOGIN_COMMAND}"
             raise AuthenticationFailed(f"{self._settings.name}: {told} tries again.") from None
 
     # ---- after the browser
@@ -172,7 +172,7 @@ class ChatGPTLogin:
                 nonce=attempt.nonce,
             )
         except NotTrusted as error:
-            told = f"the identity that OpenAI sent is not used: {error}"
+            told = f"OpenAI sent an unusable identity: {error}"
             raise AuthenticationFailed(f"{self._settings.name}: {told.rstrip('?')}. Nothing was changed.") from None
 
     async def _keep(self, account: Account, tokens: Tokens) -> LoggedIn:
@@ -184,7 +184,7 @@ class ChatGPTLogin:
             await self._keep_account(msgspec.structs.replace(account, declined=True), ends_login=True)
             return LoggedIn(user=account.user, problem=f"{name} {_DECLINED}")
         if not tokens.access or not tokens.refresh:
-            raise errors.MalformedReply(f"{name}: OpenAI's answer holds no tokens. Nothing was changed; try again.")
+            raise errors.MalformedReply(f"{name}: OpenAI's answer contains no tokens. Nothing was changed; try again.")
         session = session_of(
             tokens,
             client_id=account.client_id,
@@ -214,7 +214,7 @@ class ChatGPTLogin:
 
     def _there(self) -> StoredLogin:
         if self._kept is None:
-            raise InputError("There is no folder to keep a login in.")
+            raise InputError("There is no folder to store a login in.")
         return self._kept
 
     def _not_kept(self, error: OSError | TimeoutError) -> InputError:
@@ -222,4 +222,4 @@ class ChatGPTLogin:
         if isinstance(error, TimeoutError) and not error.errno:
             return InputError("Another Neovim is changing the login with ChatGPT; try again.")
         reason = (error.strerror or type(error).__name__).lower()
-        return InputError(f"The login could not be kept: {folder} cannot be written ({reason}).")
+        return InputError(f"Login not saved: cannot write to {folder} ({reason}).")

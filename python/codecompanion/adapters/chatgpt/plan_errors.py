@@ -50,11 +50,11 @@ def explain(name: str, error: errors.AdapterError) -> errors.AdapterError:
             told = f"{name}: OpenAI does not let this account use its ChatGPT plan here ({word[0] if word else ''})."
             explained = errors.AuthenticationFailed(f"{told} See {USAGE_PAGE}, or choose another adapter with ga.")
         case "not known":
-            told = f"{name}: OpenAI cannot tell at the moment how much of your ChatGPT plan is used. Try again later"
+            told = f"{name}: OpenAI cannot report the usage of your ChatGPT plan at the moment. Try again later"
             explained = errors.Overloaded(f"{told}, or choose another adapter with ga.")
         case "not supported":
             explained = errors.RequestRejected(
-                f"{name}: OpenAI does not take this for a ChatGPT plan: {_said(name, error)}"
+                f"{name}: OpenAI does not accept this for a ChatGPT plan: {_said(name, error)}"
             )
         case "no login":
             explained = errors.AuthenticationFailed(
@@ -62,7 +62,7 @@ def explain(name: str, error: errors.AdapterError) -> errors.AdapterError:
             )
         case None if error.status == 401:
             explained = errors.AuthenticationFailed(
-                f"{name}: OpenAI refused the token it has just given (401). Log in again with {LOGIN_COMMAND}."
+                f"{name}: OpenAI refused the token it has just issued (401). Log in again with {LOGIN_COMMAND}."
             )
         case _:
             return error

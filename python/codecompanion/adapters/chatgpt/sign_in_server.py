@@ -159,7 +159,7 @@ class SignInServer:
         lives, scope = answer.get("expires_in"), answer.get("scope")
         is_whole = isinstance(lives, int | float) and not isinstance(lives, bool) and 0 < lives < 10**9
         if access and not (is_whole and str(answer.get("token_type")).lower() == "bearer"):
-            raise errors.MalformedReply(f"{self._name}: OpenAI's answer holds no tokens that can be used.")
+            raise errors.MalformedReply(f"{self._name}: OpenAI's answer contains no usable tokens.")
         scopes = scopes_of(scope) if isinstance(scope, str) else None
         lives_s = float(lives) if is_whole and lives is not None else 0.0
         return Tokens(access, refresh, lives_s, scopes, str(answer.get("id_token") or ""))

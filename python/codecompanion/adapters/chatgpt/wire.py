@@ -113,8 +113,8 @@ def check_entry(settings: AdapterSettings) -> PlanOptions:
     path = f"adapters.http.{settings.name}"
     for name in sorted(settings.parameters):
         if name in NOT_TAKEN:
-            raise ConfigError(f"{path}.parameters.{name}", "OpenAI does not take it for a ChatGPT plan")
+            raise ConfigError(f"{path}.parameters.{name}", "OpenAI does not accept it for a ChatGPT plan")
     refuse_reserved(settings, _OWN)
     if settings.max_output_tokens:
-        raise ConfigError(f"{path}.schema.max_tokens", "OpenAI takes no cap of the reply for a ChatGPT plan")
+        raise ConfigError(f"{path}.schema.max_tokens", "OpenAI accepts no reply limit for a ChatGPT plan")
     return options_of(settings, PlanOptions)

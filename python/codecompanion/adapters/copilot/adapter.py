@@ -142,7 +142,7 @@ class CopilotAdapter(LoginAdapter):
             explained: AdapterError = errors.RateLimited(f"{told}with ga, or see {SETTINGS_PAGE}.")
             explained.retryable = False
         elif error.status == 401:
-            told = f"{self.name}: Copilot refused the token that GitHub has just given (401)."
+            told = f"{self.name}: Copilot refused the token that GitHub has just issued (401)."
             explained = errors.AuthenticationFailed(f"{told} Log in again with {LOGIN_COMMAND}.")
         elif error.status == 403 and isinstance(error, errors.AuthenticationFailed):
             told = str(error).replace("Check the key and the account.", f"See {SETTINGS_PAGE}.")

@@ -41,7 +41,7 @@ class CopilotLogin:
 
     def take(self, address: str) -> None:
         """Refuse: GitHub's page has no callback address."""
-        raise InputError(f"The login of {self._settings.name} waits for its code to be entered, not for an address.")
+        raise InputError(f"The login of {self._settings.name} expects its code, not an address.")
 
     async def forget(self) -> Forgotten:
         """Remove our own login; those of other plugins stay."""
@@ -51,7 +51,7 @@ class CopilotLogin:
 
 def _there(file: Path | None) -> Path:
     if file is None:
-        raise InputError("There is no folder to keep a login in.")
+        raise InputError("There is no folder to store a login in.")
     return file
 
 
@@ -68,4 +68,4 @@ async def _save(file: Path, github: GitHub, token: str, user: str) -> None:
         await asyncio.to_thread(save_login, file, github.host, token, user)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        raise InputError(f"The login could not be kept: {file} cannot be written ({reason}).") from None
+        raise InputError(f"Login not saved: cannot write to {file} ({reason}).") from None

@@ -59,7 +59,7 @@ def find_login(places: Places, name: str) -> Login:
     for login in _logins(places, unreadable):
         if _is_token(login.token):
             return login
-        unreadable.append(f"{login.where} holds no token")
+        unreadable.append(f"{login.where} contains no token")
     seen = f" ({'; '.join(unreadable)})" if unreadable else ""
     error = MissingKey(f"{name}: not logged in to GitHub Copilot{seen}. Log in with :CodeCompanion login copilot.")
     error.brief = "not logged in; :CodeCompanion login copilot"

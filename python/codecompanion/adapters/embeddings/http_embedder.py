@@ -215,14 +215,14 @@ class HttpEmbedder:
             vectors = read_vectors(body, count)
             widths = {len(vector) for vector in vectors if vector} | ({self._width} - {0})
             if len(widths) > 1:
-                raise WrongVectors(f"vectors of {' and '.join(map(str, sorted(widths)))} numbers came from one model")
+                raise WrongVectors(f"one model returned vectors of {' and '.join(map(str, sorted(widths)))} dimensions")
             if self._dimensions and widths - {self._dimensions}:
-                raise WrongVectors(f"vectors of {max(widths)} numbers came, not of {self._dimensions} (dimensions)")
+                raise WrongVectors(f"the vectors have {max(widths)} dimensions, not {self._dimensions} (dimensions)")
             empty = sum(not vector for vector in vectors)
             if empty == count > 1:
-                raise WrongVectors("the vectors are all zero, or hold something that is no number")
+                raise WrongVectors("the vectors are all zero, or contain a value that is not a number")
         except WrongVectors as wrong:
-            error = MalformedReply(endpoint.say(f"{wrong}. Is {self._model} a model for embeddings?"))
+            error = MalformedReply(endpoint.say(f"{wrong}. Is {self._model} an embedding model?"))
         else:
             self._width = max(widths, default=0)
             self.unusable += empty

@@ -100,7 +100,7 @@ def _load(folder: OnnxFolder, threads: int) -> _Model:
     except ImportError as error:
         missing = " and ".join(missing_packages()) or str(error)
         raise NotConfigured(
-            f"embeddings: a model on this machine needs {missing}, which this Python does not have. Run"
+            f"embeddings: a local model needs {missing}, which this Python does not have. Run"
             f" :CodeCompanion install semantic, or pip install {' '.join(PACKAGES)}."
         ) from error
     except Exception as error:  # onnxruntime and tokenizers raise their own classes, and plain exceptions
@@ -164,7 +164,7 @@ class _Model:
         if states.ndim == 3:
             states = self._pool(states, mask)
         if states.ndim != 2 or len(states) != len(rows):
-            raise MalformedReply("embeddings: the model gives no vector for a text. Is it a model for embeddings?")
+            raise MalformedReply("embeddings: the model returned no vector for a text. Is it an embedding model?")
         lengths = np.linalg.norm(states, axis=1, keepdims=True)
         usable = np.isfinite(lengths) & (lengths > 0)
         return np.where(usable, states / np.where(usable, lengths, 1), 0).astype("<f4")

@@ -31,9 +31,9 @@ def read_vectors(body: bytes, count: int) -> list[Vector]:
     reply = decode_body(body, MAX_JSON_VALUES)
     entries = reply.get("data") if isinstance(reply, Mapping) else None
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-        raise WrongVectors("the answer holds no list of vectors; expected that of /v1/embeddings")
+        raise WrongVectors("the answer has no list of vectors; expected the format of /v1/embeddings")
     if len(entries) != count:
-        raise WrongVectors(f"{len(entries)} vectors came for {count} texts")
+        raise WrongVectors(f"{len(entries)} vectors were returned for {count} texts")
     vectors: list[Vector | None] = [None] * count
     for position, entry in enumerate(entries):
         index = entry.get("index", position)
@@ -59,9 +59,11 @@ def _numbers(embedding: object) -> Sequence[float]:
     if not isinstance(embedding, list):
         raise WrongVectors("a vector is neither numbers nor base64 of float32")
     if embedding and isinstance(embedding[0], list):
-        raise WrongVectors("a vector for each token came; start the server with a pooling, such as --pooling mean")
+        raise WrongVectors(
+            "a vector was returned for each token; start the server with pooling, such as --pooling mean"
+        )
     # a server's JSON has null for NaN and infinity
     numbers_or_none = [0.0 if number is None else number for number in embedding]
     if not all(isinstance(number, int | float) for number in numbers_or_none):
-        raise WrongVectors("a vector holds something else than numbers")
+        raise WrongVectors("a vector contains a value that is not a number")
     return [] if None in embedding else numbers_or_none

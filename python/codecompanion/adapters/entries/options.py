@@ -67,7 +67,7 @@ def set_options(draft: Draft) -> None:
 
 def _set(draft: Draft, name: str, option: AdapterOption, value: Any) -> None:
     if not option.is_for(draft.kind):
-        draft.problem(f"opts.{name}", f"means nothing to an adapter of kind {draft.kind}")
+        draft.problem(f"opts.{name}", f"has no effect on an adapter of kind {draft.kind}")
         return
     if not _fits(draft, f"opts.{name}", option, value):
         return

@@ -48,7 +48,7 @@ async def count_tokens(connection: Connection, request: ChatRequest, on_wait: On
         raise errors.RequestRejected(f"{endpoint.name}: the endpoint has no way to count {request.model}.")
     count = wire.read_count(body)
     if count is None:
-        raise errors.MalformedReply(endpoint.say("the answer to a count holds no count."))
+        raise errors.MalformedReply(endpoint.say("the answer to a count contains no count."))
     return count
 
 

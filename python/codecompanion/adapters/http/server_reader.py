@@ -309,7 +309,7 @@ class ServerReader:
         try:
             body = await self._post(path.removesuffix(RUNNING_PATH) + _SHOW_PATH, msgspec.json.encode({"model": model}))
         except AdapterError as error:
-            _log.info("nothing is known of what %s can do: %s", model, error)
+            _log.info("the capabilities of %s are unknown: %s", model, error)
             return NO_FACTS
         return read_capabilities(body) or NO_FACTS
 

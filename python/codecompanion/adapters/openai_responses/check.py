@@ -55,9 +55,9 @@ class OrderCheck:
         problems = [f"repeats {name}" for name in mark.names if name in self._names]
         self._names.update(mark.names)
         if self._last in _FOLLOWERS and mark.kind not in _FOLLOWERS[self._last]:
-            problems.append("follows reasoning, in the place of what the model wrote after it")
+            problems.append("follows reasoning, in place of the output that the model wrote after it")
         if self._last == "trigger":
-            problems.append("follows a compaction trigger, which has to be the last item")
+            problems.append("follows a compaction trigger, which must be the last item")
         match mark.kind:
             case "call":
                 problems += [f"repeats the call {mark.call_id}"] if mark.call_id in self._calls else []
@@ -80,17 +80,17 @@ class OrderCheck:
         """Return the errors of the end."""
         problems = [f"the call {call_id} has no output" for call_id in self._open]
         if self._last in _FOLLOWERS:
-            problems.append("reasoning stands at the end")
+            problems.append("reasoning is the last item")
         if self._last is None:
             problems.append("input is empty")
         return problems
 
     def _add_compaction(self) -> list[str]:
-        problems = [f"stands between {call_id} and its output" for call_id in self._open]
+        problems = [f"is between {call_id} and its output" for call_id in self._open]
         if self._compacted and self._last != "compaction":
             problems.append("is a second compaction")
         elif self._conversed:
-            problems.append("is a compaction after items it stands for")
+            problems.append("is a compaction after items it replaces")
         self._compacted = True
         return problems
 

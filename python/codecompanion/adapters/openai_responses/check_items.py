@@ -121,7 +121,7 @@ def _check_reasoning(item: Item) -> list[str]:
     if encrypted is not None and not _is_text(encrypted):
         problems.append("has an empty encrypted_content")
     if encrypted is None and not content:
-        problems.append("has no encrypted_content: nothing is stored that its id could stand for")
+        problems.append("has no encrypted_content, and nothing is stored under its id")
     return problems
 
 

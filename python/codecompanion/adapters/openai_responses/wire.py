@@ -107,7 +107,7 @@ class OpenAIResponses(WireFormat):
         except NOT_READABLE as error:
             raise MalformedReply(endpoint.say(f"the answer to a compaction cannot be read ({error}).")) from None
         if "compaction" not in kinds:
-            raise MalformedReply(endpoint.say("the answer to a compaction holds no compaction."))
+            raise MalformedReply(endpoint.say("the answer to a compaction contains no compaction."))
         usage = normalise_usage(answer.usage)
         encrypted = b"[" + b",".join(bytes(item) for item in answer.output) + b"]"
         tokens = usage.output_tokens if usage else 0

@@ -63,5 +63,5 @@ def why_no_credentials(error: Exception, client: str) -> Exception:
     if isinstance(error, ValueError) and "region" in said.lower():
         return NoCredentials("no region of AWS is configured. Set opts.region or AWS_REGION")
     if any(base.__name__ in _UNREACHABLE for base in type(error).__mro__):
-        return CredentialsUnreachable(f"no token from {whose}: nobody answered ({said})")
+        return CredentialsUnreachable(f"no token from {whose}: no answer ({said})")
     return NoCredentials(f"no usable credentials of {whose} ({said}). {_REMEDIES[whose]}")

@@ -51,7 +51,7 @@ class Delivery:
             elif is_unsent:
                 return error
             else:
-                failure = httpx2.WriteTimeout("the request was not taken in time")
+                failure = httpx2.WriteTimeout("the request was not accepted in time")
         elif isinstance(error, (httpx2.RequestError, OSError, *lost)):
             failure = AnswerLost() if self.is_complete else NotDelivered()
         else:

@@ -125,7 +125,7 @@ async def test_a_missing_extra_is_one_sentence_that_names_the_installation(
     with pytest.raises(NotConfigured) as caught:
         await maker.embed(["load"])
     said = str(caught.value)
-    assert said.startswith("embeddings: a model on this machine needs ")
+    assert said.startswith("embeddings: a local model needs ")
     assert "onnxruntime" in said
     assert "Run :CodeCompanion install semantic, or pip install onnxruntime tokenizers numpy." in said
 
