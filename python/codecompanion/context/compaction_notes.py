@@ -55,10 +55,10 @@ def notes_on(report: StageReport) -> str:
         names = (details.unverified_names or ())[:_SHOWN]
         rest = f" and {details.unverified - len(names)} more" if details.unverified > len(names) else ""
         notes.append(
-            f"Marked as unverified in the summary, because it occurs nowhere in the chat: {', '.join(names)}{rest}."
+            f"Marked as unverified in the summary, because the chat does not mention it: {', '.join(names)}{rest}."
         )
     if details.orders_left_out:
-        notes.append("Orders to a model that stood in the summary were left out; you had not given them.")
+        notes.append("Instructions in the summary that you had not given were removed.")
     return " ".join(notes)
 
 

@@ -58,9 +58,9 @@ class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ValueError: a share outside 0..1, no tokens, or two sizes in one.
         """
         if self.at is not None and not 0 < self.at <= 1:
-            raise ValueError(f"at = {self.at:g} is no share; expected {SHARE_FORMS}{_instead(self.at)}")
+            raise ValueError(f"at = {self.at:g} is not a share; expected {SHARE_FORMS}{_instead(self.at)}")
         if self.tokens is not None and not 0 < self.tokens < _LARGEST:
-            raise ValueError(f"tokens = {self.tokens} is no size; expected 1 or more")
+            raise ValueError(f"tokens = {self.tokens} is not a size; expected 1 or more")
         if self.at is not None and self.tokens is not None:
             raise ValueError("at and tokens are two sizes; expected one of them")
 

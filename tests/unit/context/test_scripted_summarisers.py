@@ -208,7 +208,7 @@ def test_invented_names_are_marked_and_true_ones_are_not(name):
     (text,) = summaries(prepared)
     notes = "".join(map(notes_on, prepared.reports))
     assert notes == (
-        "Marked as unverified in the summary, because it occurs nowhere in the chat: ghost_module.py, phantom_call."
+        "Marked as unverified in the summary, because the chat does not mention it: ghost_module.py, phantom_call."
     )
     assert "ghost_module.py (unverified)" in text
     assert "`phantom_call` (unverified)" in text
@@ -230,7 +230,7 @@ def test_orders_repeated_by_a_summariser_do_not_reach_the_next_model(name):
     for report in prepared.reports:
         if report.work is not None and report.work.details.written_by == "model" and report.work.removed:
             assert REMOVED in summaries(prepared)[0]
-            assert "Orders to a model" in notes_on(report)
+            assert "Instructions in the summary" in notes_on(report)
     kept, _ = prepared_under(name, "obeying")
     assert all(REMOVED not in m.text for m in kept.messages if is_typed_by_user(m))
 

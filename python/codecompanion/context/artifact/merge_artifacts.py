@@ -100,12 +100,12 @@ def read_artifact(text: str, known_turns: Collection[str]) -> Artifact | Failed:
         artifact = typed.convert(decoded, Artifact)
     except NOT_READABLE as error:
         # msgspec's ValidationError is also a ValueError.
-        return Failed(f"the utility model's summary is not the artifact asked for ({error})")
+        return Failed(f"the utility model's summary is not a valid artifact ({error})")
     unknown = sorted(artifact.turn_ids - set(known_turns))
     if unknown:
         return Failed(f"the utility model's summary names turns that do not exist ({', '.join(unknown[:3])})")
     if artifact == Artifact():
-        return Failed("the utility model's summary says nothing")
+        return Failed("the utility model's summary is empty")
     return artifact
 
 

@@ -212,7 +212,7 @@ def _read_reply(reply: SummaryReply, known: frozenset[str], scope: Scope) -> Art
         return artifact
     messages = tuple(message for turn in scope.turns for message in turn.messages)
     obstacle = why_not_about(artifact.texts, History((*scope.older.texts, *told_in(messages))))
-    return Failed(f"the utility model's summary does not count: {obstacle}") if obstacle else artifact
+    return Failed(f"the utility model's summary was rejected: {obstacle}") if obstacle else artifact
 
 
 def overlay_prompt(scope: Scope, found: Artifact, params: SummarizeArtifact, env: Env) -> str:

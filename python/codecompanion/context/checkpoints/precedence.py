@@ -145,7 +145,7 @@ def _read(source: Source, candidate: Candidate, raw: Mapping[str, Any], usage: U
     """
     snapshot = payloads.read(raw if source in (1, 2) else _upgraded(raw, candidate.where), Snapshot, candidate.where)
     if not snapshot.conversation_history:
-        raise StoreCorrupt(f"{candidate.where} holds no conversation")
+        raise StoreCorrupt(f"{candidate.where} has no conversation")
     messages = read_conversation(snapshot.conversation_history, candidate.where)
     if source in (3, 4) and not (snapshot.usage_totals.input_tokens or snapshot.usage_totals.output_tokens):
         snapshot = msgspec.structs.replace(snapshot, usage_totals=usage)
@@ -176,7 +176,7 @@ def _upgraded(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
         ),
     )
     if not isinstance(history, list) or not all(isinstance(entry, dict) for entry in history):
-        raise StoreCorrupt(f"{where} holds a conversation with something that is no message")
+        raise StoreCorrupt(f"{where} has a conversation with an entry that is not a message")
     return {**msgspec.to_builtins(snapshot), "conversationHistory": history}
 
 

@@ -61,7 +61,7 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
         return Skipped("too_small", f"less than {params.min_tokens} tokens are not worth an edit")
     found = _find_shorter(messages, uses, params, env)
     if not found:
-        return Skipped("nothing_to_clear", "there is no tool result that is not needed any more")
+        return Skipped("nothing_to_clear", "every tool result is still needed")
     cut = _best_cut(found, uses, params, env)
     shorter = {} if cut is None else _from_cut(found, cut.index, uses)
     changed = list(messages)
@@ -101,7 +101,7 @@ def _explain(index: int, tail: int, uses: FileUses, params: ClearWhenItPays) -> 
     if index >= tail:
         return "kept: among the newest messages"
     if name in params.exclude_tools:
-        return f"kept: what {name} says is never cleared"
+        return f"kept: results of {name} are never cleared"
     needed = why_needed(index, uses, params.keep_reads)
     return f"kept: {needed}" if needed else f"kept until clearing pays: {why_not_needed(index, uses)}"
 
@@ -245,7 +245,7 @@ def _why(saved: float, lost: float, to_come: float, params: ClearWhenItPays, sec
     if not params.repay:
         took = f"; the rest takes about {seconds:.0f} s to read again" if seconds >= 1 else ""
         return f"the window is getting full{took}"
-    return f"saves {saved / lost:.1f} times what caching again costs, over about {to_come:.0f} requests"
+    return f"saves {saved / lost:.1f} times the cost of caching again, over about {to_come:.0f} requests"
 
 
 def _requests_to_come(uses: FileUses, params: ClearWhenItPays, env: Env) -> float:

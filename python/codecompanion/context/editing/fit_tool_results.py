@@ -33,7 +33,7 @@ def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
     smallest = int(_WORTH_CUTTING * lowest) if params.newest_only else lowest
     sizes = {index: size for index, size in sizes.items() if size > smallest}
     if not sizes:
-        return Skipped("nothing_to_truncate", "no tool result is larger than what fits")
+        return Skipped("nothing_to_truncate", "every tool result fits")
     measure = env.sent or env.measure
     low, high = lowest, max(sizes.values())
     while low < high:
@@ -45,7 +45,7 @@ def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
     messages = _cut(work.messages, sizes, low, env)
     cut = tuple(old for old, new in zip(work.messages, messages, strict=True) if old != new)
     if not cut:
-        return Skipped("nothing_to_truncate", "no tool result is larger than what fits")
+        return Skipped("nothing_to_truncate", "every tool result fits")
     return msgspec.structs.replace(work, messages=messages, cleared=(*work.cleared, *cut))
 
 

@@ -46,7 +46,7 @@ def why_not_needed(index: int, uses: FileUses) -> str:
     """Return why the superfluous result at this index is not needed."""
     use = uses.of_result.get(index)
     if use is None or use.access == "edited":
-        return "old, and no look at a file"
+        return "old, and not a look at a file"
     name = posixpath.basename(use.path)
     if uses.last_read[use.path] > index:
         return f"{name} was read again later"

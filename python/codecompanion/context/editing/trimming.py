@@ -86,7 +86,7 @@ def require_room(work: Work, params: RequireRoom, env: Env) -> Outcome:
     kept = (*work.messages, *work.pending)
     least = env.measure(_without(kept, _droppable(kept, TrimToFit(params.protect), env))).tokens
     if env.target and least > env.target:
-        return Skipped("no_room", f"what must stay takes {least} tokens, more than the target of {env.target}")
+        return Skipped("no_room", f"protected messages take {least} tokens, more than the target of {env.target}")
     return work
 
 

@@ -12,10 +12,10 @@ from codecompanion.context.policy.policy import OWN_FIELDS, Policy
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
 
 OLD_WORDS = {
-    "chat": "'request', or nothing: it is what is measured anyway",
-    "all": "'request', or nothing: it is what is measured anyway",
-    "raw_replay": "'request', or nothing: it is what is measured anyway",
-    "messages_system": "'request', or nothing: it is what is measured anyway",
+    "chat": "'request', or nothing: the request is measured anyway",
+    "all": "'request', or nothing: the request is measured anyway",
+    "raw_replay": "'request', or nothing: the request is measured anyway",
+    "messages_system": "'request', or nothing: the request is measured anyway",
     "<=": "'>=' or '>'; a target or a limit needs no op",
     "<": "nothing: slack is always compared like that",
 }

@@ -74,7 +74,7 @@ def _base(name: str, custom: Mapping[str, Any], key: str, extending: tuple[str, 
         return _load(name, custom, key, extending)
     except ConfigError as error:
         if name in custom and error.key.startswith(f"{key}.{name}."):
-            raise ConfigError(f"{key}.{extending[-1]}.extends", f"{name!r} is wrong itself ({error})") from error
+            raise ConfigError(f"{key}.{extending[-1]}.extends", f"{name!r} has an error itself ({error})") from error
         raise
 
 

@@ -7,10 +7,10 @@ from codecompanion.context.strategies import STRATEGIES
 from codecompanion.errors import ConfigError
 
 _MEANING = {
-    "selection": "the messages that go",
+    "selection": "the messages to remove",
     "transcript": "their text",
-    "summary": "a summary that has not taken its place yet",
-    "change": "something that was changed",
+    "summary": "a summary that is not inserted yet",
+    "change": "a changed message",
 }
 
 
@@ -35,7 +35,7 @@ def check_order(tier: Tier, before: frozenset[str], key: str) -> frozenset[str]:
         if strategy.makes == "inserted":
             made.discard("summary")
     if "summary" in made:
-        raise ConfigError(key, "its summary is put nowhere", "a step 'insert_summary' after it")
+        raise ConfigError(key, "its summary is never inserted", "a step 'insert_summary' after it")
     if tier.on_fail and not any(STRATEGIES[step.use].asks_model for step in tier.steps):
         raise ConfigError(f"{key}.on_fail", "no step here asks a model, so none fails", "no on_fail")
     return frozenset(made)
@@ -52,9 +52,9 @@ def _check_need(use: str, steps: tuple[Step, ...], number: int, made: set[str], 
             raise ConfigError(where, f"{use!r} would look at an earlier summary only", f"it after {later[0]!r}")
         return
     if later:
-        raise ConfigError(where, f"{use!r} can never run before {later[0]!r}, which makes what it needs", "it after it")
+        raise ConfigError(where, f"{use!r} can never run before {later[0]!r}, which produces its input", "it after it")
     makers = [name for name in STRATEGIES if _makes(name, need)]
-    problem = f"{use!r} can never run: it needs {_MEANING[need]}, and no step before it makes that"
+    problem = f"{use!r} can never run: it needs {_MEANING[need]}, and no step before it produces that"
     raise ConfigError(where, problem, f"before it one of {', '.join(makers)}")
 
 

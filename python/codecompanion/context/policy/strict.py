@@ -118,12 +118,14 @@ def _stage(stage: Stage, places: frozenset[str], key: str) -> Stage:
             continue
         where = f"{key}.{place}"
         if tier.start and tier.start not in made:
-            raise ConfigError(f"{where}.from", f"the tier {tier.start!r} is gone without what is ours", "another tier")
+            raise ConfigError(
+                f"{where}.from", f"the tier {tier.start!r} does not exist without our additions", "another tier"
+            )
         kept = msgspec.structs.replace(tier, steps=_steps(tier.steps, place, places))
         made[tier.id] = check_order(kept, made.get(tier.start, frozenset()), where)
         tiers.append(kept)
     if not all(tier.steps for tier in tiers) or not tiers:
-        raise ConfigError(f"{key}.{stage.id}", "nothing is left of it without what is ours", "`ours` at all of it")
+        raise ConfigError(f"{key}.{stage.id}", "nothing is left of it without our additions", "`ours` at all of it")
     return msgspec.structs.replace(stage, tiers=tuple(tiers))
 
 

@@ -91,7 +91,9 @@ def check_names(policy: Policy, key: str) -> None:
     _check_event(policy.status_event, f"{key}.status_event")
     for option, target in policy.options.items():
         if led_to(policy, target) != target:
-            raise ConfigError(f"{key}.options.{option}", f"{target!r} leads nowhere", "a place in this policy's stages")
+            raise ConfigError(
+                f"{key}.options.{option}", f"{target!r} does not exist", "a place in this policy's stages"
+            )
 
 
 def led_to(policy: Policy, target: str) -> str:
@@ -195,7 +197,7 @@ def _steps(tables: Any, key: str, shared: Shared) -> tuple[Step, ...]:
             problem = f"there are no steps {name!r}" if isinstance(name, str) else f"got {describe(name)}"
             raise ConfigError(f"{where}.steps", problem, nearest(str(name), tuple(shared)) or "a name in `steps`")
         if len(table) > 1:
-            raise ConfigError(where, f"the steps {name!r} are taken as they are", "nothing beside `steps`")
+            raise ConfigError(where, f"the steps {name!r} cannot be changed here", "nothing beside `steps`")
         made += shared[name]
     return tuple(made)
 

@@ -57,11 +57,11 @@ def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outc
         if index not in fixed and (index not in newest or message.tool_calls)
     )
     if all(message.tag == SUMMARY_TAG for message in removed):
-        return Skipped("window_not_full", "what has left the window is pinned; there is nothing to summarise")
+        return Skipped("window_not_full", "the messages outside the window are pinned; there is nothing to summarise")
     is_cached = env.cache.warm_tokens > 0 and env.now > 0 and not env.manual
     worth = min(params.min_tokens, int(params.min_share * env.window)) if is_cached else 0
     if env.size(removed) < max(worth, _MIN):
-        return Skipped("window_not_full", "what has left the window is not worth a summary yet")
+        return Skipped("window_not_full", "the messages outside the window are not worth a summary yet")
     told = tuple(map(without_gathered_code, removed))
     return msgspec.structs.replace(work, messages=messages, removed=told, pending=work.messages[pending_from:])
 

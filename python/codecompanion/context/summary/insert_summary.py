@@ -28,7 +28,7 @@ def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
         return Failed("there is no summary to insert")
     previous = [message for message in work.before if message.tag == SUMMARY_TAG]
     if params.carry == "in_transcript" and any(message not in work.removed for message in previous):
-        return Failed("the earlier summary would be lost: nobody has read it")
+        return Failed("the earlier summary would be lost: the new one does not include it")
     role: Role = params.role
     summary = Message(
         id=env.new_id("summary"),

@@ -167,17 +167,17 @@ def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Fai
     """
     form = schema if schema.headings == "labels" else form_of(text, schema)
     if form is None:
-        return Failed(f"the answer has none of the {counted(len(schema.section), 'requested section')}")
+        return Failed(f"the summary is malformed (none of the {counted(len(schema.section), 'required section')})")
     bodies = [part.body.strip() for part in parse_sections(text, form).parts if part.number <= len(form.section)]
     said = [body for body in bodies if body]
     telling = [body for body in said if not _NOTHING.fullmatch(body) and body not in prompt]
     answered = [*telling, *(body for body in said if _NOTHING.fullmatch(body))]
     if form.headings == "labels":
-        return telling or Failed("the requested labels have no entries")
+        return telling or Failed("the summary is empty under the required labels")
     asked = len(form.section)
     if 2 * len(answered) < asked:
-        return Failed(f"the answer has {len(answered)} of the {counted(asked, 'requested section')}")
-    return telling if len(telling) >= min(2, asked) else Failed("its sections are empty")
+        return Failed(f"the summary is malformed ({len(answered)} of the {counted(asked, 'required section')})")
+    return telling if len(telling) >= min(2, asked) else Failed("the sections of the summary are empty")
 
 
 def _too_little(text: str, told: Sequence[str]) -> str:
@@ -185,7 +185,7 @@ def _too_little(text: str, told: Sequence[str]) -> str:
     if _says_nothing(text):
         return _nothing_said(text)
     least = min(MIN_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else MIN_CHARS
-    return f"the answer is too short for a summary ({len(text)} characters)" if _length(text) <= least else ""
+    return f"the reply is too short for a summary ({len(text)} characters)" if _length(text) <= least else ""
 
 
 def _length(text: str) -> int:

@@ -44,7 +44,7 @@ def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:
     if len(said) < params.min_messages:
         return Skipped("not_enough_messages", f"not enough messages to remember (minimum {params.min_messages})")
     if last.at and env.now - last.at < params.cooldown_s:
-        return Skipped("flushed_recently", "the memory was written a moment ago")
+        return Skipped("flushed_recently", "the memory was just written")
     tokens = env.measure(work.messages).tokens
     # After a compaction the request is smaller than at the last flush: then all of it counts.
     fresh = tokens - last.tokens if tokens >= last.tokens else tokens

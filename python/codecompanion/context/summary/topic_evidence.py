@@ -50,8 +50,8 @@ _NO_NAMES = frozenset({"and/or", "e.g", "i.e", "either/or", "he/she", "yes/no", 
 _SIGNS = "\u2e80"
 """Characters from here on belong to scripts without spaces."""
 
-ELSEWHERE = "the answer is unrelated to the conversation"
-ANYWHERE = "the answer would fit any conversation: it says almost nothing about this one"
+ELSEWHERE = "the summary has nothing to do with the conversation"
+ANYWHERE = "the summary would fit any conversation: it says almost nothing about this one"
 
 
 class History:

@@ -282,7 +282,7 @@ def test_the_report_gives_the_reason_in_plain_words() -> None:
     assert why == "nothing was cached any more, so it cost nothing"
     many = counted(*(message for number in range(1, 30) for message in step(number)))
     why = outcome(many, warm(many), repay=1.0).details.why  # type: ignore[union-attr]
-    assert re.fullmatch(r"saves \d+\.\d times what caching again costs, over about 29 requests", why)
+    assert re.fullmatch(r"saves \d+\.\d times the cost of caching again, over about 29 requests", why)
 
 
 def test_each_large_result_can_report_why_it_was_kept_or_cleared() -> None:
@@ -294,8 +294,8 @@ def test_each_large_result_can_report_why_it_was_kept_or_cleared() -> None:
     told = explain_results(after, params, environment(COLD))
     assert told["t1"] == f"kept: a.py was in use {len(after) - 2} messages ago"
     assert told["t2"] == "cleared: b.py was read again later"
-    assert told["t4"] == "kept: what memory says is never cleared"
-    assert told["t5"] == "cleared: old, and no look at a file"
+    assert told["t4"] == "kept: results of memory are never cleared"
+    assert told["t5"] == "cleared: old, and not a look at a file"
     assert told["t12"] == "kept: among the newest messages"
     assert explain_results(after, ClearWhenItPays(cache="warm"), environment(COLD)) == {}
 

@@ -82,12 +82,12 @@ def test_an_option_may_use_the_other_kind_of_size() -> None:
 @pytest.mark.parametrize(
     ("trigger", "said"),
     [
-        ({"at": 2}, "trigger: at = 2 is no share; expected a share from 0 to 1, such as 0.85 or \"85%\", or tokens = 2"
-         " (to run before every request: always = true)"),
+        ({"at": 2}, "trigger: at = 2 is not a share; expected a share from 0 to 1, such as 0.85 or \"85%\","
+         " or tokens = 2 (to run before every request: always = true)"),
         ({"at": 1200}, "or tokens = 1200"),
         ({"at": 0}, "trigger: at = 0 is no share"),
         ({"at": "120%"}, "trigger.at: 120% is not between"),
-        ({"tokens": 0}, "trigger: tokens = 0 is no size; expected 1 or more"),
+        ({"tokens": 0}, "trigger: tokens = 0 is not a size; expected 1 or more"),
         ({"at": 0.5, "tokens": 5}, "trigger: at and tokens are two sizes; expected one of them"),
         ({"at": 0.5, "always": True}, "trigger: always and a size contradict each other"),
         ({"measure": "messages"}, "trigger: it names no size; expected { at = 0.85 }, { tokens = 16000 }"),
@@ -124,7 +124,7 @@ def test_steps_are_shared_by_name() -> None:
         == "step[1].steps: there are no steps 'wriet'; expected write"
     )
     said = mistake({"step": [{"steps": "write", "max_tokens": 3}]}, steps=shared)
-    assert said == "step[1]: the steps 'write' are taken as they are; expected nothing beside `steps`"
+    assert said == "step[1]: the steps 'write' cannot be changed here; expected nothing beside `steps`"
 
 
 def test_a_stage_like_another_inherits_the_rest() -> None:
@@ -143,9 +143,9 @@ def test_a_stage_like_another_inherits_the_rest() -> None:
     ("stage", "said"),
     [
         ({"step": [SELECT, ASK, FORMAT, INSERT]}, "step[2]: 'summarize_one' can never run before 'format_transcript'"),
-        ({"step": [FORMAT, ASK, INSERT]}, "step[1]: 'format_transcript' can never run: it needs the messages that go,"
-         " and no step before it makes that; expected before it one of select_window"),
-        ({"step": [SELECT, FORMAT, ASK]}, "its summary is put nowhere; expected a step 'insert_summary' after it"),
+        ({"step": [FORMAT, ASK, INSERT]}, "step[1]: 'format_transcript' can never run: it needs the messages to remove,"
+         " and no step before it produces that; expected before it one of select_window"),
+        ({"step": [SELECT, FORMAT, ASK]}, "its summary is never inserted; expected a step 'insert_summary' after it"),
         ({"step": [SELECT, FORMAT, ASK, INSERT, {"use": "verify_summary"}]}, "step[5]: 'verify_summary' can never run"),
         ({"step": [SELECT, FORMAT, ASK, {"use": "fit_summary"}, INSERT]}, "'fit_summary' would look at an earlier"),
         ({"step": [SELECT, FORMAT, ASK, {"use": "summarize_ledger"}, INSERT]}, "'summarize_ledger' would replace"),
@@ -153,7 +153,7 @@ def test_a_stage_like_another_inherits_the_rest() -> None:
         ({"step": [CLEAR], "on_fail": ["summarize_raw"]}, "on_fail: no step here asks a model"),
         ({"on_fail": ["summarize_raw"], "like": "compaction"}, "on_fail: it does not belong here"),
         ({"step": [{"use": "summarize_flush"}], "on_fail": ["summarize_raw"]},
-         "on_fail: 'summarize_raw' can never run: it needs the messages that go"),
+         "on_fail: 'summarize_raw' can never run: it needs the messages to remove"),
         ({}, "stage[1]: it has no steps; expected step or tier or like"),
         ({"step": [CLEAR], "tier": [{"step": [CLEAR]}]}, "stage[1]: its steps are given in more than one way"),
         ({"tier": [{"id": "a", "step": [CLEAR]}] * 2}, "tier[2].id: there is a tier 'a' before it"),
