@@ -135,7 +135,7 @@ def test_a_stopped_login_changes_nothing(start: Start, openai: ChatGPTServer, tm
     chat = start()
     page = begin(chat)
     chat.nvim.feed(key)
-    chat.nvim.wait_for(lambda: "The login was stopped. Nothing was changed." in chat.nvim.messages())
+    chat.nvim.wait_for(lambda: "Login cancelled. Nothing was changed." in chat.nvim.messages())
     with pytest.raises(OSError, match="refused"):
         come_back(page)
     assert not (tmp_path / OWN).exists()

@@ -99,7 +99,7 @@ def test_a_stopped_login_changes_nothing(start: Start, github: GitHubServer, tmp
     chat = start()
     begin(chat)
     chat.nvim.feed(key)
-    chat.nvim.wait_for(lambda: "The login was stopped. Nothing was changed." in chat.nvim.messages())
+    chat.nvim.wait_for(lambda: "Login cancelled. Nothing was changed." in chat.nvim.messages())
     asked = len(github.requests)
     github.approved = True
     chat.nvim.settle()

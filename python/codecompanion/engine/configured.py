@@ -97,7 +97,7 @@ def _vectors(services: Services) -> ProjectVectors | None:
 
     if problem := problem_with(embedding):
         mistake = ConfigError(f"context.embedding.{problem[0]}", problem[1])
-        services.mistakes.append(f"{mistake}. Code is found by its words alone.")
+        services.mistakes.append(f"{mistake}. Code is found by keyword search only.")
         return None
     return ProjectVectors(
         embedding,
@@ -134,7 +134,7 @@ def _check_gathering(services: Services) -> None:
         return
     for name in changed:
         mistake = ConfigError(f"context.hybrid.{name}", "has no effect under pipeline ranked")
-        services.mistakes.append(f'{mistake}. It counts with context.pipeline = "document".')
+        services.mistakes.append(f'{mistake}. It applies only with context.pipeline = "document".')
 
 
 def _changed(default: HybridSettings, given: HybridSettings) -> list[str]:

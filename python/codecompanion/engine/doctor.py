@@ -57,7 +57,7 @@ def examine(services: Services) -> list[Finding]:
     if store.path is None:
         history = Finding("history", False, "kept in memory only", "Make the data folder writable and restart")
     elif problems:
-        history = Finding("history", False, f"{store.path}: {problems[0]}", "Restart the host: it repairs the file")
+        history = Finding("history", False, f"{store.path}: {problems[0]}", "Restart the host to repair the file")
     else:
         history = Finding("history", True, f"{store.path}")
     chat = services.settings.chat
@@ -90,7 +90,7 @@ def history_findings(store: Store) -> list[Finding]:
     for kept in kept_files(store.path) if store.path else ():
         story = kept.story or "its repair was interrupted and finished at the next start"
         text = f"was damaged: {story}; the damaged file is kept as {kept.path}"
-        found.append(Finding("history", False, text, f"{RESTORE}. Delete the file when you miss nothing"))
+        found.append(Finding("history", False, text, f"{RESTORE}. Delete the file once nothing is missing"))
     return found
 
 
@@ -104,14 +104,14 @@ def kept_modules(cache: ModuleCache | None) -> Finding:
         return Finding("module cache", True, f"{len(cache.entries)} modules in {cache.path}")
     if cache.why_not == NOT_WRITTEN:
         return Finding("module cache", True, f"{NOT_WRITTEN}: a host writes it while idle, after its first message")
-    advice = "Delete the file; its folder must be yours, and nobody else may write to it"
+    advice = "Delete the file; only you may own its folder and write to it"
     return Finding("module cache", False, f"{cache.path}: {cache.why_not}", advice)
 
 
 def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -> Finding:
     """Return which variables of the environment a model's commands do not get; never a value."""
     names = hidden_names(environment, hidden)
-    text = f"do not get {', '.join(names)}" if names else "get all variables of the environment: none holds a secret"
+    text = f"do not get {', '.join(names)}" if names else "get all environment variables: none holds a secret"
     return Finding("commands", True, text)
 
 
@@ -120,8 +120,8 @@ def own_environment_finding(hidden: HiddenVariables, own: Mapping[str, str]) -> 
     names = hidden_names(own, msgspec.structs.replace(hidden, keep=()))
     names = [name for name in names if not name.startswith("NVIM")]
     if not names:
-        return Finding("keys", True, "in memory only, not in the environment of the host")
-    text = f"{', '.join(names)} can be read in the host's environment by other programs of yours"
+        return Finding("keys", True, "in memory only, not in the host's environment")
+    text = f"your other programs can read {', '.join(names)} in the host's environment"
     return Finding("keys", False, text, 'Use host = "private": it is started without them')
 
 
@@ -143,7 +143,7 @@ def sandbox_findings(sandbox: Sandbox | None) -> list[Finding]:
     tried = ", ".join(attempt.name for attempt in attempts)
     limits = sandbox.not_stopped()
     found = [Finding("sandbox", True, f"{sandbox.kind}; in a test just now, a command could not {tried}")]
-    return [*found, Finding("sandbox", True, f"What it does not stop: {limits}")] if limits else found
+    return [*found, Finding("sandbox", True, f"Known limits: {limits}")] if limits else found
 
 
 def examine_environment() -> list[Finding]:
@@ -154,7 +154,7 @@ def examine_environment() -> list[Finding]:
     ]
     found += [_package(name) for name in PACKAGES]
     found.append(_grammars())
-    found.append(Finding("ripgrep", True, shutil.which("rg") or "not there: a slower search is built in"))
+    found.append(Finding("ripgrep", True, shutil.which("rg") or "not found: a slower search is built in"))
     found.append(Finding("policies", True, ", ".join(policy_names())))
     return found
 
@@ -165,7 +165,7 @@ def _grammars() -> Finding:
     known = {language: f"tree_sitter_{names.get(language, language)}" for language in languages()}
     missing = [language for language, module in known.items() if importlib.util.find_spec(module) is None]
     if missing:
-        text = f"not for {', '.join(missing)}: such files are indexed in blocks of lines"
+        text = f"missing for {', '.join(missing)}: such files are indexed in blocks of lines"
         return Finding("grammars", False, text, "Run :CodeCompanion install")
     return Finding("grammars", True, ", ".join(known))
 

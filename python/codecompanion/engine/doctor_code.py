@@ -56,7 +56,7 @@ async def completion_findings(services: Services) -> list[Finding]:
         return [_chat_finding(services, settings)]
     found = []
     if not family.fills_in and not asked.takes_suffix:
-        text = f"{settings.model} is not known to fill in the middle: it is not shown what follows the cursor"
+        text = f"{settings.model} is not known to fill in the middle: the text after the cursor is not sent"
         found.append(Finding("completion", False, text, "Choose a code model, or set completion.family or .tokens"))
     has_tokens = family.fills_in and asked.reads_tokens
     prompt = f"{family.prefix}x = {family.suffix}{family.middle}" if has_tokens else "x = "
@@ -80,7 +80,7 @@ def _chat_finding(services: Services, settings: CompletionSettings) -> Finding:
     if services.adapters.settings(name).kind == "offline":
         advice = "Set completion.adapter to one with a model"
         return Finding("completion", False, f'endpoint = "chat" asks {name}, which has no model', advice)
-    return Finding("completion", True, f"{settings.model} of {name}, a chat model, is asked to fill the gap")
+    return Finding("completion", True, f"the chat model {settings.model} of {name} fills the gap")
 
 
 def embedding_findings(embedding: EmbeddingSettings) -> list[Finding]:
@@ -104,7 +104,7 @@ def embedding_findings(embedding: EmbeddingSettings) -> list[Finding]:
         return [Finding("embeddings", not missing, text + needs, _INSTALL)]
     text = f"{embedding.model} at {plain_url(embedding.url)}"
     if "numpy" in missing:
-        text += "; without numpy a question is compared only with what its words find"
+        text += "; without numpy, only the results of keyword search are compared"
     return [Finding("embeddings", "numpy" not in missing, text, _INSTALL)]
 
 
@@ -125,7 +125,7 @@ async def embedding_answers(services: Services, embedding: EmbeddingSettings, fo
     finally:
         await embedder.aclose()
     text = f"{found[0].text}: {said}"
-    return [Finding("embeddings", False, text, "Code is found by its words until it answers")]
+    return [Finding("embeddings", False, text, "Keyword search is used until it answers")]
 
 
 def team_findings(team: TeamSettings, search_path: str | None) -> list[Finding]:
@@ -138,9 +138,9 @@ def team_findings(team: TeamSettings, search_path: str | None) -> list[Finding]:
             return []
         return [Finding("team", False, f"{program} was not found", "Change context.team.command")]
     if not team.file:
-        text = "context.team is on and says neither a file nor a command: nothing is sent along"
+        text = "context.team is on but has neither a file nor a command: nothing is sent"
         return [Finding("team", False, text, "Set context.team.file or context.team.command")]
     path = Path(team.file).expanduser()
     if path.is_absolute() and not path.is_file():
-        return [Finding("team", False, f"{path} is no file", "Change context.team.file")]
+        return [Finding("team", False, f"{path} is not a file", "Change context.team.file")]
     return []

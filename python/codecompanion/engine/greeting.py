@@ -119,7 +119,7 @@ async def _text_counter(tokenizer: str, cache_dir: Path, tell: Tell) -> tokens.T
         if encoder is not None:
             return encoder
         name = tokens.EXACT_VOCABULARY
-        tell(f"The vocabulary {name} cannot be loaded; the estimate counts instead. Run :CodeCompanion install.")
+        tell(f"The vocabulary {name} cannot be loaded; token counts are estimated. Run :CodeCompanion install.")
     return tokens.estimate_text
 
 
@@ -138,7 +138,7 @@ def _open_store(data_dir: Path, tell: Tell) -> Store:
         return open_store(data_dir, report=report)
     except StoreError as error:
         # The line may be cut when it is shown, so its effect on the user comes first.
-        tell(f"Chats will not be kept: {error}")
+        tell(f"Chats will not be saved: {error}")
         return open_memory_store(report=report)
 
 

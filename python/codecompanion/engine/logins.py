@@ -52,7 +52,7 @@ class Logins:
     async def _started(self, name: str, login: Login, account: str) -> dict[str, Any]:
         self._running = task = asyncio.create_task(self._log_in(name, login, account))
         try:
-            return await stoppable(task, InputError("The login was stopped. Nothing was changed."))
+            return await stoppable(task, InputError("Login cancelled. Nothing was changed."))
         finally:
             if self._running is task:
                 self._running = None

@@ -91,7 +91,7 @@ class McpHost:
         server = self.servers.named(root, name)
         given = await self._asked(server, "", ReadMcp(server=name, uri=uri))
         if not given.text.strip():
-            return Taken(nothing="the resource holds no text")
+            return Taken(nothing="the resource has no text")
         return Taken((EditorText(self.servers.hide(given.text), f"the resource {uri} of the MCP server {name}"),))
 
     async def _asked(self, server: Server, chat: str, request: ReadMcp) -> Given:

@@ -151,7 +151,7 @@ def check_only_ours(found: os.stat_result) -> None:
     """Raise `PermissionError` unless it is a file or folder that belongs to the user and no one else may write."""
     is_right_kind = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
     if not is_right_kind or found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError("others could have written it")
+        raise PermissionError("other users could have written it")
 
 
 def use_module_cache(folder: str) -> None:

@@ -102,14 +102,14 @@ def _strategy(name: str, function: Callable[..., Any], tell: Tell, failed: Tell)
         outcome = attempt(work, params, env)
         if isinstance(outcome, Failed) and outcome.reason not in told:
             told.add(outcome.reason)
-            tell(f"The chat is as it was: {outcome.reason}.")
-            failed(f"{KEY}.{name}: {outcome.reason}. The chat stays as it was.")
+            tell(f"The chat is unchanged: {outcome.reason}.")
+            failed(f"{KEY}.{name}: {outcome.reason}. The chat is unchanged.")
         return outcome
 
     def attempt(work: Work, params: Any, env: Env) -> Outcome:
         nonlocal broken
         if broken:
-            return Failed(f"the strategy {name} did not end the last time and is not called again")
+            return Failed(f"the strategy {name} did not finish last time and is not called again")
         known = StrategyEnv(env.window, env.target, env.measure(work.messages).tokens, env.cycle, env.count_text)
         ended = _within(lambda: function(tuple(work.messages), make(params), known))
         if ended is None:
@@ -136,7 +136,7 @@ def _params_of(function: Callable[..., Any], key: str) -> tuple[type[msgspec.Str
     if kind is None or kind is dict or typing.get_origin(kind) is dict:
         return NoParams, lambda params: {}
     if not dataclasses.is_dataclass(kind) or not isinstance(kind, type):
-        raise ConfigError(key, f"`{names[1]}` is no dataclass", "a dataclass with the parameters and their defaults")
+        raise ConfigError(key, f"`{names[1]}` is not a dataclass", "a dataclass with the parameters and their defaults")
     fields = typing.get_type_hints(kind)
     made: list[Any] = []
     for field in dataclasses.fields(kind):
@@ -187,13 +187,13 @@ def _taken(name: str, work: Work, result: Any, env: Env) -> Outcome:
             continue
         kept = with_changes(was, content=message.content, edited=True)
         if is_protected(was) or was.tool_calls != message.tool_calls:
-            return Failed(f"the strategy {name} changed a message that has to stay as it is")
+            return Failed(f"the strategy {name} changed a message that must stay unchanged")
         made.append(env.recounted(kept))
         cleared.append(was)
     there = {message.id for message in made}
     removed = tuple(message for message in work.messages if message.id not in there)
     if any(is_protected(message) for message in removed):
-        return Failed(f"the strategy {name} removed a message that has to stay")
+        return Failed(f"the strategy {name} removed a message that must stay")
     if not cleared and not removed:
         return Skipped("nothing_to_do", f"{name} changed nothing")
     return msgspec.structs.replace(

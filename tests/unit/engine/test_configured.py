@@ -334,5 +334,5 @@ async def test_vectors_that_cannot_be_computed_are_reported_and_words_decide(
     mistakes = " ".join(host.services.mistakes)
     assert (host.services.vectors is not None) == (embedding == {"onnx": "/models/minilm"})
     assert said in mistakes
-    assert mistakes.endswith("Code is found by its words alone." if said else "")
+    assert mistakes.endswith("Code is found by keyword search only." if said else "")
     await host.aclose()

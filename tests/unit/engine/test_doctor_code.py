@@ -64,7 +64,7 @@ async def test_the_completion_server_is_asked_for_one_token(tmp_path):
         ),
         ({"family": "qwenn"}, "there is no family 'qwenn'", "completion ="),
         ({"endpoint": "chat"}, "asks offline, which has no model", "completion.adapter"),
-        ({"endpoint": "completions", "url": CLOSED, "model": "gpt-4o"}, "what follows the cursor", "completion.family"),
+        ({"endpoint": "completions", "url": CLOSED, "model": "gpt-4o"}, "text after the cursor", "completion.family"),
     ],
 )
 async def test_a_completion_problem_is_reported_with_a_remedy(tmp_path, settings, said, advice):
@@ -122,7 +122,7 @@ def test_missing_parts_of_semantic_search_are_reported(tmp_path: Path, monkeypat
     ("file", "command", "said"),
     [
         ("", (), "neither a file nor a command"),
-        ("/no/such/team.md", (), "/no/such/team.md is no file"),
+        ("/no/such/team.md", (), "/no/such/team.md is not a file"),
         ("", ("no-such-program",), "no-such-program was not found"),
         ("TEAM.md", (), ""),
         ("", ("./team.sh",), ""),

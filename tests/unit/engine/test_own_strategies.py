@@ -131,12 +131,12 @@ async def test_a_chat_is_managed_by_it_and_it_can_be_undone(tmp_path: Path) -> N
         ("return [1]", "returned a list; expected a list of messages"),
         ("return list(reversed(messages))", "added a message, or changed their order"),
         ("return [*messages, messages[0]]", "added a message, or changed their order"),
-        ("return [env.with_text(m, 'x') for m in messages]", "changed a message that has to stay as it is"),
-        ("return [m for m in messages if m.id != 'b']", "removed a message that has to stay"),
-        ("return [m for m in messages if m.id != 'r']", "removed a message that has to stay"),
+        ("return [env.with_text(m, 'x') for m in messages]", "changed a message that must stay unchanged"),
+        ("return [m for m in messages if m.id != 'b']", "removed a message that must stay"),
+        ("return [m for m in messages if m.id != 'r']", "removed a message that must stay"),
         (
             "import msgspec; return [msgspec.structs.replace(m, tool_calls=()) for m in messages]",
-            "changed a message that has to stay as it is",
+            "changed a message that must stay unchanged",
         ),
     ],
 )
@@ -188,7 +188,7 @@ async def test_a_failure_leaves_the_chat_unchanged(tmp_path: Path) -> None:
         await bench.idle(session)
     assert [m.text for m in session.log.view.messages] == ["one", "one", "two", "two"]
     assert len(SAID) == 1
-    assert SAID[0].startswith("The chat is as it was: the strategy mine failed: ValueError: no luck (")
+    assert SAID[0].startswith("The chat is unchanged: the strategy mine failed: ValueError: no luck (")
     (failure,) = FAILED
     assert failure.startswith("interactions.chat.opts.strategies.mine: the strategy mine failed: ValueError: no luck (")
     assert ", line " in failure
@@ -199,7 +199,7 @@ async def test_a_failure_leaves_the_chat_unchanged(tmp_path: Path) -> None:
     [
         ("", "mine", "interactions.chat.opts.strategies.mine: there is no shorten in"),
         ("def shorten(a): pass", "mine", "the function has 1 parameters"),
-        ("def shorten(a, b: int, c): pass", "mine", "`b` is no dataclass"),
+        ("def shorten(a, b: int, c): pass", "mine", "`b` is not a dataclass"),
         ("x = 1 / 0", "mine", "ZeroDivisionError: division by zero"),
         ("def shorten(a, b, c): pass", "select_window", "there is a built-in strategy of this name"),
         (
