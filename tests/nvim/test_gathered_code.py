@@ -170,7 +170,7 @@ def test_a_chat_of_another_neovim_is_marked_in_its_input(nvim_factory, columns, 
     chat.opened(read_only=True, resumed=True)
     chat.push(events.Restored(entries=(), first=True, last=True))
     chat.push(events.RequestFailed(verb="submit", error="It is open elsewhere."))
-    said = "This chat is open in another Neovim; close it there to go on here." if columns == 80 else hint
+    said = "This chat is open in another Neovim; close it there to continue here." if columns == 80 else hint
     screen = chat.nvim.wait_screen(said)
     assert "… (:CodeCompanion log)" not in screen
     assert chat.input() == "my words"

@@ -140,7 +140,7 @@ def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
         return None
     from codecompanion.store.damage.salvage import keep_damaged  # not needed at startup
 
-    kept = keep_damaged(path, now, f"{what} was in the place of the chat history; nothing in it was changed")
+    kept = keep_damaged(path, now, f"{what} was found in place of the chat history; it was not changed")
     for suffix in marks.BESIDE:
         with contextlib.suppress(FileNotFoundError):
             marks.beside(path, suffix).rename(marks.beside(kept, suffix))

@@ -268,4 +268,4 @@ def _calmly(tell: Callable[[StoreError], None], problem: StoreError) -> None:
     try:
         tell(problem)
     except Exception:
-        _LOG.exception("could not tell: %s", problem)
+        _LOG.exception("could not report: %s", problem)

@@ -7,7 +7,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
-M.READ_ONLY = "This chat is open in another Neovim; close it there to go on here."
+M.READ_ONLY = "This chat is open in another Neovim; close it there to continue here."
 
 ---Variants for command lines of less than 80 columns.
 M.READ_ONLY_LINES = { M.READ_ONLY, "Open in another Neovim: close it there", "Open in another Neovim" }

@@ -216,8 +216,8 @@ class FileWatch:
                 raise
             self._refused = found
             raise StoreError(
-                f"Chat history replaced while open by a file that cannot be used; until you delete {path} or put a "
-                f"sound one there, only this Neovim keeps what is said ({error})"
+                f"Chat history replaced while open by a file that cannot be used; until you delete {path} or "
+                f"replace it with a valid one, only this Neovim keeps new messages ({error})"
             ) from error
 
     def _check(self, path: Path) -> None:

@@ -86,7 +86,7 @@ class Loss(msgspec.Struct, frozen=True):
         """Return the sentence about it that concerns no single chat."""
         state = self.renewed.state
         if state == "sound":
-            return "Chat history away for a moment; nothing is lost"
+            return "Chat history briefly missing; nothing is lost"
         if self.renewed.is_whole:
             return f"Chat history {state} while open; written again, nothing is lost"
         again = sum(1 for chat in self.rebuilt if chat.extent not in ("taken", "failed"))

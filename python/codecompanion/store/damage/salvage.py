@@ -61,9 +61,9 @@ class Saved(msgspec.Struct, frozen=True):
     def story(self) -> str:
         """Return the details for `:checkhealth`."""
         if not self.chats:
-            return "nothing in it could be read, so an empty one was made"
+            return "nothing in it could be read, so an empty one was created"
         saved = f"{counted(self.chats, 'chat')} with {counted(self.entries, 'entry', 'entries')} saved"
-        return f"{saved}, {f'{self.missing:,} could not be read' if self.missing else 'nothing was found missing'}"
+        return f"{saved}, {f'{self.missing:,} could not be read' if self.missing else 'nothing is missing'}"
 
 
 class KeptFile(msgspec.Struct, frozen=True):

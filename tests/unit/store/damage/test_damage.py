@@ -68,7 +68,7 @@ def test_a_lost_header_loses_nothing_and_the_damaged_file_is_kept(desk: Desk) ->
     assert isinstance(report, StoreCorrupt)
     assert str(report) == "Damaged chat history: 4 chats saved; see :CodeCompanionRestore"
     assert salvage.kept_files(desk.path) == [
-        salvage.KeptFile(kept, "4 chats with 240 entries saved, nothing was found missing")
+        salvage.KeptFile(kept, "4 chats with 240 entries saved, nothing is missing")
     ]
     assert store.append("chat0", [said("goes on")]).result()[0].seq == 61
 
@@ -298,7 +298,7 @@ def test_checkhealth_reports_the_damage_and_the_kept_file(desk: Desk) -> None:
     (finding,) = history_findings(store)
     assert not finding.ok
     assert finding.text == (
-        f"was damaged: 4 chats with 240 entries saved, nothing was found missing; the damaged file is kept as {kept}"
+        f"was damaged: 4 chats with 240 entries saved, nothing is missing; the damaged file is kept as {kept}"
     )
     assert ":CodeCompanionRestore" in finding.advice
     kept.with_suffix(".txt").unlink()
