@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with status 2."""
-        self.exit(2, f"codecompanion: {message}; `{self.prog} --help` shows what is expected\n")
+        self.exit(2, f"codecompanion: {message}; `{self.prog} --help` shows the expected arguments\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -44,7 +44,7 @@ def try_to_update_index(root: Path, path: Path, choice: Choice) -> None:
     """Update the index for a command that also works without one; errors are reported on standard error."""
     try:
         if update_index(root, path, choice).is_busy:
-            _say(f"another process is still building the index of {root}; the answer comes from what is in it so far")
+            _say(f"another process is still building the index of {root}; the answer uses the part that is ready")
     except (CodeCompanionError, OSError) as error:
         _say(f"working without an index: {error}")
 

@@ -71,9 +71,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--file", metavar="PATH", dest="files", action="append", default=[], help="a file to include whole"
     )
-    parser.add_argument("--active", metavar="PATH", default="", help="the file that is worked in")
-    parser.add_argument("--model", metavar="NAME", default="", help="whose budget of tokens counts")
-    parser.add_argument("--budget", metavar="N", type=token_count, help="the budget in tokens")
+    parser.add_argument("--active", metavar="PATH", default="", help="the current file")
+    parser.add_argument("--model", metavar="NAME", default="", help="the model whose token budget applies")
+    parser.add_argument("--budget", metavar="N", type=token_count, help="the token budget")
     add_embed(parser)
     add_pipeline(parser)
     parser.add_argument("--hybrid", metavar="JSON", help=f"of the pipeline document: {HYBRID}")
@@ -163,9 +163,9 @@ def _why_no_text(gathered: Gathered) -> list[str]:
         return []
     if gathered.found or gathered.beside:
         budget = gathered.selection.budget_tokens
-        return [f"Nothing of what was found fits into the budget of {counted(budget, 'token')}; the text is empty."]
+        return [f"None of the code found fits into the budget of {counted(budget, 'token')}; the text is empty."]
     if not gathered.classification.is_codebase_related:
-        return ["The question is not about the project, so no code was looked for (--always looks)."]
+        return ["The question is not about the project, so no code was searched for (--always searches)."]
     return ["No relevant code context found; the text is empty."]
 
 

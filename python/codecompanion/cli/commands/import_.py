@@ -33,7 +33,9 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "import", help="print another program's session in the transcript format"
     )
-    parser.add_argument("--from", dest="origin", choices=list(READERS), required=True, help="what wrote the file")
+    parser.add_argument(
+        "--from", dest="origin", choices=list(READERS), required=True, help="the program that wrote the file"
+    )
     parser.add_argument("file", metavar="FILE|-", help="the session (-: standard input)")
     parser.set_defaults(run=run)
 

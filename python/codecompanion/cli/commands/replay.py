@@ -39,7 +39,9 @@ def add_parser(commands: Any) -> None:
         "replay", help="walk recorded sessions under each policy: tokens, edits, compactions, cost, faults"
     )
     parser.add_argument("--policy", action="append", default=[], help="a policy, several times (default: all)")
-    parser.add_argument("--strict", action="store_true", help="the policies as their documents have them")
+    parser.add_argument(
+        "--strict", action="store_true", help="the policies as in their documents, without our additions"
+    )
     parser.add_argument(
         "--window", type=token_count, metavar="N|Nk", default=WINDOW, help=f"context window (default: {WINDOW})"
     )
@@ -158,9 +160,9 @@ def print_table(
         print(ROW.format(*cells), file=out)
     priced = "no prompt cache" if cache == "none" else f"prompt cache {cache}: read {READ_PRICE}, write {WRITE_PRICE}"
     print(
-        f"\n{counted(files, 'session')}, window {window:,} tokens, {priced}. cost: all that is sent, summaries and what"
-        " is read again after a fault included, relative to no management. faults: edits of files whose text had been"
-        " cleared, of all edits that name their text." + _not_compared(totals[0]),
+        f"\n{counted(files, 'session')}, window {window:,} tokens, {priced}. cost: all that is sent, including"
+        " summaries and files read again after a fault, relative to no management. faults: edits of files whose text"
+        " had been cleared, of all edits that name their text." + _not_compared(totals[0]),
         file=out,
     )
 
