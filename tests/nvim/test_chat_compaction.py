@@ -163,8 +163,8 @@ def test_a_message_waiting_for_its_answer_stays_below_the_card(chat: ChatDriver)
     assert chat.text().count("## CodeCompanion") == 4
 
 
-def test_a_second_compaction_folds_the_messages_after_the_first(chat: ChatDriver) -> None:
-    """One fold for all removed messages, with the older summary inside."""
+def test_a_second_compaction_folds_what_came_after_the_first(chat: ChatDriver) -> None:
+    """One fold for all that is no longer sent, the older summary in it."""
     old = old_turns(chat)
     chat.push(compacted("## 1. Intent\nfirst summary", *old))
     more = old_turns(chat, 3)

@@ -68,7 +68,7 @@ def cost_report(
     `speeds`: how fast servers of the user's own are now, in words, by adapter and model.
     """
     calls = record.calls
-    branch = [f"A branch of “{one_line(record.forked_from)}”; what it copied is counted there.", ""]
+    branch = [f"A branch of “{one_line(record.forked_from)}”; the copied requests are counted there.", ""]
     if not record.forked_from:
         branch = []
     if not calls:
@@ -125,7 +125,7 @@ def _requests(
         ("saved", f"~{tokens_text(savings.tokens)}", saved),
     ]
     lines += ["", *_money_table(("", "tokens", "money"), rows, sums, page)]
-    note = "Without: each request with everything still in it that edits, compactions and shaping had taken out."
+    note = "Without: each request with everything that edits, compactions and shaping had removed."
     if savings.too_large:
         those = counted(savings.too_large, "request") if savings.too_large > 1 else "One request"
         them = "count as large as it" if savings.too_large > 1 else "counts as large as it"
@@ -213,7 +213,9 @@ def _counts(counts: LocalCounts | None, page: Page) -> list[str]:
         (f"exact ({counts.vocabulary})", f"{counts.exact:,}", ""),
         ("estimate", f"~{counts.estimated:,}", off),
     ]
-    note = "Messages only. Models of other vocabularies count otherwise; what their providers report corrects that."
+    note = (
+        "Messages only. Models with other vocabularies count differently; the reports of their providers correct that."
+    )
     title = "## Messages in the context, counted here"
     return ["", title, "", *table(("by", "tokens", "difference"), rows, page.width, "lrr"), "", note]
 

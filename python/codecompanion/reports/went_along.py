@@ -15,10 +15,10 @@ def went_along(turn: Stretch, page: Page) -> list[str]:
     if not turn.along:
         return []
     rows = [(tokens_text(message.tokens), one_line(_title(message))) for message in turn.along]
-    return ["", "## What went along", "", *table(("tokens", "what"), rows, page.width, "rl")]
+    return ["", "## Attachments", "", *table(("tokens", "what"), rows, page.width, "rl")]
 
 
 def _title(message: Message) -> str:
     if message.mentioned is not None:
         return message.mentioned.title or message.mentioned.written
-    return f"{message.path} · what has changed in it"
+    return f"{message.path} · changes"

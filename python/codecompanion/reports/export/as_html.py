@@ -64,8 +64,8 @@ def chat_as_html(chat: Conversation, *, zone: tzinfo, version: str) -> str:
     )
     body = (
         f'<main>\n<h1>{escaped(chat.title)}</h1>\n<p class="quiet">{escaped(about)}</p>\n{entries}{empty}</main>\n'
-        f"<footer><p>Exported by CodeCompanion {escaped(version)}. Keys it knows and what looks like one are hidden;"
-        " read it before you share it.</p></footer>\n"
+        f"<footer><p>Exported by CodeCompanion {escaped(version)}. Known keys and text that looks like a key are"
+        " hidden; read it before you share it.</p></footer>\n"
     )
     return page(chat.title, BASE + _STYLE, body, made_by=f"codecompanion {version}")
 
@@ -75,7 +75,7 @@ def _day(ts: float, zone: tzinfo) -> str:
 
 
 def _said(said: Said, number: int, zone: tzinfo) -> str:
-    badge = f'<span class="badge">not sent any more: {escaped(said.state)}</span>' if said.state else ""
+    badge = f'<span class="badge">no longer sent: {escaped(said.state)}</span>' if said.state else ""
     gone = " gone" if said.state else ""
     if said.who == "attached":
         size = f" · {tokens_text(said.tokens)} tokens" if said.tokens else ""

@@ -50,7 +50,7 @@ def chat_as_markdown(chat: Conversation, *, zone: tzinfo, version: str) -> str:
     for entry in chat.entries:
         lines += [*(_note(entry) if isinstance(entry, Note) else _said(entry, zone)), ""]
     lines += ["---", ""]
-    lines.append(f"Exported by CodeCompanion {_plain(version)}. Keys it knows and what looks like one are hidden.")
+    lines.append(f"Exported by CodeCompanion {_plain(version)}. Known keys and text that looks like a key are hidden.")
     return _NO_TEXT.sub("\ufffd", page_text(lines)) + "\n"
 
 
@@ -72,7 +72,7 @@ def _plain(text: str) -> str:
 
 
 def _said(said: Said, zone: tzinfo) -> list[str]:
-    gone = [f"*not sent any more: {_plain(said.state)}*", ""] if said.state else []
+    gone = [f"*no longer sent: {_plain(said.state)}*", ""] if said.state else []
     pictures = [line for picture in said.pictures for line in _picture(picture)]
     if said.who == "attached":
         size = f" · {tokens_text(said.tokens)} tokens" if said.tokens else ""

@@ -31,8 +31,8 @@ from codecompanion.reports.markdown import tokens_text
 GONE = {
     "compacted": "summarised",
     "detached": "detached",
-    "cleared": "taken out with /clear",
-    "regenerated": "another answer took its place",
+    "cleared": "removed by /clear",
+    "regenerated": "replaced by another answer",
     "repaired": "dropped",
     "rules_reread": "read again since",
 }
@@ -111,7 +111,7 @@ def _gone(events: Sequence[LogEvent], undone: frozenset[str]) -> dict[str, str]:
     for event in events:
         change = event.payload
         if isinstance(change, ViewChanged) and change.change_id not in undone:
-            gone.update(dict.fromkeys(change.removed, GONE.get(change.kind, "not sent any more")))
+            gone.update(dict.fromkeys(change.removed, GONE.get(change.kind, "no longer sent")))
     return gone
 
 
@@ -188,7 +188,7 @@ class _Walk:
         """Return why the message is not sent unchanged, "" if it is."""
         now = self._view.get(message.id)
         if now is None:
-            return self._gone.get(message.id, "not sent any more")
+            return self._gone.get(message.id, "no longer sent")
         if now.edited and now.content != message.content:
             return "cut" if now.left_out else "cleared"
         return ""
@@ -230,7 +230,7 @@ class _Walk:
             text = report.summary or "\n\n".join(put.message.text for put in change.inserted)
             yield Note(f"{count} summarised{sizes}{by}", self._clean(text), is_undone)
         elif change.kind == "cleared":
-            yield Note(f"Everything above was taken out with /clear{sizes}", undone=is_undone)
+            yield Note(f"Everything above was removed by /clear{sizes}", undone=is_undone)
 
 
 def _reasoning(message: Message) -> str:

@@ -77,7 +77,7 @@ def replay_page(replayed: Replayed) -> str:
     if replayed.cache != "none":
         price = f"with a prompt cache of {replayed.cache} (read {READ_PRICE}, write {WRITE_PRICE})"
     body = [
-        "<main>\n<h1>What each policy would have sent</h1>\n",
+        "<main>\n<h1>Requests under each policy</h1>\n",
         f'<p class="quiet">{files} walked request by request, window {replayed.window:,} tokens, priced {price}.</p>\n',
         _legend(),
         *(_session(number, session, replayed) for number, session in enumerate(replayed.sessions)),
@@ -85,10 +85,10 @@ def replay_page(replayed: Replayed) -> str:
         "</main>\n",
         "<footer><p>Made by <code>",
         escaped(replayed.command),
-        f"</code>, CodeCompanion {escaped(replayed.version)}. <code>:help codecompanion-replay</code> says how it is"
-        " counted.</p></footer>\n",
+        f"</code>, CodeCompanion {escaped(replayed.version)}. <code>:help codecompanion-replay</code> explains the"
+        " figures.</p></footer>\n",
     ]
-    return page("Replay: what each policy would have sent", BASE + _STYLE, "".join(body), made_by=_maker(replayed))
+    return page("Replay: requests under each policy", BASE + _STYLE, "".join(body), made_by=_maker(replayed))
 
 
 def _maker(replayed: Replayed) -> str:
@@ -165,7 +165,7 @@ def _table(replayed: Replayed) -> str:
 def _notes(replayed: Replayed) -> str:
     unmanaged = replayed.totals[0]
     notes = [
-        "Relative cost: all that is sent, summaries and what is read again after a fault included, relative to no"
+        "Relative cost: all that is sent, including summaries and files read again after a fault, relative to no"
         " management. Faults: edits of files whose text had been cleared, of all edits that name their text."
     ]
     left = unmanaged.requests - unmanaged.compared_requests

@@ -66,7 +66,7 @@ def test_the_page_shows_everything() -> None:
     page = page_of(chat_of())
     text = "".join(read(page).text)
     for part in (
-        "not sent any more: summarised", "insert_edit src/stack.py", "def pop(self): ...", "undone", "openai · gpt-5",
+        "no longer sent: summarised", "insert_edit src/stack.py", "def pop(self): ...", "undone", "openai · gpt-5",
         "Reasoning", "3 messages summarised", "1. Request", "CodeCompanion 1.2.3", "-old", "+new",
     ):  # fmt: skip
         assert part in text or part in page, part
@@ -83,7 +83,7 @@ def test_the_markdown_shows_everything() -> None:
     assert "```diff\n-old\n" in text
     assert "### 1. Request" in text
     assert text.count("<details>") == text.count("</details>") == 4
-    assert "*not sent any more: summarised*" in text
+    assert "*no longer sent: summarised*" in text
 
 
 def test_images_can_be_left_out() -> None:

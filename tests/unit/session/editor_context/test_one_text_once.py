@@ -134,7 +134,7 @@ async def test_a_file_that_is_attached_mentioned_four_times_and_gathered_is_sent
         "#{selection} src/a.py:10-32 · already sent, as attached",
     ]
     trace = await traced(place.session)
-    assert "## What went along" in trace
+    assert "## Attachments" in trace
     assert "#{viewport} src/a.py:20-40 · already sent, as attached" in trace
 
 
