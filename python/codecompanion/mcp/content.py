@@ -98,7 +98,7 @@ def sampling_request(params: Any) -> SamplingRequest:
     for message in params.messages:
         blocks = message.content if isinstance(message.content, list) else [message.content]
         if any(block.type != "text" for block in blocks):
-            raise McpError("it sends something else than text")
+            raise McpError("it sends content that is not text")
         messages.append((message.role, "\n".join(block.text for block in blocks)))
     return SamplingRequest(messages=tuple(messages), system=params.system_prompt or "", max_tokens=params.max_tokens)
 

@@ -21,7 +21,7 @@ def explain(error: BaseException) -> str:
     if name in ("ConnectError", "ConnectTimeout"):
         return "it cannot be reached: nothing answers at its address"
     if name == "ValidationError":
-        return f"its answer is not what the protocol says: {_first_fault(error)}"
+        return f"its answer violates the protocol: {_first_fault(error)}"
     code = getattr(error, "code", None)
     text = _one_line(str(error))
     if code == -32000 or text == "Connection closed":

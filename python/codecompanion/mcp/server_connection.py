@@ -229,7 +229,7 @@ class Connection:
                 self.offer = await list_offer(self._client)
             await self._listener.on_changed()
         except Exception as error:
-            self._listener.on_log("warning", f"what it offers could not be listed again: {explain(error)}")
+            self._listener.on_log("warning", f"its tools could not be listed again: {explain(error)}")
 
     async def _listen(self) -> None:
         """Ask a server of the 2026 protocol to report changes of its lists; older ones do so unasked."""

@@ -46,7 +46,7 @@ def find_program(command: Sequence[str], env: Mapping[str, str], cwd: str) -> st
         McpError: the program or the folder does not exist.
     """
     if cwd and not Path(cwd).is_dir():
-        raise McpError(f"The folder {cwd} to run it in is not there")
+        raise McpError(f"Its working folder {cwd} does not exist")
     program = os.path.expanduser(command[0])  # noqa: PTH111 also "~user" and a bare name
     if os.sep in program and not Path(program).is_absolute():
         program = str(Path(cwd or ".") / program)
@@ -116,7 +116,7 @@ async def stdio_streams(
 
 def _pipe(stream: _Pipe | None) -> _Pipe:
     if stream is None:  # requested above
-        raise McpError("it cannot be spoken with")
+        raise McpError("its input or output is not available")
     return stream
 
 
@@ -159,13 +159,13 @@ async def _read_messages(
                 elif stray == _STRAY_SHOWN + 1:
                     on_stray("(no message) more lines of this kind are not shown")
                 if stray > MAX_STRAY_LINES:
-                    on_fault(f"it printed {MAX_STRAY_LINES:,} lines that are no messages")
+                    on_fault(f"it printed {MAX_STRAY_LINES:,} lines that are not messages")
                     break
                 continue
             if isinstance(message, JSONRPCRequest):
                 unanswered.count += 1
                 if unanswered.count > MAX_UNANSWERED:
-                    on_fault(f"it asked {MAX_UNANSWERED:,} things without reading an answer")
+                    on_fault(f"it sent {MAX_UNANSWERED:,} requests without reading an answer")
                     break
             await incoming.send(SessionMessage(message))
         else:

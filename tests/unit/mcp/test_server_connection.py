@@ -29,8 +29,8 @@ async def test_garbage_between_messages_is_skipped_and_kept_for_the_log() -> Non
     assert any("Welcome!" in line for line in listener.logs)
 
 
-async def test_endless_output_without_a_message_ends_the_start() -> None:
-    with pytest.raises(McpError, match="1,000 lines that are no messages"):
+async def test_output_without_end_that_is_no_message_ends_the_start() -> None:
+    with pytest.raises(McpError, match="1,000 lines that are not messages"):
         async with connected("endless"):
             pass
 
@@ -47,7 +47,7 @@ async def test_a_message_that_is_too_long_ends_the_connection_with_a_reason() ->
 async def test_a_server_that_asks_without_reading_answers_ends_the_connection() -> None:
     """Each of its requests waits in memory until the answer is written."""
     async with connected("asking") as server:
-        with pytest.raises(McpError, match="asked 1,000 things without reading an answer"):
+        with pytest.raises(McpError, match="sent 1,000 requests without reading an answer"):
             await server.call("echo", {"text": "a"}, 60)
 
 
@@ -81,7 +81,7 @@ async def test_a_missing_program_is_named() -> None:
     with pytest.raises(McpError, match="There is no program no-such-program-here on the PATH"):
         await missing.open()
     nowhere = connection(type(one)(name="x", command=("sh",), cwd="/no/such/folder"), Listener())
-    with pytest.raises(McpError, match="The folder /no/such/folder to run it in is not there"):
+    with pytest.raises(McpError, match="Its working folder /no/such/folder does not exist"):
         await nowhere.open()
 
 
@@ -157,8 +157,8 @@ async def test_an_endless_list_ends() -> None:
         assert server.offer.left_out
 
 
-async def test_an_invalid_list_is_one_sentence() -> None:
-    with pytest.raises(McpError, match="not what the protocol says: tools"):
+async def test_a_list_that_is_none_is_one_sentence() -> None:
+    with pytest.raises(McpError, match="violates the protocol: tools"):
         async with connected("no-list"):
             pass
 

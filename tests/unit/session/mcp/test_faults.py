@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 ROWS = (
     Row("garbage between messages", ("garbage",), result="echo: x"),
-    Row("output without end", ("endless",), notice="it printed 1,000 lines that are no messages"),
+    Row("output without end", ("endless",), notice="it printed 1,000 lines that are not messages"),
     Row("a message of 20 MB", (), "huge", "it sent a message longer than 16 million bytes."),
     Row("silence at the start", ("hang",), notice="is still starting"),
     Row("the end at the start", ("die",), notice="it ended; it printed: I cannot start"),
@@ -39,7 +39,7 @@ ROWS = (
     Row("two answers", ("twice",), result="echo: x"),
     Row("answers to nothing", ("wrong-ids",), result="echo: x"),
     Row("a flood of changes", ("flood",), result="echo: x"),
-    Row("a list that is none", ("no-list",), notice="its answer is not what the protocol says"),
+    Row("a list that is none", ("no-list",), notice="its answer violates the protocol"),
     Row("a list without end", ("endless-pages",), "again_0", "the user"),
     Row("a deaf process with daemons", ("deaf", "spawn"), result="echo: x"),
 )

@@ -50,7 +50,7 @@ def test_both_kinds_of_server_are_read() -> None:
         ({"mcpServers": {"a": {"command": "x", "args": "y"}}}, r"mcpServers\.a\.args"),
         ({"mcpServers": {"a": {"command": "x", "env": {"A": []}}}}, r"mcpServers\.a\.env"),
         ({"mcpServers": {"a": {"type": "sse", "url": "http://x"}}}, r"mcpServers\.a\.type"),
-        ({"mcpServers": {"a": {"url": "file:///etc/passwd"}}}, "no address"),
+        ({"mcpServers": {"a": {"url": "file:///etc/passwd"}}}, "not an address"),
     ],
 )
 def test_an_error_names_file_and_key(table: Any, problem: str) -> None:
@@ -106,7 +106,7 @@ def test_references_are_resolved_and_nesting_is_limited() -> None:
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        ({"type": "array"}, "no object"),
+        ({"type": "array"}, "not an object"),
         ({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}, "not there"),
         ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "not part of it"),
     ],
