@@ -224,4 +224,4 @@ def test_a_pin_follows_its_code_and_survives_the_host(nvim_factory, tmp_path):
             (pinned[1], 31)
         ]
         assert "item(self" in gathered.text
-        assert chat.text().count("· Sent as plain text: #{symbols} · paste what it stands for") == 1
+        assert chat.text().count("· Sent as plain text: #{symbols} · paste its content") == 1

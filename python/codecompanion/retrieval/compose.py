@@ -35,7 +35,7 @@ from codecompanion.retrieval.selection import NO_ROOM
 from codecompanion.retrieval.shown_lines import NOTHING_ABOVE, Above
 from codecompanion.retrieval.still_above import name_seen, split_seen
 
-TAKEN_OUT = "you took it out"
+TAKEN_OUT = "you removed it"
 ADDED_SHARE = 0.5
 """Share of the budget for automatic snippets beside named files that fill it."""
 MAX_BESIDE_SHARE = 0.25

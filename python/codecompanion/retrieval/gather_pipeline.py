@@ -268,7 +268,7 @@ def _check(stages: tuple[AnyStage, ...], key: str) -> None:
         where, word = f"{key}[{number}]", word_of(stage)
         of_stage = next(place for place, kinds in enumerate(_PHASES) if type(stage) in kinds)
         if type(stage) in seen:
-            raise ConfigError(f"{where}.use", f"{word} is there twice", "each stage once")
+            raise ConfigError(f"{where}.use", f"{word} appears twice", "each stage once")
         if of_stage < phase:
             raise ConfigError(f"{where}.use", f"{word} comes too late", f"it before {word_of(stages[number - 1])}")
         for mark, marked in (("ours", stage.ours), ("document", stage.document)):

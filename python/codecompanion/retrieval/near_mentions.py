@@ -26,7 +26,7 @@ _MAX_FOUND = 200
 """Limits how much of a long line and a long text is searched."""
 _ANYTHING_ELSE = "#{codebase} gathers code, @path shows a file"
 _SWITCHED_OFF = "switched off in interactions.chat.editor_context"
-_NOT_HERE = "paste what it stands for"
+_NOT_HERE = "paste its content"
 
 _BRACED = regex(r"(?<![\w\\#$/])#\{([^{}\n]{1,200})\}")
 _BARE = regex(r"(?<![^\s(])#([A-Za-z][A-Za-z_-]{2,30})(:\S{1,200})?(?![\w{}=/-]|\.\w|\s*\{)", re.MULTILINE)

@@ -19,7 +19,7 @@ from codecompanion.retrieval.shown_lines import NOTHING_ABOVE, Above
 from codecompanion.retrieval.still_above import name_seen, split_seen
 from codecompanion.retrieval.worth_showing import FILLER, NOT_WORTH_IT, is_filler
 
-TOO_LARGE = "it is large, and places inside of it answer better"
+TOO_LARGE = "it is large, and parts of it match better"
 MAX_CONTAINER_SHARE = 0.1
 """Share of the budget for a class beside the index's results; a larger one takes the room of ten better places."""
 _CONTAINERS = frozenset({"class", "interface", "module", "namespace"})

@@ -14,8 +14,8 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import Snippet
 from codecompanion.retrieval.smart_snippets import split_lines
 
-FILLER = "it is too short to say anything by itself"
-NOT_WORTH_IT = "what answers the question is above already, and this answers much worse"
+FILLER = "it is too short to be useful"
+NOT_WORTH_IT = "better code is already above"
 MIN_LINES, MIN_TOKENS = 3, 15
 SAME = 0.8
 """Shared words of two pieces over all their words, above which one repeats the other."""

@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[3]
         ("#{gitdiff}", "Sent as plain text: #{gitdiff} · write #{diff}"),
         ("#{nothing}", "Sent as plain text: #{nothing} · #{codebase} gathers code, @path shows a file"),
         ("#{bufer} and #buffer", "Sent as plain text: #{bufer}, #buffer · write #{buffer}"),
-        ("why does #{codebase} use #{symbols}?", "Sent as plain text: #{symbols} · paste what it stands for"),
+        ("why does #{codebase} use #{symbols}?", "Sent as plain text: #{symbols} · paste its content"),
     ],
 )
 def test_a_near_miss_is_reported_with_the_correct_form(text, told):

@@ -30,8 +30,8 @@ local SHORT = {
   ["still above: not sent again"] = "still above",
   ["the budget is used up"] = "no room",
   ["not one line of it fits into the budget"] = "no room",
-  ["it is large, and places inside of it answer better"] = "too large",
-  ["it is too short to say anything by itself"] = "too short",
+  ["it is large, and parts of it match better"] = "too large",
+  ["it is too short to be useful"] = "too short",
   ["not searched for"] = "not looked for",
 }
 local GROUPS = {

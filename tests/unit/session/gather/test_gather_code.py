@@ -795,7 +795,7 @@ async def test_pinned_pieces_are_included_and_excluded_ones_are_not(project):
     found = await ask(project, pinned=pinned, left_out=(ChosenPiece("src/parser.py", 4),))
     assert places(found)[0] == ("src/other.py", 1, 2, "pinned")
     assert ("src/parser.py", 4) not in [one[:2] for one in places(found)]
-    assert [one.why for one in found.selection.dropped if one.snippet.start == 4] == ["you took it out"]
+    assert [one.why for one in found.selection.dropped if one.snippet.start == 4] == ["you removed it"]
     assert "TOKEN" not in found.text
 
 

@@ -296,7 +296,7 @@ async def test_disabled_gathering_is_reported_once(project):
     bench, session = await bench_with(project, FakeGatherer(False))
     await asked(bench, session, ask("#{codebase} a"), ask("#{codebase} b #{symbols}", 2))
     assert [notice.text for notice in of(bench, Notice)] == [
-        "No code · context.enabled is false", "Sent as plain text: #{symbols} · paste what it stands for",
+        "No code · context.enabled is false", "Sent as plain text: #{symbols} · paste its content",
     ]  # fmt: skip
 
 
@@ -308,7 +308,7 @@ async def test_a_branch_omits_the_reports_about_the_edited_question(project):
     assert copied is not None
     notes = [entry.text for entry in entries(await copied.log.events()) if entry.kind == "note"]
     assert notes[:2] == [
-        "Sent as plain text: #{symbols} · paste what it stands for",
+        "Sent as plain text: #{symbols} · paste its content",
         "No code · nothing found in project · why: /context",
     ]  # fmt: skip
     assert len(notes) == 3, "and that it is a branch"
