@@ -292,7 +292,7 @@ def test_broken_files_are_named_once_and_affect_only_themselves(nvim_factory, tm
         chat.nvim.wait_screen("prompt +Docs")
         found = chat.nvim.messages()
         assert found.count("A prompt is left out:") == 1
-        assert "bad.md:3: the front matter is no YAML" in found
+        assert "bad.md:3: the front matter is not valid YAML" in found
 
 
 def test_an_inline_prompt_edits_in_place_and_is_refused_in_a_chat(nvim_factory, tmp_path):

@@ -54,7 +54,7 @@ def test_all_mistakes_are_listed_and_each_is_reported_where_it_occurs(nvim_facto
             "mine.md: ${context.filname} stands for nothing and stays as it is; did you mean ${context.filename}?",
             "mine.md: ${argument} stands for nothing and stays as it is; did you mean ${arguments}?",
             "mine.md: ${parameters.wo} stands for nothing and stays as it is; did you mean ${parameters.who}?",
-            "mine.md:5: opts.auto_summit is not known, and not used.",
+            "mine.md:5: unknown key `opts.auto_summit`.",
             "interactions.chat.opts.system_prompt: ${default_system_promt} stands for nothing here and stays as it is",
             "interactions.chat.slash_commands.bad: it failed: no luck",
             "interactions.chat.editor_context.worse: its callback failed: no chance",

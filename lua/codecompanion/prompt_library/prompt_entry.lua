@@ -130,7 +130,7 @@ function M.prompt(key, entry, origin)
     interaction = (entry.interaction or entry.strategy) == "inline" and "inline" or "chat",
     messages = messages_of(entry),
     auto_submit = opts.auto_submit == true,
-    user_prompt = asked == true and "What shall it take care of?" or asked or "",
+    user_prompt = asked == true and "What should it focus on?" or asked or "",
     stop_context_insertion = opts.stop_context_insertion == true,
     is_slash_cmd = opts.is_slash_cmd ~= false,
     modes = list(opts.modes),

@@ -67,9 +67,11 @@ def _parse(head: str, label: str) -> tuple[dict[str, Any], dict[str, int]]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = 2 + mark.line if mark else 1
-        raise InputError(f"{label}:{line}: the front matter is no YAML: {error.problem or error.context}.") from error
+        raise InputError(
+            f"{label}:{line}: the front matter is not valid YAML: {error.problem or error.context}."
+        ) from error
     except (yaml.YAMLError, ValueError) as error:
-        raise InputError(f"{label}:2: the front matter is no YAML: {_first_line(error)}.") from error
+        raise InputError(f"{label}:2: the front matter is not valid YAML: {_first_line(error)}.") from error
     except RecursionError:
         raise InputError(f"{label}:2: the front matter is nested too deeply.") from None
     finally:
@@ -97,7 +99,7 @@ def _key_lines(node: Any, label: str) -> dict[str, int]:
         for key, value in mapping.value:
             name, line = f"{prefix}{key.value}", 2 + key.start_mark.line
             if name in lines:
-                raise InputError(f"{label}:{line}: the key {name} stands there twice, on line {lines[name]} too.")
+                raise InputError(f"{label}:{line}: the key {name} appears twice, also on line {lines[name]}.")
             lines[name] = line
             if isinstance(value, yaml.MappingNode) and not prefix:
                 pending.append((f"{name}.", value))

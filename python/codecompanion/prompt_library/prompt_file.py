@@ -41,7 +41,7 @@ _NOT_USED = {
     "tools": "write @{group} in the text, or choose them by /tools",
     "mcp_servers": "servers are configured, not chosen by a prompt",
     "opts.ignore_system_prompt": "the system prompt is configured",
-    "opts.intro_message": "there is no such message here",
+    "opts.intro_message": "this kind of message is not supported",
     "opts.is_workflow": "all its messages are sent as one",
     "opts.pre_hook": "a prompt runs no code",
     "opts.placement": "the model chooses the place",
@@ -128,7 +128,7 @@ class _Reader:
             alias=self._alias(),
             messages=self._messages(),
             auto_submit=is_own and bool(self._opt("auto_submit", False)),
-            user_prompt="What shall it take care of?" if asked is True else str(asked or ""),
+            user_prompt="What should it focus on?" if asked is True else str(asked or ""),
             stop_context_insertion=bool(self._opt("stop_context_insertion", False)),
             is_slash_cmd=bool(self._opt("is_slash_cmd", True)),
             modes=self._words("opts.modes", self._opt("modes", [])),
@@ -151,7 +151,7 @@ class _Reader:
             elif self._origin == "project" and key in _NOT_FROM_A_PROJECT:
                 self._note(line, f"{key} of a project's prompt is not used")
             elif (not inner and top not in _TOP) or (top == "opts" and inner and inner not in _OPTS):
-                self._note(line, f"{key} is not known, and not used")
+                self._note(line, f"unknown key `{key}`")
 
     def _note(self, line: int, text: str) -> None:
         self._notes.append(f"{self._label}:{line}: {text}.")
@@ -199,7 +199,7 @@ class _Reader:
         key = "interaction" if "interaction" in values else "strategy"
         value = values.get(key) or "chat"
         if value == "workflow":
-            self._note(self._matter.lines[key], f'{key}: "workflow" is not there; all its messages are sent as one')
+            self._note(self._matter.lines[key], f'{key}: "workflow" is not supported; all its messages are sent as one')
             return "chat"
         if value not in ("chat", "inline"):
             raise self._wrong(key, '"chat" or "inline"', value)

@@ -51,12 +51,15 @@ def test_without_headings_the_body_is_the_users_message_and_the_file_names_the_c
         ("", "docs.md:1: expected front matter; its first line is ---."),
         ("# Docs\n", "docs.md:1: expected front matter; its first line is ---."),
         ("---\nname: x\n", "docs.md:1: the front matter has no end; expected a second line ---."),
-        ("---\nname: x\n\topts: y\n---\nhi", "docs.md:3: the front matter is no YAML: "),
+        ("---\nname: x\n\topts: y\n---\nhi", "docs.md:3: the front matter is not valid YAML: "),
         ("---\nname: [x\n---\nhi", "docs.md:"),
         ("---\n- name\n---\nhi", "docs.md:2: expected `key: value` lines in the front matter."),
-        ("---\nname: a\nname: b\n---\nhi", "docs.md:3: the key name stands there twice, on line 2 too."),
-        ("---\nopts: &a {alias: x}\nname: *a\n---\nhi", "docs.md:3: the front matter is no YAML: aliases"),
-        ("---\nname: !!python/object/apply:os.system ['true']\n---\nhi", "docs.md:2: the front matter is no YAML: "),
+        ("---\nname: a\nname: b\n---\nhi", "docs.md:3: the key name appears twice, also on line 2."),
+        ("---\nopts: &a {alias: x}\nname: *a\n---\nhi", "docs.md:3: the front matter is not valid YAML: aliases"),
+        (
+            "---\nname: !!python/object/apply:os.system ['true']\n---\nhi",
+            "docs.md:2: the front matter is not valid YAML: ",
+        ),
         ("---\ndescription: x\n---\nhi", "docs.md:1: the front matter has no name."),
         ("---\nname: 7\n---\nhi", "docs.md:2: name: expected a text, got 7."),
         (HEAD + "opts:\n  auto_submit: maybe\n---\nhi", "docs.md:5: opts.auto_submit: expected true or false"),
@@ -69,7 +72,7 @@ def test_without_headings_the_body_is_the_users_message_and_the_file_names_the_c
         (HEAD + "---\n", "docs.md:5: there is no text below `## user`."),
         ("---\nname: x\nopts: " + "[" * 5000 + "\n---\nhi", "docs.md:"),
         ("---\n" + "a: b\n" * 9000 + "---\nhi", "docs.md:1: the front matter has "),
-        ("---\nname: 2026-13-45\n---\nhi", "docs.md:2: the front matter is no YAML: "),
+        ("---\nname: 2026-13-45\n---\nhi", "docs.md:2: the front matter is not valid YAML: "),
     ],
 )
 def test_an_unusable_file_is_one_sentence_with_file_and_line(text: str, sentence: str) -> None:
