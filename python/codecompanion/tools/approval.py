@@ -78,7 +78,7 @@ class Approvals(msgspec.Struct, frozen=True):
         if question.command:
             from codecompanion.tools.commands.destroyers import destroys_work  # not part of the start
 
-            why = "this can destroy work and cannot be undone" if destroys_work(question.command) else ""
+            why = "cannot be undone" if destroys_work(question.command) else ""
             from codecompanion.tools.commands.lasting_changes import why_no_always  # not part of the start
 
             why = why or why_no_always(question.command, question.folder, root)

@@ -61,7 +61,7 @@ def test_a_command_that_destroys_work_is_asked_about_whatever_was_granted(comman
     asked = ApprovalQuestion(key=f"run_command:\0{command}", title="", body="", command=command)
     granted = Approvals(always=frozenset({asked.key}))
     question = granted.with_reason(asked, "", "/x")
-    assert question.why == "this can destroy work and cannot be undone"
+    assert question.why == "cannot be undone"
     assert granted.needs_question(_tool("execute"), question)
     assert Approvals().after(question, "always").always == frozenset()
     assert not Approvals(_settings(ask=False)).needs_question(_tool("execute"), question)

@@ -109,9 +109,9 @@ def _problem_of(found: tuple[str, ...]) -> str:
     if len(found) > 1 and found[1] in risky_programs.WRITING.get(program, ()):
         return f"“{said} {found[1]}” can write to any file, whatever follows it"
     if program in risky_programs.DESTROYERS:
-        return f"“{said}” can destroy work for good, whatever follows it"
+        return f"“{said}” can destroy work permanently, whatever follows it"
     if len(found) > 1 and found[1] in risky_programs.DESTROYING.get(program, ()):
-        return f"“{said} {found[1]}” can destroy work for good, whatever follows it"
+        return f"“{said} {found[1]}” can destroy work permanently, whatever follows it"
     if program not in risky_programs.RUNNERS:
         return ""
     if not _names_what_runs(program, found[1:]):

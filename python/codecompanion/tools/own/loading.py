@@ -32,7 +32,7 @@ def load_function(where: str, key: str) -> Callable[..., Any]:
     if found is None:
         raise ConfigError(key, f"there is no {name} in {place}")
     if not callable(found) or inspect.isclass(found):
-        raise ConfigError(key, f"{name} in {place} is no function")
+        raise ConfigError(key, f"{name} in {place} is not a function")
     return found  # type: ignore[no-any-return]
 
 
@@ -44,7 +44,7 @@ def _from_file(path: Path, key: str) -> Any:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
-        raise ConfigError(key, f"{path} is no Python file")
+        raise ConfigError(key, f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module  # dataclasses look their module up
     try:

@@ -122,7 +122,7 @@ def surrogate() -> str:
         ("import asyncio; raise asyncio.CancelledError", "ancelled"),
         ("return object", "<class 'object'>"),
         ("a = []; a.append(a); return a", "bad returned a list that is neither text nor JSON"),
-        ("return 'x' * 20_000_001", "20,000,001 characters; the limit is 20,000,000"),
+        ("return 'x' * 20_000_001", "20,000,001 characters; at most 20,000,000 are taken"),
         ("return '\\0'", "\0"),
     ],
 )
@@ -180,7 +180,7 @@ async def test_two_chats_can_call_one_function_at_once(tmp_path: Path, context: 
     ("source", "said"),
     [
         ("def other(): pass", "interactions.chat.tools.mine: there is no mine in {path}"),
-        ("mine = 3", "interactions.chat.tools.mine: mine in {path} is no function"),
+        ("mine = 3", "interactions.chat.tools.mine: mine in {path} is not a function"),
         ("def mine(:\n  pass", "{path} cannot be loaded: invalid syntax ({path}, line 1)"),
         ("\nimport nonsense_that_is_not_there", "ModuleNotFoundError: No module named"),
         ("\n\nx = 1 / 0", "ZeroDivisionError: division by zero ({path}, line 3)"),
