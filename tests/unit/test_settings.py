@@ -104,7 +104,7 @@ def test_models_are_limits() -> None:
         ({"chat": {"budget": 5, "budget_warn": 80}}, "interactions.chat.opts.budget_warn: got 80.0; expected a share"),
         (
             {"chat": {"total_budget_warn": 0.5}},
-            "interactions.chat.opts.total_budget_warn: it means nothing without interactions.chat.opts.total_budget",
+            "interactions.chat.opts.total_budget_warn: it has no effect without interactions.chat.opts.total_budget",
         ),
         ({"chat": "offline"}, "interactions.chat.opts: got str; expected a table"),
         (

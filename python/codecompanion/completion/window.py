@@ -43,7 +43,7 @@ def split_at(text: str, line: int, column: int) -> tuple[str, str]:
     try:
         index = start + len(encoded[:column].decode("utf-8", "surrogatepass"))
     except UnicodeDecodeError as error:
-        raise InputError(f"column {column} of line {line} stands within a character") from error
+        raise InputError(f"column {column} of line {line} is inside a character") from error
     return text[:index], text[index:]
 
 

@@ -34,9 +34,9 @@ def parts_of(url: str) -> SplitResult:
         parts = urlsplit(text)
         port, host = parts.port, parts.hostname
     except ValueError as error:
-        raise InputError(f"{_shown(text)} is no address: {error}.") from error
+        raise InputError(f"{_shown(text)} is not an address: {error}.") from error
     if len(text) > MAX_URL_CHARS or any(character.isspace() or ord(character) < 32 for character in text):
-        raise InputError(f"{_shown(text)} is no address: it is too long, or has blanks in it.")
+        raise InputError(f"{_shown(text)} is not an address: it is too long, or contains blanks.")
     if parts.scheme not in ("http", "https") or not host or port == 0:
         raise InputError(f"{_shown(text)} cannot be fetched; expected an address such as https://example.org/page.")
     if parts.username is not None or parts.password is not None:
@@ -58,7 +58,7 @@ def why_refused(address: Address) -> str:
     if address.is_link_local or str(address) in _METADATA:
         return "a link-local or metadata address"
     if address.is_multicast or address.is_unspecified or address.is_reserved:
-        return "no address of one machine"
+        return "not the address of a single machine"
     return "" if address.is_global else PRIVATE
 
 

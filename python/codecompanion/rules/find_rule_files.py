@@ -145,7 +145,7 @@ def _checked_include(path: Path, source: Found, root: Path) -> Found | Problem:
         of_project = _is_below(real, (workspace, repository)) and not _is_below(real, (source.real.parent,))
         of_folder = source.of_folder or of_project
         return Found(real, label_of(real, root), follows_includes=True, of_folder=of_folder)
-    return Problem(f"{source.label} includes {real}, which is outside of what its rules may include.")
+    return Problem(f"{source.label} includes {real}, which is outside the folders its rules may include.")
 
 
 def _is_below(real: Path, places: tuple[Path, ...]) -> bool:

@@ -174,7 +174,7 @@ def _ascii(host: str) -> str:
     try:
         return host if host.isascii() else host.encode("idna").decode("ascii")
     except UnicodeError as error:
-        raise InputError(f"{host} is no name of a server.") from error
+        raise InputError(f"{host} is not a server name.") from error
 
 
 def _quoted(target: str) -> bytes:
