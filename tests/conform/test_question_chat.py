@@ -155,7 +155,7 @@ async def test_hidden_and_large_files_are_read_only_if_named(code_chat):
     named = "what is in @.hidden/notes.py and @large.py"
     await chat.ask(named)
     assert chat.paths[0] == ".hidden/notes.py"
-    assert chat.found["notes"] == ["Nothing of large.py was sent: the budget is used up."]
+    assert chat.found["notes"] == ["large.py was not sent: the budget is used up."]
     ours = await code_chat({**FILES, "large.py": large}, policy="codebuddy", pipeline="document")
     await ours.ask(named)
     assert ours.paths[:2] == [".hidden/notes.py", "large.py"]

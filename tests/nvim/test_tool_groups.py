@@ -60,7 +60,7 @@ def test_the_list_shows_the_cost_of_each_tool_and_toggles_it(nvim_factory: Facto
         chat.send("/tools")
         screen = chat.nvim.wait_screen("Tools of this chat")
         assert "● run_command" in screen
-        assert re.search(r"○ recall .*offered once something was taken out", screen)
+        assert re.search(r"○ recall .*offered once something has", screen)
         assert "asks" in screen
         assert "tokens are sent with each request · as configured" in screen
         chat.nvim.feed("/● run_command<CR><CR>")

@@ -38,7 +38,7 @@ from codecompanion.reports.sums import Savings, Sums, estimate_savings, read_aga
 FENCE = "```"
 NARROW = 60
 """Columns below which a table has the shorter words."""
-EMPTY = "Nothing has been sent yet, so nothing has been paid."
+EMPTY = "Nothing has been sent yet, so there are no costs."
 
 
 class CostReport(msgspec.Struct, frozen=True):

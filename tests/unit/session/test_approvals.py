@@ -81,7 +81,7 @@ async def test_yolo_asks_before_key_files_are_read_one_by_one(tmp_path):
     reads = [_call(n, "read_file", path=path) for n, path in enumerate((".env", "a.py", ".env.local"), 1)]
     bench, session = await _start(tmp_path, calls(*reads), yolo=True)
     asked = await _asked(bench, 1)
-    assert asked.why == "its name says that it holds keys or passwords"
+    assert asked.why == "its name suggests keys or passwords"
     assert len(session.desk.questions) == 1
     session.desk.answer(Approve(call_id=asked.call_id, decision="reject"))
     other = await _asked(bench, 2)
@@ -110,7 +110,7 @@ async def test_a_file_changed_during_the_approval_is_asked_about_again(tmp_path)
     assert again.after == "zero\none\n2\n"
     assert bench.of(Notice)[-1].text == (
         "a.txt changed while the approval was open; here is the change again."
-        " What you had changed in the proposal was not written."
+        " Your changes to the proposal were not written."
     )
     assert file.read_text() == "zero\none\ntwo\n"
     session.desk.answer(Approve(call_id="c1", decision="once"))

@@ -54,9 +54,9 @@ class Media:
         data = b64encode(content).decode()
         if len(data) > MAX_BASE64_BYTES:
             size = len(content) / 1024 / 1024
-            return note(f"The image {name} was not sent: it has {size:.1f} MB, over the provider's limit.")
+            return note(f"The image {name} was not sent: it is {size:.1f} MB, over the provider's limit.")
         if longest_side(part) > MAX_PIXELS:
-            return note(f"The image {name} was not sent: it is {part.width} x {part.height} pixels large.")
+            return note(f"The image {name} was not sent: it is too large ({part.width} x {part.height} pixels).")
         return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
     def document(self, part: DocumentPart) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Media:
             return note(f"The document {name} was not sent: it is not a PDF.")
         if len(content) > MAX_PDF_BYTES:
             size = len(content) / 1024 / 1024
-            return note(f"The document {name} was not sent: it has {size:.1f} MB, over the provider's limit.")
+            return note(f"The document {name} was not sent: it is {size:.1f} MB, over the provider's limit.")
         source = {"type": "base64", "media_type": "application/pdf", "data": b64encode(content).decode()}
         return {"type": "document", "source": source, "title": name}
 

@@ -105,7 +105,7 @@ class KeyReader:
             )
         except subprocess.TimeoutExpired:
             # Without `from`: the exception contains the command's output.
-            raise _missing(settings, f"{label} did not end within {self._limit_s:g} s") from None
+            raise _missing(settings, f"{label} did not finish within {self._limit_s:g} s") from None
         except (OSError, ValueError) as error:
             raise _missing(settings, f"{label} could not be started ({type(error).__name__})") from None
         if done.returncode != 0:

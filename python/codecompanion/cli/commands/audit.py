@@ -14,7 +14,9 @@ from codecompanion.store.audit import read_audit
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to the command line."""
-    parser: argparse.ArgumentParser = commands.add_parser("audit", help="print what ran, where, and under which grant")
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "audit", help="print the tools and commands that ran, where, and under which grant"
+    )
     parser.add_argument("--chat", default="", metavar="ID", help="only the entries of this chat")
     parser.add_argument("--json", action="store_true", help="the records as JSON Lines")
     parser.set_defaults(run=run)

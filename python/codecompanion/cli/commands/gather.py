@@ -65,7 +65,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def add_parser(commands: Any) -> None:
     """Add the sub-command to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "gather", help="find the code a question would be sent with, and say why"
+        "gather", help="find the code that would be sent with a question, and explain why"
     )
     parser.add_argument("--root", metavar="DIR", default=".", help="the project's folder (default: this one)")
     parser.add_argument(

@@ -25,7 +25,7 @@ RECALL = "recall"
 """The place of the memory at the start of a new chat."""
 SUFFIX = " strict"
 """`codebuddy strict` is the policy `codebuddy` without our additions."""
-_DESCRIPTION = "Exactly as its document has it, without our additions; see :help codecompanion-strict."
+_DESCRIPTION = "Exactly as in its document, without our additions; see :help codecompanion-strict."
 ALWAYS = (
     "No request is sent that is larger than the window: results are cut, then the chat is compacted without a model.",
     "A tool call still waiting for its result is never compacted, and no call is sent without its result.",

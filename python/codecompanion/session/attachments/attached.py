@@ -128,7 +128,7 @@ def _is_live(message: Message, files: Files) -> bool:
 
 def _note(message: Message) -> str:
     if message.compacted:
-        return "summarised, changes still told"
+        return "summarised, changes are still sent"
     if any(one.restores and one.text in message.text for one in message.references):
         return "already sent"
     parts = () if isinstance(message.content, str) else message.content

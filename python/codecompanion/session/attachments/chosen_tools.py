@@ -70,7 +70,7 @@ def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
     units, unknown = units_of(names, groups, tools)
     if unknown:
         near = nearest_name(unknown[0], groups, tools)
-        advice = f"did you mean @{{{near}}}?" if near else "/tools lists them; between backticks it is only text."
+        advice = f"did you mean @{{{near}}}?" if near else "/tools lists them; in backticks it is plain text."
         return Choice(why_not=f"There is no tool and no group {', '.join(unknown)}; {advice}")
     if without := _without_tools(units, groups):
         return Choice(why_not=f"{without.why_not}.", lacks=without.lacks)
@@ -186,10 +186,10 @@ def tool_items(model: ChatModel) -> tuple[ContextItem, ...]:
         members = chosen_names([unit], groups, tools) if kind != "-tool" else ()
         note = ""
         if kind == "group":
-            state = _state(model, groups[name].provided).partition(":")[0] if name in groups else "not there now"
+            state = _state(model, groups[name].provided).partition(":")[0] if name in groups else "unavailable"
             note = state or counted(len(members), "tool")
         elif kind == "tool" and not members:
-            note = "not started yet" if model.tools.may_come(name) else "not there now"
+            note = "not started yet" if model.tools.may_come(name) else "unavailable"
         label = f"without {name}" if kind == "-tool" else name
         specs = registry.only(members).specs() if members else ()
         tokens = model.meter.counter.tools(specs) if specs else 0
@@ -264,7 +264,7 @@ def _why_not_sent(tool: Tool, model: ChatModel) -> str:
     if model.purpose:
         return "this chat has no tools"
     if tool.only_when_removed and not model.log.has_removed:
-        return "offered once something was taken out of the chat"
+        return "offered once something has been removed from the chat"
     return ""
 
 

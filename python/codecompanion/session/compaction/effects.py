@@ -134,7 +134,7 @@ class EffectRunner(msgspec.Struct):
         self.last_flush = LastFlush(at=self.clock(), tokens=report.before.tokens)
         if not self._told_flush:
             self._told_flush = True
-            text = f"Nothing was written to the memory: {report.detail.rstrip('.')}. The chat goes on."
+            text = f"The memory was not updated: {report.detail.rstrip('.')}. The chat continues."
             self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
 
     def after_soon(self, names: Sequence[str], report: StageReport) -> None:

@@ -138,7 +138,7 @@ def not_sent(composed: Composed | None, large: Mapping[str, tuple[int, int]]) ->
     """
     selection = composed.selection if composed is not None else Selection()
     missing = [
-        f"Nothing of {one.snippet.path} was sent: {one.why}."
+        f"{one.snippet.path} was not sent: {one.why}."
         for one in selection.dropped
         if one.snippet.source in ("mention", "pinned")
     ]
@@ -151,4 +151,4 @@ def _sent_of(path: str, size: int, lines: int, pieces: Sequence[Snippet]) -> str
     places = ", ".join(f"{one.start}-{one.end}" for one in sorted(pieces, key=lambda one: one.start)[:_MAX_PLACES])
     more = ", …" if len(pieces) > _MAX_PLACES else ""
     first = "the first " if size > MAX_READ_BYTES else ""
-    return f"Of {path} ({size / 1_000_000:,.1f} MB) {count:,} of {first}{lines:,} lines were sent: {places}{more}."
+    return f"Sent {count:,} of {first}{lines:,} lines of {path} ({size / 1_000_000:,.1f} MB): {places}{more}."

@@ -90,7 +90,7 @@ def read_state(files: CheckpointFiles, chat: str, name: str, events: Sequence[Lo
         told = f" ({candidates[0].problem})" if candidates and candidates[0].problem else ""
         called = f"{chat}/{name}" if name else chat
         if events and not name:
-            raise InputError(f'Nothing of the chat "{called}" can be restored{told}.')
+            raise InputError(f'The chat "{called}" cannot be restored{told}.')
         raise InputError(f'No stored chat or checkpoint is called "{called}"{told}; nothing was restored.')
     _log.info(
         "restored from source %d; checkpoint of %d, snapshot of %d",

@@ -269,7 +269,7 @@ class ToolRound:
                 current = msgspec.structs.replace(current, narrowed=question.narrowed)
             if current is None or current.same_change(question):
                 return verdict
-            lost = "" if verdict.accepted is None else " What you had changed in the proposal was not written."
+            lost = "" if verdict.accepted is None else " Your changes to the proposal were not written."
             text = f"{Path(question.path).name} changed while the approval was open; here is the change again.{lost}"
             self._services.emit(Notice(chat=self._parts.log.chat_id, level=Severity.WARN, text=text))
             question = current

@@ -25,7 +25,7 @@ def shown_path(path: Path, context: ToolContext) -> str:
     return path.as_posix()
 
 
-HOLDS_KEYS = "its name says that it holds keys or passwords"
+HOLDS_KEYS = "its name suggests keys or passwords"
 
 
 def is_secret(path: Path, context: ToolContext) -> bool:

@@ -73,7 +73,7 @@ def test_only_a_variable_has_a_name_to_hide_from_commands() -> None:
         ("EMPTY", "the environment variable EMPTY is not set"),
         (f"cmd:echo {SECRET}x >&2; exit 3", "failed with exit status 3"),
         ("cmd:true", "printed nothing"),
-        ("cmd:sleep 30", "did not end within 0.2 s"),
+        ("cmd:sleep 30", "did not finish within 0.2 s"),
         ("file:/nowhere/key", "the file /nowhere/key cannot be read (no such file or directory)"),
         ("file:/", "cannot be read (is a directory)"),
         ("function", "the function env.api_key returned no key"),

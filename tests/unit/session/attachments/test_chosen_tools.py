@@ -112,7 +112,7 @@ def test_the_system_prompt_is_short_if_it_would_exceed_a_twentieth(tmp_path: Pat
         ("@{read_onl} look", "there is no tool and no group read_onl; did you mean @{read_only}?"),
         (
             "@{zzz} @{files}",
-            "there is no tool and no group zzz; /tools lists them; between backticks it is only text.",
+            "there is no tool and no group zzz; /tools lists them; in backticks it is plain text.",
         ),
     ],
 )

@@ -638,5 +638,5 @@ async def test_a_flush_that_fails_does_not_stop_the_compaction(tmp_path):
     assert 1 <= len(asked) <= 2, "one attempt, asked for once more"
     sent = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, RequestSent)]
     assert [one.asked for one in sent].count("memory entry") == len(asked)
-    assert len([n for n in bench.of(Notice) if n.text.startswith("Nothing was written to the memory: ")]) == 1
+    assert len([n for n in bench.of(Notice) if n.text.startswith("The memory was not updated: ")]) == 1
     assert not bench.bugs

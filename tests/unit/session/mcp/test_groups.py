@@ -205,7 +205,7 @@ async def test_a_server_of_a_file_appears_and_disappears_with_its_group(tmp_path
         assert await say(bench, session, "@{proper} go") == ["proper__add"]
         host.servers.use_of_files(tmp_path, [])
         assert await say(bench, session, "and now?") == []
-        assert block(bench) == [("mcp:proper", "not there now")]
+        assert block(bench) == [("mcp:proper", "unavailable")]
         session.submit(submit("@{mcp:proper} again"))
         await bench.idle(session)
         assert "There is no tool and no group mcp:proper".lower() in bench.of(SubmitFailed)[-1].error.lower()

@@ -333,7 +333,7 @@ async def test_after_a_compaction_the_diff_says_that_earlier_text_is_gone(desk):
     assert await desk.say() == []
     desk.session.context.show()
     item = [e for e in desk.bench.events if isinstance(e, ContextItems)][-1].items[0]
-    assert (item.live, item.note) == (True, "summarised, changes still told")
+    assert (item.live, item.note) == (True, "summarised, changes are still sent")
     desk.write(TEXT + "more\n")
     [told] = await desk.say()
     assert "Its current text" in told.text

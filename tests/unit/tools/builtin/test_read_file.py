@@ -130,7 +130,7 @@ async def test_a_key_file_is_asked_about_whatever_was_granted(root: Path, contex
     granted = Approvals(yolo=True, always=frozenset({"read_file"}))
     asked = await approval_question(READ_FILE, {"path": path}, context, granted)
     assert asked is not None
-    assert (asked.title, asked.why) == (f"read_file {path}", "its name says that it holds keys or passwords")
+    assert (asked.title, asked.why) == (f"read_file {path}", "its name suggests keys or passwords")
     assert granted.after(asked, "always") == granted
     for other in ("a.py", "../out.env", "stored:" + "0" * 64):
         assert await approval_question(READ_FILE, {"path": other}, context, granted) is None
