@@ -423,7 +423,7 @@ async def test_the_beginning_of_a_file_that_is_too_large_is_sent(project):
     [snippet] = found.selection.snippets
     assert len(snippet.text) <= 10_000
     assert snippet.text.endswith(f"\n… [cut: {2000 - snippet.end:,} more lines, up to line 2000]")
-    assert found.notes == (f"Of big.py (0.0 MB) {snippet.end} of 2,000 lines were sent: 1-{snippet.end}.",)
+    assert found.notes == (f"Sent {snippet.end} of 2,000 lines of big.py (0.0 MB): 1-{snippet.end}.",)
     assert "big.py" not in {one.path for one in (await ask(project, by=by)).found}
 
 
@@ -459,7 +459,7 @@ async def test_a_named_file_that_does_not_fit_is_reported(project):
     """R-248: one line of a megabyte."""
     (project / "min.js").write_text("a" * 900_000)
     found = await ask(project, "x", files=("min.js", "src/other.py"))
-    assert found.notes == ("Nothing of min.js was sent: not one line of it fits into the budget.",)
+    assert found.notes == ("min.js was not sent: not one line of it fits into the budget.",)
     assert places(found)[0] == ("src/other.py", 1, 2, "mention")
 
 
@@ -638,7 +638,7 @@ async def test_a_tiny_budget_is_kept_and_omissions_are_reported(project, tokens)
         assert found.selection.total_tokens <= tokens or "max_tokens" in fields
         assert not fields.get("max_tokens") or len(found.text) <= 4 * tokens
         sent = any(one.path == "src/other.py" for one in found.selection.snippets)
-        assert sent != any(note.startswith("Nothing of src/other.py was sent") for note in found.notes)
+        assert sent != any(note.startswith("src/other.py was not sent") for note in found.notes)
 
 
 async def test_after_a_stop_nothing_continues(project):

@@ -145,7 +145,7 @@ async def test_a_named_file_that_does_not_fit_is_dropped_under_strict(project, i
     given = {"always": True, "files": ("src/parser.py",), "budget": 25}
     strict = await ask(project, "parse_config", by=means(IndexSearch(index)), pipeline="document strict", **given)
     assert "src/parser.py" in {one.snippet.path for one in strict.selection.dropped if one.snippet.is_selected}
-    assert strict.notes == ("Nothing of src/parser.py was sent: the budget is used up.",)
+    assert strict.notes == ("src/parser.py was not sent: the budget is used up.",)
     assert strict.selection.total_tokens <= 25
 
 
