@@ -246,7 +246,9 @@ async def test_an_account_is_not_swapped(make: Maker, openai: ChatGPTServer) -> 
     assert (await log_in(adapter, "ada@example.com")).user == "ada@example.com"
     assert asked(openai)[-1]["client_id"] == "oaiapp_00000001"
     assert list(make.stored.accounts().names()) == ["ada@example.com", "grace@example.com"]
-    with pytest.raises(InputError, match=r"No account 'nobody' was logged in here; there are ada@example.com, grace"):
+    with pytest.raises(
+        InputError, match=r"No account 'nobody' was logged in here; the accounts are ada@example.com, grace"
+    ):
         await log_in(adapter, "nobody")
 
 

@@ -128,7 +128,7 @@ class ChatGPTAccess:
                 self._unkept = None
                 raise self._ended("has ended", caught.code) from None
             if self._is_good(session, early_s=0.0):
-                _log.info("the login was not renewed, it is good for a while yet: %s", caught)
+                _log.info("the login was not renewed; it is still valid: %s", caught)
                 return session.access_token
             raise
         fresh = self._next(session, tokens)

@@ -119,7 +119,7 @@ class ChatGPTLogin:
             return accounts.registered[0]
         found = accounts.names().get(name)
         if found is None:
-            raise InputError(f"No account {name!r} was logged in here; there are {', '.join(accounts.names())}.")
+            raise InputError(f"No account {name!r} was logged in here; the accounts are {', '.join(accounts.names())}.")
         return found
 
     def _attempt(self, port: int, asked: Account | None) -> Attempt:

@@ -64,4 +64,4 @@ def _history() -> Finding:
         problems += store.check()
     finally:
         store.close()
-    return Finding("history", not problems, problems[0] if problems else str(path), "Open a chat: it is repaired")
+    return Finding("history", not problems, problems[0] if problems else str(path), "Open a chat to repair it")

@@ -57,7 +57,7 @@ def chat_as_html(chat: Conversation, *, zone: tzinfo, version: str) -> str:
     said = list(chat.said)
     shown = " to ".join(dict.fromkeys(_day(ts, zone) for ts in (chat.began, chat.ended) if ts))
     about = ", ".join(filter(None, [" → ".join(chat.models), counted(len(said), "message"), shown]))
-    empty = '<p class="quiet">Nothing has been said yet.</p>\n' if not chat.entries else ""
+    empty = '<p class="quiet">This chat is empty.</p>\n' if not chat.entries else ""
     entries = "".join(
         _note(entry) if isinstance(entry, Note) else _said(entry, number, zone)
         for number, entry in enumerate(chat.entries)

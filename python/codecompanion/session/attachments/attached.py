@@ -74,7 +74,7 @@ def document_attachment(path: str, data: bytes, message_id: str) -> tuple[Messag
         InputError: not a PDF, or too large; names the path.
     """
     if not is_pdf(data):
-        raise InputError(f"{path} is not a PDF, although its name says so")
+        raise InputError(f"{path} is not a PDF, despite its name")
     if len(data) > MAX_DOCUMENT_BYTES:
         raise InputError(f"{path} has {len(data)} bytes; at most {MAX_DOCUMENT_BYTES} can be sent")
     digest = hashlib.sha256(data).hexdigest()

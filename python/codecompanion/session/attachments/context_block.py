@@ -169,16 +169,18 @@ class ContextBlock:
             raise InputError("Only files and buffers that are attached as text can be live; attach them again.")
         secret = next((path for path in paths if live and is_secret(path)), None)
         if secret:
-            raise InputError(
-                f"{secret} is a file of keys or passwords by its name; it is sent only when you attach it."
-            )
+            raise InputError(f"{secret} looks like a file of keys or passwords; it is sent only when you attach it.")
         self._waiting = deque(_turned(one, live) if one.id in items else one for one in self._waiting)
         joined = {message.path: None for message in known if all(message.id != one.id for one in self._waiting)}
         if joined:
             await self._log.write_beside(*(live_event(path or "", live) for path in joined))
         self.show()
         what = paths[0] if len(paths) == 1 else counted(len(paths), "attachment")
-        return f"{what} is live: changes are sent with your messages." if live else f"{what} stays as it was sent."
+        return (
+            f"{what} is live: changes are sent with your messages."
+            if live
+            else f"{what} stays as sent: changes are no longer sent."
+        )
 
     async def remove(self, kind: ChangeKind, removed: tuple[str, ...], report: ChangeReport = NO_REPORT) -> None:
         """Log that messages left the view."""

@@ -73,7 +73,7 @@ def _is_live(services: Services, request: Attach, path: str, text: str) -> bool:
         return False
     if is_secret(path):
         if request.live:
-            raise InputError(f"{path} is a file of keys or passwords by its name; it cannot be live.")
+            raise InputError(f"{path} looks like a file of keys or passwords; it cannot be live.")
         return False
     return services.settings.chat.live_attachments if request.live is None else request.live
 

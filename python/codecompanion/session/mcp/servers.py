@@ -145,7 +145,7 @@ class McpServers:
             if server.name == name:
                 return server
         names = ", ".join(server.name for server in self.of(root)) or "none"
-        raise McpError(f"There is no MCP server {name[:80]}; there are: {names}.")
+        raise McpError(f"There is no MCP server {name[:80]}; the servers are: {names}.")
 
     async def aclose(self) -> None:
         """End all servers; returns when their processes are gone."""

@@ -44,11 +44,11 @@ _HAPPENED: Mapping[FileState, str] = {
     "deleted": "The chat history file was deleted while open.",
     "emptied": "The chat history file was emptied while open.",
     "overwritten": "Another file was copied over the chat history.",
-    "replaced": "Another file took the place of the chat history.",
+    "replaced": "Another file replaced the chat history.",
     "sound": "The chat history file disappeared for a moment.",
 }
 _IN_TURN = frozenset({State.PREPARING, State.STREAMING, State.RUNNING_TOOLS, State.AWAITING_APPROVAL})
-_NOT_KEPT = "Not kept: messages cleared or summarised before, undo, the trace"
+_NOT_KEPT = "Lost: cleared and summarised messages, undo, the trace"
 
 
 class LostHistory:

@@ -64,7 +64,7 @@ def copy_chat(
         StoreUnavailable: the chat already exists.
     """
     if connection.execute("SELECT 1 FROM chats WHERE chat_id = ?", (chat_id,)).fetchone():
-        raise StoreUnavailable(f"there is a chat {chat_id!r} already; nothing was copied")
+        raise StoreUnavailable(f"chat {chat_id!r} already exists; nothing was copied")
     numbers = msgspec.json.encode(sorted(left_out)).decode("ascii")
     taken = (chat_id, from_chat, last_seq, numbers)
     count = connection.execute(_COPY, taken).rowcount

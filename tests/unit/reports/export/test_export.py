@@ -101,8 +101,8 @@ def test_the_view_alone_can_be_exported() -> None:
 def test_an_empty_chat_is_reported() -> None:
     chat = read_conversation(log_of(), READER)
     assert chat.title == "Chat"
-    assert "Nothing has been said yet." in page_of(chat)
-    assert "Nothing has been said yet." in markdown_of(chat)
+    assert "This chat is empty." in page_of(chat)
+    assert "This chat is empty." in markdown_of(chat)
 
 
 def test_every_text_is_cleaned() -> None:

@@ -299,7 +299,7 @@ async def test_secret_files_are_never_live(desk):
     desk.write("KEY=2\n", ".env")
     assert await desk.say() == []
     item = desk.session.log.files[".env"].item
-    with pytest.raises(Exception, match="keys or passwords by its name"):
+    with pytest.raises(Exception, match="looks like a file of keys or passwords"):
         await desk.session.context.set_live((item,), True)
     with pytest.raises(Exception, match="cannot be live"):
         await desk.attach(".env", live=True)

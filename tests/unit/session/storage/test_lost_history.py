@@ -116,7 +116,7 @@ async def test_an_emptied_file_gets_the_open_chat_again(host, told):
     assert told == ["Chat history emptied; 1 chat rebuilt; see :CodeCompanionRestore"]
     (said,) = notices(bench)
     assert said.startswith("The chat history file was emptied while open. Stored again: the 2 messages the model sees.")
-    assert "Not kept: " in said
+    assert "Lost: " in said
     assert ":CodeCompanionRestore" in said
     assert bench.store.spent().usd >= 0 <= spent.usd
 
