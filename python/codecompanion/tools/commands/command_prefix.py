@@ -115,10 +115,10 @@ def _problem_of(found: tuple[str, ...]) -> str:
     if program not in risky_programs.RUNNERS:
         return ""
     if not _names_what_runs(program, found[1:]):
-        return f"“{' '.join(found)}” could run any program; add the command that it should run, such as “{_example(said, program)}”"
+        return f"“{' '.join(found)}” could run any program; add what to run, such as “{_example(said, program)}”"
     started = _started(program, found)
     if started == ():
-        return f"“{' '.join(found)}” could run any program; add the command that it should run"
+        return f"“{' '.join(found)}” could run any program; add what to run"
     return _problem_of(started) if started else ""
 
 
