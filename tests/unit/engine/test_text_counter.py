@@ -44,5 +44,5 @@ async def test_an_unavailable_vocabulary_is_reported(tmp_path: Path, monkeypatch
     host = Runtime(told.append)
     await host.handle(hello(tmp_path, "exact"))
     assert host.services.count_text is tokens.estimate_text
-    assert any("estimate counts instead" in str(event) for event in told)
+    assert any("token counts are estimated" in str(event) for event in told)
     await host.aclose()

@@ -93,7 +93,7 @@ async def test_many_silent_calls_end_at_ten_times_the_limit_of_one(tmp_path, mon
     assert len(asked) == 13, "50 s at 4 s each: the last one begins in time and has 2 s left"
     assert given[-1].error == "the summariser wrote nothing for 50 s in total"
     (failed,) = bench.of(CompactionFailed)
-    assert failed.reason == "Compaction failed: the summariser wrote nothing for 50 s in all. Nothing was changed."
+    assert failed.reason == "Compaction failed: the summariser wrote nothing for 50 s in total. Nothing was changed."
     assert session.log.view.messages == before
     assert not bench.bugs
 

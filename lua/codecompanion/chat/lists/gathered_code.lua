@@ -32,7 +32,7 @@ local SHORT = {
   ["not one line of it fits into the budget"] = "no room",
   ["it is large, and parts of it match better"] = "too large",
   ["it is too short to be useful"] = "too short",
-  ["not searched for"] = "not looked for",
+  ["not searched for"] = "not searched",
 }
 local GROUPS = {
   out = "CodeCompanionHint",

@@ -85,7 +85,7 @@ def test_an_option_may_use_the_other_kind_of_size() -> None:
         ({"at": 2}, "trigger: at = 2 is not a share; expected a share from 0 to 1, such as 0.85 or \"85%\","
          " or tokens = 2 (to run before every request: always = true)"),
         ({"at": 1200}, "or tokens = 1200"),
-        ({"at": 0}, "trigger: at = 0 is no share"),
+        ({"at": 0}, "trigger: at = 0 is not a share"),
         ({"at": "120%"}, "trigger.at: 120% is not between"),
         ({"tokens": 0}, "trigger: tokens = 0 is not a size; expected 1 or more"),
         ({"at": 0.5, "tokens": 5}, "trigger: at and tokens are two sizes; expected one of them"),

@@ -41,7 +41,7 @@ async def test_the_turn_that_reaches_the_budget_completes_and_the_next_is_refuse
     assert ended.reason == "limit"
     assert ended.error == (
         "The budget of this chat is used up: $2.00 of $2.00. Nothing was sent and your message is kept."
-        " Raise interactions.chat.opts.budget to go on."
+        " Raise interactions.chat.opts.budget to continue."
     )
     assert [event.text for event in bench.of(SubmitFailed)] == ["question 3"]
     assert len(bench.of(MessageSent)) == 2

@@ -439,7 +439,7 @@ async def test_of_a_huge_named_file_the_requested_part_is_sent(project):
     assert (head.start, head.is_cut) == (1, True)
     assert found.text.index("(lines 149971-") > found.text.index("#### lines 1-")
     count = f"{head.end + 3:,} of 150,000 lines"
-    assert f"Of huge.py (2.4 MB) {count} were sent: 1-{head.end}, 149971-149973." in found.notes
+    assert f"Sent {count} of huge.py (2.4 MB): 1-{head.end}, 149971-149973." in found.notes
 
 
 @pytest.mark.parametrize("question", ["what is func_9990 for", "func_9990 and FUNC_17 please", "why"])

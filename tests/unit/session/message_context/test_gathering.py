@@ -370,7 +370,7 @@ async def test_code_larger_than_the_room_is_left_out(project):
     bench, session = await bench_with(project, FakeGatherer(text="word " * 60_000), window=20_000)
     await asked(bench, session, ask("why?"))
     assert roles(session) == [("user", None), ("assistant", None)]
-    assert any("the message was sent alone" in notice.text for notice in of(bench, Notice))
+    assert any("the message was sent without it" in notice.text for notice in of(bench, Notice))
 
 
 async def test_an_empty_result_is_reported_only_if_code_was_requested(project):
