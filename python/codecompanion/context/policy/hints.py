@@ -38,7 +38,7 @@ def nearest(name: str, known: Collection[str]) -> str:
     return near[0] if near else ", ".join(sorted(known))
 
 
-def unknown_key(name: str, known: Collection[str], problem: str = "there is no such key") -> tuple[str, str]:
+def unknown_key(name: str, known: Collection[str], problem: str = "unknown key") -> tuple[str, str]:
     """Return the problem with a key, and the expected key."""
     if name in OLD_KEYS:
         return "it is no longer a key", OLD_KEYS[name]

@@ -116,7 +116,7 @@ def test_steps_are_shared_by_name() -> None:
     steps = policy.stages[-1].tiers[0].steps
     assert [step.use for step in steps] == ["select_window", "format_transcript", "summarize_one", "insert_summary"]
     assert steps[2].params.max_tokens == 2000
-    assert "steps.write[2].max_token: there is no such key; expected max_tokens" in mistake(
+    assert "steps.write[2].max_token: unknown key; expected max_tokens" in mistake(
         {"step": [SELECT, {"steps": "write"}]}, steps={"write": [FORMAT, {**ASK, "max_token": 5}, INSERT]}
     )
     assert (
@@ -177,13 +177,13 @@ def test_a_tier_may_continue_from_another_ones_result() -> None:
 @pytest.mark.parametrize(
     ("stage", "said"),
     [
-        ({"step": [CLEAR], "triger": 0.5}, "triger: there is no such key; expected trigger"),
+        ({"step": [CLEAR], "triger": 0.5}, "triger: unknown key; expected trigger"),
         ({"step": [CLEAR], "at": 0.5}, "at: it does not belong here; expected it in 'trigger' or 'target'"),
         ({"step": [CLEAR], "accept": "target"}, "accept: it does not belong here; expected it in a tier"),
         ({"step": [CLEAR], "cooldown": {}}, "cooldown: it does not belong here; expected it in the policy"),
         ({"step": [CLEAR], "count": 3}, "expected it in 'older_than' or the step 'select_window'"),
         ({"step": [{**CLEAR, "unit": "cycles"}]}, "step[1].unit: it does not belong here; expected it in 'older_than'"),
-        ({"step": [{**CLEAR, "exclude_tool": []}]}, "exclude_tool: there is no such key; expected exclude_tools"),
+        ({"step": [{**CLEAR, "exclude_tool": []}]}, "exclude_tool: unknown key; expected exclude_tools"),
         ({"step": [{**CLEAR, "schema": "cc_9"}]}, "expected it in the step 'summarize_one'"),
         ({"step": [{"use": "clear_results"}]}, "there is no strategy 'clear_results'; expected clear_tool"),
     ],
