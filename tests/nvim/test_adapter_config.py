@@ -263,11 +263,11 @@ def test_a_failing_key_function_is_named(child: Nvim, body: str, said: str) -> N
 @pytest.mark.parametrize(
     ("http", "said"),
     [
-        ("{ mine = {} }", 'adapters.http.mine: it needs `extends`, for instance extends = "openai_compatible"'),
+        ("{ mine = {} }", 'adapters.http.mine: `extends` is missing, for example extends = "openai_compatible"'),
         ('{ mine = "opnai" }', 'adapters.http.mine: there is no adapter "opnai"; did you mean "openai"?'),
         ('{ mine = "nonesuch" }', 'adapters.http.mine: there is no adapter "nonesuch"; there are'),
         ('{ nonesuch = function() return extend("nonesuch", {}) end }', 'there is no adapter "nonesuch"; there are'),
-        ('{ a = { extends = "b" }, b = { extends = "a" } }', 'adapters.http.a: extends itself by way of "a"'),
+        ('{ a = { extends = "b" }, b = { extends = "a" } }', 'adapters.http.a: extends itself through "a"'),
         ('{ mine = function() error("boom") end }', "adapters.http.mine: the function failed: "),
         ("{ mine = function() return 7 end }", "adapters.http.mine: the function returned number; expected a table"),
         ("{ mine = 7 }", "adapters.http.mine: got number 7; expected string, table or function"),
@@ -277,11 +277,11 @@ def test_a_failing_key_function_is_named(child: Nvim, body: str, said: str) -> N
         ),
         (
             '{ mine = { extends = "openai", zzz = {} } }',
-            "adapters.http.mine.zzz: unknown key; the keys of an adapter are",
+            "adapters.http.mine.zzz: unknown key; expected one of",
         ),
         (
             '{ mine = { extends = "openai", handlers = {} } }',
-            "adapters.http.mine.handlers: the host makes and reads the requests",
+            "adapters.http.mine.handlers: the host builds the requests and reads the replies",
         ),
         ('{ mine = { extends = "openai", env = "x" } }', "adapters.http.mine.env: got string; expected a table"),
         ('{ mine = { extends = "openai", url = 7 } }', "adapters.http.mine.url: got number; expected a string"),

@@ -150,7 +150,7 @@ def test_each_adapter_lists_its_requirements(start: Start) -> None:
     assert line_of(lines, "copilot") == "copilot log in to GitHub"
     assert line_of(lines, "chatgpt") == "chatgpt log in with your ChatGPT plan"
     assert "not running at 127.0.0.1:" in line_of(lines, "ollama")
-    assert line_of(lines, "offline") == "offline no model, for trying things out"
+    assert line_of(lines, "offline") == "offline no model, for testing"
     assert not [line for line in lines if line.startswith("  openai_compatible")]
     headings = [line for line in lines if line and not line.startswith(" ")]
     assert headings == ["Ready", "Popular", "More"]

@@ -67,13 +67,13 @@ function M.check_keys(self, layer)
   for name in sorted(layer) do
     local text = tostring(name)
     if FOREIGN_KEYS[name] then
-      table.insert(self.foreign, ("%s.%s: the host makes and reads the requests"):format(self.path, text))
+      table.insert(self.foreign, ("%s.%s: the host builds the requests and reads the replies"):format(self.path, text))
     elseif not vim.list_contains(ENTRY_KEYS, name) then
       local near = nearest.word(text, ENTRY_KEYS)
       self:problem(
         text,
         near and ("unknown key; did you mean `%s`?"):format(near)
-          or ("unknown key; the keys of an adapter are %s"):format(table.concat(ENTRY_KEYS, ", "))
+          or ("unknown key; expected one of %s"):format(table.concat(ENTRY_KEYS, ", "))
       )
     end
   end
@@ -108,7 +108,7 @@ function M.collect(self, name, seen)
     return nil, {}
   end
   if seen[name] then
-    self:problem("", ('extends itself by way of "%s"'):format(name))
+    self:problem("", ('extends itself through "%s"'):format(name))
     return nil, {}
   end
   seen[name] = true
@@ -128,13 +128,13 @@ function M.collect(self, name, seen)
   end
   local layer = plain.copy(value)
   if not layer then
-    self:problem("", "it holds what no entry can: a coroutine, userdata or a table inside itself")
+    self:problem("", "contains a coroutine, userdata or a table inside itself")
     return nil, {}
   end
   M.check_keys(self, layer)
   local base = layer.extends or (builtin[name] and name)
   if not base then
-    self:problem("", 'it needs `extends`, for instance extends = "openai_compatible"')
+    self:problem("", '`extends` is missing, for example extends = "openai_compatible"')
     return nil, {}
   end
   local builtin_name, layers

@@ -67,9 +67,9 @@ local function of_resolved(resolved)
   local name, settings = resolved.name, resolved.settings
   local about = builtin[name] or {}
   if not settings or #resolved.problems > 0 then
-    return { name = name, state = "broken", text = resolved.problems[1] or "its entry cannot be used" }
+    return { name = name, state = "broken", text = resolved.problems[1] or "misconfigured" }
   elseif settings.kind == "offline" then
-    return { name = name, state = "offline", text = "no model, for trying things out" }
+    return { name = name, state = "offline", text = "no model, for testing" }
   elseif logins[settings.kind] then
     local login = logins[settings.kind]
     local found = login.is_there()
@@ -139,7 +139,7 @@ end
 ---@return string
 local function model_names(adapter, names)
   if #names == 0 then
-    return "running, without a model" .. (adapter == "ollama" and ": ollama pull gets one" or "")
+    return "running, without a model" .. (adapter == "ollama" and ": ollama pull downloads one" or "")
   end
   local shown = table.concat(vim.list_slice(names, 1, SHOWN_MODELS), ", ")
   return #names > SHOWN_MODELS and ("running: %s and %d more"):format(shown, #names - SHOWN_MODELS)
