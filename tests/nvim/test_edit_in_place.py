@@ -254,7 +254,7 @@ def test_the_view_of_a_different_proposal_decides_nothing(desk):
     here.nvim.feed("gtg<CR>")
     here.wait_proposed(1)
     here.nvim.feed("gtg2")
-    here.nvim.wait_screen("The proposal or the text has changed since, nothing was decided")
+    here.nvim.wait_screen("The proposal or the text has changed; nothing was decided")
     here.nvim.feed("q")
     assert here.lines() == OLD
     here.nvim.feed("gK")
@@ -450,7 +450,7 @@ def test_text_typed_during_the_reply_is_kept(desk):
     here.wait_proposed(1)
     typed = ["import os", *OLD[:3], TWO[0], *OLD[4:6], "    return n * mine(n - 1)", *OLD[7:], "fact(4)"]
     assert here.lines() == typed
-    here.nvim.wait_screen("You changed these lines too · Vg2 takes the new ones · g5 keeps yours")
+    here.nvim.wait_screen("You changed these lines too · Vg2 accepts the new lines · g5 keeps yours")
     here.nvim.feed("g2")
     assert here.lines() == typed
     here.nvim.feed("8GVg2")

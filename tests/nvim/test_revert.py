@@ -68,7 +68,7 @@ def test_a_conflict_changes_nothing_unless_the_user_wants_markers(desk):
     assert user.lines(buffer)[4] == "my own five"
     assert "my own five\n" in user.disk()
     user.nvim.lua("_G.done(_G.choices[2], 2)")
-    user.nvim.wait_screen("You changed these lines too · Vg2 takes the new ones · g5 keeps yours")
+    user.nvim.wait_screen("You changed these lines too · Vg2 accepts the new lines · g5 keeps yours")
     assert user.nvim.lua("return vim.api.nvim_get_current_buf()") == buffer
     assert user.nvim.lua("return vim.api.nvim_get_current_line()") == "my own five"
     user.nvim.feed("Vg2")

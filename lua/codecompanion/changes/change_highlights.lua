@@ -8,9 +8,9 @@ local M = {}
 M.groups = {
   { "CodeCompanionAdded", "DiffAdd", "An added line, in every diff of the plugin" },
   { "CodeCompanionRemoved", "DiffDelete", "A removed line, in every diff of the plugin" },
-  { "CodeCompanionConflict", "DiagnosticWarn", "A hunk that overlaps a change of yours" },
+  { "CodeCompanionConflict", "DiagnosticWarn", "A hunk that overlaps your own change" },
   { "CodeCompanionChangeHint", "Comment", "The keys of a change, its line numbers and signs" },
-  { "CodeCompanionEditProgress", "DiagnosticInfo", "What an edit in place is doing, while the model answers" },
+  { "CodeCompanionEditProgress", "DiagnosticInfo", "The status of an edit in place while the model answers" },
 }
 
 ---Sources of the two diff colours: the first pair that the theme makes distinguishable.

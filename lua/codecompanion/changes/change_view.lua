@@ -187,14 +187,14 @@ function View:skip_hunk(rows)
   self.proposed:skip(indices)
   self:_draw()
   local count = #indices == 1 and "Hunk skipped" or ("%d hunks skipped"):format(#indices)
-  say.hint(count .. " · u takes " .. (#indices == 1 and "it" or "them") .. " in again")
+  say.hint(count .. " · u undoes it")
 end
 
 ---Accept only the selected hunks, by skipping the others first.
 ---@param rows { [1]: integer, [2]: integer }
 function View:_accept_only(rows)
   if not self.options.is_editable then
-    return say.hint("Single hunks are decided in the buffer itself")
+    return say.hint("Decide single hunks in the buffer itself")
   end
   self:_draw()
   local wanted, others = self.proposed:on_rows(rows[1], rows[2]), {}

@@ -79,7 +79,7 @@ function M.accept_change(edit, rows)
   local wanted = rows and chosen_hunks(edit, rows) or without_conflicts(edit.proposal.placed)
   if #wanted == 0 then
     local how = keys.selecting(edit.bufnr)
-    how = how and (" · %s takes the new ones"):format(how) or ""
+    how = how and (" · %s accepts the new lines"):format(how) or ""
     return say.hint(rows and "No hunk in the selection" or "You changed these lines too" .. how)
   end
   standing.without_moving(edit, function()
@@ -98,7 +98,7 @@ function M.reject_change(edit, rows)
   proposals.refresh(edit.proposal)
   local is_part = proposals.has(edit.proposal, "accepted")
   proposals.reject(edit.proposal, edit.proposal.placed)
-  local back = vim.bo[edit.bufnr].modifiable and " · u brings it back" or ""
+  local back = vim.bo[edit.bufnr].modifiable and " · u undoes it" or ""
   standing.decide(edit, { (is_part and "Rejected the rest" or "Rejected") .. back, "Rejected" })
 end
 
@@ -114,10 +114,10 @@ function M.skip_hunk(edit, rows)
   end
   proposals.reject(edit.proposal, unwanted)
   if #(proposals.refresh(edit.proposal) or {}) == 0 then
-    return standing.decide(edit, { "All hunks decided · u brings the last one back", "All hunks decided" })
+    return standing.decide(edit, { "All hunks decided · u undoes the last one", "All hunks decided" })
   end
   standing.draw(edit)
-  say.hint(counted(#unwanted, "skipped") .. " · u brings it back")
+  say.hint(counted(#unwanted, "skipped") .. " · u undoes it")
 end
 
 ---Accept, and accept later edits without asking; a second question asks for which buffers.
@@ -131,7 +131,7 @@ function M.always_accept(edit)
       text = ("Accept this and later edits in place in %s"):format(name ~= "" and name or "this buffer"),
       bufnr = edit.bufnr,
     },
-    { text = "Accept this and later edits in place in every buffer, until Neovim ends" },
+    { text = "Accept this and later edits in place in every buffer, until Neovim exits" },
   }
   choose.select(scopes, {
     prompt = "Accept without asking (u on an accepted edit asks again)",
@@ -209,7 +209,7 @@ function M.view_diff(edit)
     return function()
       local is_same = standing.is_alive(edit) and not edit.is_asking and edit.proposal.now == seen
       if not is_same or api.nvim_buf_get_changedtick(edit.bufnr) ~= tick then
-        return view:over("The proposal or the text has changed since, nothing was decided")
+        return view:over("The proposal or the text has changed; nothing was decided")
       end
       view:close()
       decide(edit)

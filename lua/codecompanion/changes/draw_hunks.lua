@@ -195,7 +195,7 @@ end
 local function conflict_hint()
   local accept = keys.selecting()
   local choice =
-    keys.hint({ accept and { "=" .. accept, "takes the new ones" } or nil, { "skip_hunk", "keeps yours" } })
+    keys.hint({ accept and { "=" .. accept, "accepts the new lines" } or nil, { "skip_hunk", "keeps yours" } })
   return { "You changed these lines too · " .. choice, "You changed these" }
 end
 

@@ -31,7 +31,7 @@ function M.propose(path, from, to)
   local actions = require("codecompanion.changes.decision_actions")
   local edit = standing.propose(bufnr, 0, count, base, theirs, actions)
   if not standing.is_alive(edit) then
-    say.hint("Nothing to decide: the file has these lines already")
+    say.hint("Nothing to decide: the file already has these lines")
     return nil
   end
   api.nvim_win_set_cursor(0, { math.min(proposals.rows(edit.proposal)[1] + 1, count), 0 })
