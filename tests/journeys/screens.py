@@ -374,7 +374,7 @@ def gathered_code(stage: Stage) -> None:
         terminal.keys("<Esc>gg/snippets\\? from<CR>")
         stage.shoot(terminal, "84-gathered-line", "snippets? from")
         terminal.keys("K")
-        stage.shoot(terminal, "85-gathered-list", "What the model gets")
+        stage.shoot(terminal, "85-gathered-list", "Sent to the model")
         terminal.keys("qzo")
         stage.shoot(terminal, "85-gathered-open", "stack.py:")
         terminal.keys("<Esc>")

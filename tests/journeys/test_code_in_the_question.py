@@ -38,10 +38,10 @@ def test_a_question_about_a_checkout_gets_its_code(desk: Desk) -> None:
         assert "snippet" in screen
         terminal.keys("<Esc>gg/snippets\\? from<CR>")
         terminal.keys("K")
-        screen = terminal.wait("What the model gets")
+        screen = terminal.wait("Sent to the model")
         assert "src/stack.py:" in screen
         terminal.keys("q")
-        terminal.wait("It reads", gone="What the model gets")
+        terminal.wait("It reads", gone="Sent to the model")
 
         send(terminal, "/context how are berths booked at night?")
         screen = terminal.wait("x leave out", gone="gathering")

@@ -63,7 +63,7 @@ def test_an_approval_outside_the_window_is_shown_first(chat: ChatDriver) -> None
     chat.reply("\n\n".join(f"paragraph {number}" for number in range(80)), end=False)
     ask(chat)
     chat.nvim.feed("ggg2")
-    chat.nvim.wait_screen("Here is the approval: read it, then press the key again")
+    chat.nvim.wait_screen("This is the approval: read it, then press the key again")
     assert answered(chat) == []
     assert "rm -rf build" in chat.nvim.screen()
     chat.nvim.feed("g2")
@@ -284,7 +284,7 @@ def test_a_repeated_key_does_not_approve_the_next_call(chat: ChatDriver) -> None
     ask(chat, "c2", body="rm -rf ~")
     for key in ("g2", "g2", "g1"):
         chat.nvim.feed(key)
-    chat.nvim.wait_screen("This approval has just come: read it, then press the key again")
+    chat.nvim.wait_screen("This approval just appeared: read it, then press the key again")
     assert answered(chat) == [("c1", "once")]
     chat.nvim.feed("g4")
     chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "cancel needs no reading")
@@ -690,7 +690,7 @@ def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
     chat.nvim.feed("gty")
     chat.nvim.wait_for(lambda: chat.sent("set_yolo"), "set_yolo")
     assert (
-        "! YOLO mode is on: tools run without asking. Still asked about: delete_file, run_command,"
+        "! YOLO mode is on: tools run without asking. Exceptions: delete_file, run_command,"
         " changes of files that run code (Makefile, .git, CI …)." in chat.text()
     )
     chat.nvim.wait_screen(r"YOLO but delete_file, run_command, files that run code")

@@ -218,7 +218,7 @@ def test_a_restored_chat_shows_undone_and_pinned_items(chat: ChatDriver) -> None
     assert "old answer" not in screen
 
 
-SOON = "This has just appeared"
+SOON = "This just appeared"
 
 
 def test_a_key_ignores_a_line_that_just_moved_under_the_cursor(chat: ChatDriver) -> None:

@@ -300,7 +300,7 @@ def test_text_moved_into_the_transcript_is_moved_back(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: chat.sent("redraw_chat"), "redraw_chat")
     assert chat.input() == "one x\ntwo"
     assert not chat.text().startswith("two")
-    chat.nvim.wait_screen("The transcript is read-only, so it was put back. Your draft is kept.")
+    chat.nvim.wait_screen("The transcript is read-only, so it was restored. Your draft is kept.")
     draw_again(chat)
     buffer = chat.nvim.lua("return vim.api.nvim_get_current_buf()")
     chat.nvim.command("g/answer\\|x/d | enew | bdelete #")
@@ -316,7 +316,7 @@ def test_deleting_everything_detaches_nothing_with_a_message(chat: ChatDriver) -
     chat.accept("question")
     chat.reply("answer")
     chat.nvim.feed("ggdG")
-    chat.nvim.wait_screen("so it was put back")
+    chat.nvim.wait_screen("so it was restored")
     assert not chat.nvim.blocked()
     assert chat.sent("detach") == []
     assert len(chat.sent("redraw_chat")) == 1

@@ -124,19 +124,19 @@ def test_closing_a_busy_chat_asks(chat: ChatDriver) -> None:
     chat.accept("question")
     chat.push(events.State(state="streaming", label="streaming"))
     chat.nvim.press_ctrl_c(lambda: "Closing stops the running turn" in chat.nvim.screen())
-    chat.nvim.wait_screen(r"Closing stops the running turn\.  \[h\]ide, it goes on  \[c\]lose  \[n\]o")
+    chat.nvim.wait_screen(r"Closing stops the running turn\.  \[h\]ide, keep running  \[c\]lose  \[n\]o")
     chat.nvim.press_ctrl_c(lambda: "Closing stops" not in chat.nvim.screen())
     assert chat.sent("close_chat") == []
     ask(chat)
-    chat.nvim.press_ctrl_c(lambda: "Closing cancels what waits for your approval" in chat.nvim.screen())
+    chat.nvim.press_ctrl_c(lambda: "Closing cancels the pending approval" in chat.nvim.screen())
     chat.nvim.feed("h")
     chat.nvim.wait_for(lambda: "## Me" not in chat.nvim.screen(), "the chat off the screen")
     assert chat.sent("close_chat") == []
     chat.nvim.command("CodeCompanionChat Toggle")
-    chat.nvim.press_ctrl_c(lambda: "Closing cancels what waits for your approval" in chat.nvim.screen())
+    chat.nvim.press_ctrl_c(lambda: "Closing cancels the pending approval" in chat.nvim.screen())
     chat.nvim.feed("c")
     chat.nvim.wait_for(lambda: chat.sent("close_chat"), "close_chat")
-    chat.nvim.wait_screen("Chat closed, its turn stopped; :CodeCompanionChat Resume brings it back.")
+    chat.nvim.wait_screen("Chat closed, its turn stopped; :CodeCompanionChat Resume reopens it.")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 20)])

@@ -297,7 +297,7 @@ def sent_into_a_crash(chat: ChatDriver) -> str:
     text = chat.text()
     assert "## Me\nsent or not\n" in text
     assert chat.input() == "tail"
-    assert "! The Python host ended (status 9). Whether your message was sent is checked." in text
+    assert "! The Python host ended (status 9). Checking whether your message was sent." in text
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "the question to the next host")
     key = chat.sent("submit")[-1]["key"]
     assert chat.sent("open_chat")[-1]["unconfirmed"] == [key]
@@ -311,7 +311,7 @@ def test_an_unstored_message_returns_separately_from_typed_text(chat: ChatDriver
     chat.nvim.wait_for(lambda: chat.input() == "tail more", "what is typed")
     chat.opened(resumed=True)
     assert chat.input() == "sent or not\n\ntail more"
-    assert "being checked" not in chat.nvim.screen()
+    assert "checking whether" not in chat.nvim.screen()
     assert "! Not sent: the host had ended. Your message is back in the input." in chat.text()
     chat.nvim.feed(" and more<Esc>")
     chat.nvim.wait_for(lambda: chat.input() == "sent or not\n\ntail more and more", "the rest")

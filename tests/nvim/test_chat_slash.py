@@ -161,7 +161,7 @@ def test_declining_a_compaction_keeps_the_instructions(chat: ChatDriver, key: st
     assert chat.input() == ""
     chat.nvim.feed(key)
     chat.nvim.wait_for(lambda: chat.input() == "/compact keep the API\nand the names", "the words")
-    assert "! Not compacted; your words are back in the input." in chat.text()
+    assert "! Not compacted; your text is back in the input." in chat.text()
     assert chat.sent("compact") == []
 
 
@@ -197,7 +197,7 @@ def test_instructions_for_a_compaction_with_nothing_to_do_stay(chat: ChatDriver)
     chat.answer("forecast_compaction", NOTHING)
     send(chat, "/compact keep the API")
     chat.nvim.wait_for(lambda: chat.input() == "/compact keep the API", "the words")
-    assert "! Nothing to compact: nothing is old. Your words are back in the input." in chat.text()
+    assert "! Nothing to compact: nothing is old. Your text is back in the input." in chat.text()
     assert chat.sent("compact") == []
 
 

@@ -112,7 +112,7 @@ def test_the_first_chat_reports_that_no_model_is_configured(start: Start, ollama
     nvim = start(f"{{ adapters = {{ http = {{ {http} }} }} }}")
     chat = RealChat(nvim, tmp_path)
     chat.open()
-    nvim.wait_screen("No model is set up: :CodeCompanion adapter lists them with what each needs.")
+    nvim.wait_screen("No model is set up: see :CodeCompanion adapter.")
     of_next = "require('codecompanion.adapters.default_adapter').for_new_chat"
 
     def of_next_chat() -> str:
@@ -181,8 +181,8 @@ def test_clouds_report_whether_there_are_credentials(start: Start, tmp_path: Pat
 def test_a_choice_with_missing_requirements_names_them(start: Start) -> None:
     """The list stays, nothing opens, nothing waits for a key; the remedy is visible at any width."""
     for columns, said in (
-        (130, "Set OPENAI_API_KEY in your shell, then start Neovim again; one gets a key at https://platform.openai"),
-        (80, "Set OPENAI_API_KEY, then start Neovim again; o gets a key"),
+        (130, "Set OPENAI_API_KEY in your shell, then restart Neovim; get a key at https://platform.openai"),
+        (80, "Set OPENAI_API_KEY, then restart Neovim; o gets a key"),
         (40, "Set OPENAI_API_KEY …"),
     ):
         nvim = start(size=(columns, 44))

@@ -106,7 +106,7 @@ def test_selected_hunks_are_skipped_together(chat: ChatDriver) -> None:
     open_view(chat)
     chat.nvim.feed("ggVGg5")
     chat.nvim.feed("q")
-    chat.nvim.wait_screen("all of it skipped")
+    chat.nvim.wait_screen("all hunks skipped")
     chat.nvim.feed("]aK")
     assert accepted(chat) == BEFORE
 
@@ -158,7 +158,7 @@ def test_skipping_the_only_hunk_is_shown_on_the_block(chat: ChatDriver) -> None:
     chat.nvim.feed("g5")
     chat.nvim.wait_screen("line 33\n")
     chat.nvim.feed("q")
-    chat.nvim.wait_screen("Edit src/stack.py .*all of it skipped")
+    chat.nvim.wait_screen("Edit src/stack.py .*all hunks skipped")
     chat.nvim.feed("]aK")
     assert accepted(chat) == text
 
@@ -283,7 +283,7 @@ def test_a_turn_that_ends_shows_that_and_keeps_the_view(chat: ChatDriver, how: s
         chat.drain()
     chat.nvim.feed(" word")
     assert chat.nvim.request("nvim_get_current_line") == "# half a word"
-    chat.nvim.wait_screen("This approval is over, nothing was written · q back")
+    chat.nvim.wait_screen("This approval is closed; nothing was written · q back")
     chat.nvim.feed("<Esc>g2")
     chat.nvim.wait_screen("This approval was already answered or cancelled")
     assert chat.sent("approve") == []
@@ -439,7 +439,7 @@ def test_closing_the_chat_closes_its_questions(chat: ChatDriver) -> None:
     """The tab page shows that it is over; nothing is sent for a closed chat."""
     open_view(chat)
     chat.nvim.lua("local c = require('codecompanion.chat'); c.close(c.last_chat())")
-    chat.nvim.wait_screen("This approval is over, nothing was written · q back")
+    chat.nvim.wait_screen("This approval is closed; nothing was written · q back")
     chat.nvim.feed("g2")
     chat.nvim.wait_screen("This approval was already answered or cancelled")
     chat.nvim.feed("q")

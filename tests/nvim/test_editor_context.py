@@ -105,8 +105,8 @@ def test_an_unchanged_buffer_is_referred_to_and_not_sent_again(nvim_factory, tmp
 
 
 def taken_out(chat):
-    """Return the number of lines reporting that the text they refer to is no longer sent."""
-    return chat.nvim.screen().count("· taken out since")
+    """Return how many lines say that what they name is sent no more."""
+    return chat.nvim.screen().count("· since removed")
 
 
 def test_an_attached_file_is_not_sent_again_by_a_mention(nvim_factory, tmp_path, server):

@@ -138,7 +138,7 @@ def test_k_lists_the_pieces_and_enter_jumps_to_one(chat: ChatDriver, tmp_path) -
     chat.nvim.feed("K")
     screen = chat.nvim.wait_screen(r"✓ \.82 +310 ast +src/stack.py:10-42 Stack")
     assert "x leave out" not in screen
-    assert "What the model gets:" in screen
+    assert "Sent to the model:" in screen
     chat.nvim.feed("<CR>")
     chat.nvim.wait_lua("return vim.fs.basename(vim.api.nvim_buf_get_name(0)) == 'stack.py' and vim.fn.line('.') == 10")
 
@@ -209,11 +209,11 @@ def test_pieces_are_excluded_and_pinned_with_a_key(chat: ChatDriver) -> None:
     chat.nvim.feed("i/context why?<Esc><CR>")
     chat.nvim.wait_screen(r"✓ \.82 +310 ast")
     chat.nvim.feed("x")
-    chat.nvim.wait_screen(r"✗ \.82 .* you left it out: with the next question")
+    chat.nvim.wait_screen(r"✗ \.82 .* you left it out, from the next question on")
     chat.nvim.feed("x")
     chat.nvim.wait_screen(r"✓ \.82")
     chat.nvim.feed("jp")
-    chat.nvim.wait_screen(r"⚑ 1\.0 +90 common .* you pinned it: from the next question on")
+    chat.nvim.wait_screen(r"⚑ 1\.0 +90 common .* you pinned it, from the next question on")
     chosen = [(one["path"], one["start"], one["choice"]) for one in chat.sent("choose_code")]
     assert chosen == [("src/stack.py", 10, "left_out"), ("src/stack.py", 10, ""), ("README.md", 0, "pinned")]
     assert [chat.sent("choose_code")[0][name] for name in ("end", "kind", "name")] == [42, "class", "Stack"]

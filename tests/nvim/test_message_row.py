@@ -15,7 +15,7 @@ EXPORTED = [f"Exported to {PAGE} (12 kB). {KEYS}", f"Exported to {PAGE} (12 kB)"
 GUESS = ["The window of qwen3:14b is unknown: 32,000 tokens are assumed. Set it in setup(): models = { … }"]
 NO_PROMPT = ["A prompt is left out: /home/someone/.config/nvim/codecompanion/prompts/review.md, line 3: no `name`"]
 WIDE = ["漢字" * 80]
-LINK = ["The page could not be opened here; it is https://example.com/device", "https://example.com/device"]
+LINK = ["Could not open the page; its address is https://example.com/device", "https://example.com/device"]
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_a_command_can_be_disabled(nvim_factory: Factory) -> None:
     [
         (
             "{ file = { callback = function() end } }",
-            "file: there is a built-in command of this name; give yours another one",
+            "file: a built-in command has this name; choose another one",
         ),
         ("{ mine = { description = 'x' } }", "mine: `callback` is missing; no built-in command has this name"),
         ("{ nope = false }", "nope: no built-in command has this name"),

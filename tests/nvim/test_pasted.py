@@ -90,8 +90,8 @@ def test_an_image_command_without_a_path_uses_the_clipboard(nvim_factory: Callab
     ("script", "env", "why"),
     [
         ("echo no image; exit 1", {"WAYLAND_DISPLAY": "w"}, "There is no image in the clipboard"),
-        ("", {}, "There is no clipboard here"),
-        (None, {"WAYLAND_DISPLAY": "w"}, "read with wl-paste, which is not installed"),
+        ("", {}, "The clipboard cannot be read here"),
+        (None, {"WAYLAND_DISPLAY": "w"}, "clipboard: wl-paste is not installed"),
     ],
 )
 def test_a_missing_image_clipboard_or_program_is_reported(

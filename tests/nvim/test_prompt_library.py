@@ -146,7 +146,7 @@ def test_a_projects_prompt_attaches_nothing_from_outside_the_project(nvim_factor
         assert f"{label}: #{{file:/etc/passwd}} is outside the project: it is not sent" in said
         assert f"{label}: #{{terminal}} may show more than the project" in said
         assert f"{label}: @.env may hold secrets" in said
-        assert f"Pinned: “Always obey.” of {label}. It holds for the whole chat; /unpin takes it out." in said
+        assert f"Pinned: “Always obey.” of {label}. Applies to the whole chat; /unpin removes it." in said
         nvim.feed("<Esc><CR>")
         nvim.wait_screen("Read it.")
         texts = [text for _, text in messages(server)]

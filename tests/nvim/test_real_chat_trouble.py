@@ -197,7 +197,7 @@ def test_a_buffer_can_be_wiped_during_a_stream(nvim_factory, tmp_path):
         chat.nvim.command("bwipeout!")
         chat.nvim.wait_for(chat.nvim.messages, "what became of the turn")
         assert chat.nvim.messages() == (
-            "codecompanion: Chat closed, its turn stopped; :CodeCompanionChat Resume brings it back."
+            "codecompanion: Chat closed, its turn stopped; :CodeCompanionChat Resume reopens it."
         )
         chat.nvim.lua("require('codecompanion').resume(...)", chat_id)
         chat.wait_ready()

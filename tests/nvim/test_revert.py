@@ -173,7 +173,7 @@ def test_a_turn_with_several_files_is_reviewed_hunk_by_hunk(desk):
     assert said == ["+1 −1 · 1", "+1 −1 · row 3", "+1 −1 · row 30"]
     user.nvim.wait_screen("CodeCompanion review · g. keys")
     user.nvim.feed("g?")
-    user.nvim.wait_screen("g3 +Revert this place; again brings it back")
+    user.nvim.wait_screen("g3 +Revert this hunk, or reapply it")
     user.nvim.feed("q")
     texts = "return vim.tbl_map(function(i) return i.text:match('^[^ ]+') end, vim.fn.getqflist())"
     user.nvim.feed("ggg2")

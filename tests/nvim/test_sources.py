@@ -109,7 +109,7 @@ def test_help_with_a_tag_is_attached_and_without_one_shown(opened: Open) -> None
     long = chat.nvim.lua("return (require('codecompanion.chat.sources.help_tags').text(...))", "ex-cmd-index").split(
         "\n"
     )
-    assert re.fullmatch(r"… the entry goes on at line \d+ of its file", long[-2])
+    assert re.fullmatch(r"… the entry continues at line \d+ of its file", long[-2])
     chat.nvim.feed("Gdd")
     chat.send("/help")
     chat.nvim.wait_screen("Send the message")

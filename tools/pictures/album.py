@@ -63,7 +63,7 @@ ALBUM = (
         "The inspector lists what the next request will contain, message by message: tokens, share, cache, age, state"
         " and role, with two tool results marked as cleared.",
         maps=("debug",),
-        words=("Next request", "kept free for the reply", "tool schemas"),
+        words=("Next request", "reserved for the reply", "tool schemas"),
     ),
     Picture(
         "diff.png",
@@ -78,7 +78,7 @@ ALBUM = (
         "The list of code that a question would be sent with: for each piece its score, tokens, who found it, file and"
         " lines; below it the text the model gets.",
         commands=("/context", ":CodeCompanion index"),
-        words=("What the model gets", "looked for", "leave out"),
+        words=("Sent to the model", "looked for", "leave out"),
     ),
     Picture(
         "adapters.png",

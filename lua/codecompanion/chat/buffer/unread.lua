@@ -51,7 +51,7 @@ function M.is_unread(chat, thing)
     return false
   end
   drawn.at = drawn.at == math.huge and drawn.at or now()
-  say.hint("This has just appeared: read it, then press the key again")
+  say.hint("This just appeared: read it, then press the key again")
   return true
 end
 

@@ -16,8 +16,8 @@ local FOOTER = { "gX revert", "T whole turn", "F whole file", "K diff", "<CR> op
 ---@return string
 local function state(row)
   return row.reverted and "reverted"
-    or row.state == "unsaved" and "was not saved"
-    or (row.state == "interrupted" or row.state == "unknown") and "may not be made"
+    or row.state == "unsaved" and "not saved"
+    or (row.state == "interrupted" or row.state == "unknown") and "possibly not made"
     or ""
 end
 
@@ -124,7 +124,7 @@ end
 function M.open(chat)
   load(chat, function(rows)
     if #rows == 0 then
-      return say.line("The tools of this chat have changed no files.")
+      return say.line("No files were changed in this chat.")
     end
     show(chat, rows)
   end)

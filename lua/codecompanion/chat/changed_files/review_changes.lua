@@ -14,8 +14,8 @@ M.TITLE = "CodeCompanion review · g? keys"
 ---The verbs of the list.
 ---@type { [1]: string, [2]: string, [3]: string }[] Verb, label in the hint, full label
 local VERBS = {
-  { "accept_change", "keep", "Keep this place (✓), in Visual mode the selected ones; again takes that back" },
-  { "reject_change", "revert", "Revert this place; again brings it back" },
+  { "accept_change", "keep", "Keep this hunk (✓), or the selected ones in Visual mode; press again to undo" },
+  { "reject_change", "revert", "Revert this hunk, or reapply it" },
 }
 
 ---Review decisions by chat, change and place. The host knows the reverted ones.
@@ -120,7 +120,7 @@ local function described(bufnr)
   end
   return vim.list_extend(found, {
     { "K", "Show the whole change" },
-    { "<CR>", "Go to the place" },
+    { "<CR>", "Go to the hunk" },
     { "g?", "Show these keys" },
   })
 end
@@ -160,7 +160,7 @@ function M.set_keys(chat, refill)
     reject_change = take_back,
     view_diff = diff,
   }, {
-    { mode = "n", lhs = "gX", action = take_back, text = "Revert this place; again brings it back" },
+    { mode = "n", lhs = "gX", action = take_back, text = "Revert this hunk, or reapply it" },
     { mode = "n", lhs = "K", action = diff, text = "Show the whole change" },
     { mode = "n", lhs = "g?", action = on_places(show_keys), text = "Show the keys" },
   })

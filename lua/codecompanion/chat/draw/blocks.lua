@@ -37,7 +37,7 @@ local M = {}
 
 ---Text in the line of a cleared result, and of one that was cut to fit.
 M.CLEARED = " · cleared"
-M.LOST = " · taken out since"
+M.LOST = " · since removed"
 M.CUT = " · cut to %d %%"
 
 ---Text in the line of a reverted change of a file.

@@ -150,12 +150,12 @@ local function advice(item)
     return { ("Write the key of %s to %s, then choose it again"):format(item.name, item.missing) }
   end
   local set = ("Set %s"):format(item.missing)
-  local whole = ("%s in your shell, then start Neovim again"):format(set)
+  local whole = ("%s in your shell, then restart Neovim"):format(set)
   if not item.page then
     return { whole, set }
   end
-  local brief = ("%s, then start Neovim again; o gets a key"):format(set)
-  return { ("%s; one gets a key at %s"):format(whole, item.page), brief, set .. "; o gets a key" }
+  local brief = ("%s, then restart Neovim; o gets a key"):format(set)
+  return { ("%s; get a key at %s"):format(whole, item.page), brief, set .. "; o gets a key" }
 end
 
 ---@param item CodeCompanion.AdapterReadiness
@@ -201,7 +201,7 @@ local function open_page(item)
   end
   local _, problem = vim.ui.open(item.page)
   if problem then
-    say.line({ "The page could not be opened here; it is " .. item.page, item.page }, severity.WARN)
+    say.line({ "Could not open the page; its address is " .. item.page, item.page }, severity.WARN)
   end
 end
 

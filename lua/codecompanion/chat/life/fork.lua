@@ -117,7 +117,7 @@ function M.branch(chat, title, refuse)
       return refuse(err)
     end
     life.replace(chat, assert(id))
-    say.line("This is the new branch; /fork list goes back.")
+    say.line("This is the new branch; /fork list switches back.")
   end)
 end
 

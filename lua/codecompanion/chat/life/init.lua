@@ -360,7 +360,7 @@ function M.forget(chat)
     host.notify("close_chat", { chat = chat.id })
   end
   if was_busy and vim.v.exiting == vim.NIL then
-    local back = ":CodeCompanionChat Resume brings it back."
+    local back = ":CodeCompanionChat Resume reopens it."
     say.line({ "Chat closed, its turn stopped; " .. back, "Chat stopped; " .. back })
   end
   require("codecompanion.chat.state.autocmds").fire(chat, "ChatClosed")

@@ -57,7 +57,7 @@ end
 ---@param chat CodeCompanion.Chat
 local function refuse(chat)
   if is_in_context(chat) then
-    return tell("dd takes a line of the context out of the next request; type in the input below.")
+    return tell("dd removes this item from the next request. Type in the input below.")
   end
   local key = edit_key(chat)
   tell(key and (key .. " edits and resends this message") or "The transcript is read-only; type in the input below.")
@@ -94,7 +94,7 @@ end
 ---@return string?
 local function why_not_here(chat)
   if is_in_context(chat) then
-    return "dd removes a line of the context"
+    return "dd removes an item of the context"
   elseif is_inside(chat) then
     local own = edit_key(chat)
     return own and ("%s edits your message"):format(own) or "the transcript is read-only"
@@ -288,7 +288,7 @@ local function mend(chat)
       view.cursor_to_input(chat) -- the text typed next is not lost
     end
     vim.cmd.redraw() -- clear Neovim's message about deleted lines, which needs a key press
-    tell("The transcript is read-only, so it was put back. Your draft is kept.")
+    tell("The transcript is read-only, so it was restored. Your draft is kept.")
   end
 end
 

@@ -84,11 +84,11 @@ function M.compact(chat, instructions, force, refuse)
     go(go_on)
   end, function()
     if refuse and instructions ~= "" then
-      refuse("Not compacted; your words are back in the input.")
+      refuse("Not compacted; your text is back in the input.")
     end
   end, function(why)
     if refuse and instructions ~= "" and chat.state == "idle" then
-      return refuse(("Nothing to compact: %s. Your words are back in the input."):format(why))
+      return refuse(("Nothing to compact: %s. Your text is back in the input."):format(why))
     end
     go(false) -- the host reports it; or the request is queued, and the situation may change until then
   end, refuse or function(reason)

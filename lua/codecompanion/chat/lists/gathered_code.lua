@@ -19,8 +19,8 @@ local NARROW = 50
 local MARKS = { ["in"] = "✓", out = " ", ["left out"] = "✗", pinned = "⚑" }
 local ABOVE = "↑"
 local CHOSEN = {
-  ["left out"] = "you left it out: with the next question",
-  pinned = "you pinned it: from the next question on",
+  ["left out"] = "you left it out, from the next question on",
+  pinned = "you pinned it, from the next question on",
 }
 ---Short reasons for narrow rows.
 local SHORT = {
@@ -63,7 +63,7 @@ local GROUPS = {
 ---@param root? string
 local function open(path, line, root)
   if path == "" then
-    return say.hint("This is no place in a file.")
+    return say.hint("No file location on this line.")
   end
   local whole = vim.fs.normalize(path, { expand_env = false })
   if root and not vim.startswith(whole, "/") then
@@ -82,7 +82,7 @@ function M.go_to(line)
   local path, first = line:match("^%s*(.-):(%d+)%-%d+ ")
   path = path or line:match("^%s*(.-) ·")
   if not path or vim.startswith(vim.trim(line), "▾") or vim.startswith(vim.trim(line), "▸") then
-    return say.hint("No place here; K lists the snippets, zo opens the fold.")
+    return say.hint("No file location here; K lists the snippets, zo opens the fold.")
   end
   open(path, tonumber(first))
 end
@@ -173,7 +173,7 @@ function M.lines(report, width)
     rows[#lines] = row
   end
   if (report.text or "") ~= "" then
-    vim.list_extend(lines, { "", "What the model gets:", "" })
+    vim.list_extend(lines, { "", "Sent to the model:", "" })
     vim.list_extend(lines, vim.split(report.text, "\n", { plain = true }))
   end
   return lines, rows, head
@@ -252,7 +252,7 @@ local function show(chat, report)
   local on = scratch.keys(bufnr, win, function(line)
     return page.rows[line]
   end)
-  on({ "<CR>", "gf" }, "Open the place", function(row)
+  on({ "<CR>", "gf" }, "Open the location", function(row)
     scratch.close(win)
     open(row.path, row.start, report.root)
   end)
@@ -260,12 +260,12 @@ local function show(chat, report)
     local function can(row)
       return row.path ~= "" or say.hint("Only snippets of files can be left out or pinned.")
     end
-    on("x", "Leave the piece out of the next question, or take it in again", function(row)
+    on("x", "Leave the snippet out of the next question, or include it again", function(row)
       if can(row) then
         choose(chat, bufnr, page, row, "left out")
       end
     end)
-    on("p", "Pin the piece in this chat, or take that back", function(row)
+    on("p", "Pin the snippet in this chat, or unpin it", function(row)
       if can(row) then
         choose(chat, bufnr, page, row, "pinned")
       end

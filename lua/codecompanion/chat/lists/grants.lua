@@ -86,7 +86,7 @@ end
 function M.open(chat)
   load(chat, function(rows)
     if #rows == 0 then
-      return say.line("Nothing is always allowed in this chat", severity.INFO)
+      return say.line("Nothing runs without asking in this chat", severity.INFO)
     end
     show(chat, rows)
   end)

@@ -167,7 +167,7 @@ function M.lines(result, exact, width)
   local cost = type(result.cost) == "number" and (", ~%s"):format(cost_text(result.cost)) or ""
   lines[#lines + 1] = ("%7s  sum%s"):format(numbers.short(result.total), cost)
   if (result.reserve or 0) > 0 then
-    lines[#lines + 1] = ("%7s  kept free for the reply"):format(numbers.short(result.reserve))
+    lines[#lines + 1] = ("%7s  reserved for the reply"):format(numbers.short(result.reserve))
   end
   for _, note in ipairs({ result.guess or "", result.note or "" }) do
     if note ~= "" then

@@ -68,7 +68,7 @@ function M.recall(chat, words)
         at[#lines] = row
       end
     end
-    local title = words == "" and "Removed from the request" or ("Removed: " .. words)
+    local title = words == "" and "Removed from the context" or ("Removed: " .. words)
     local footer = { "<CR> show", "r restore", "q close" }
     local bufnr, win = float.open({ title = title, lines = lines, footer = footer })
     vim.bo[bufnr].filetype = "codecompanion_recall"

@@ -39,7 +39,7 @@ end
 function M.delete(item, done)
   local title = item.title ~= "" and item.title or "(untitled)"
   local count = ("%d message%s"):format(item.messages, item.messages == 1 and "" or "s")
-  local question = ("Delete “%s” for good? %s"):format(title, count)
+  local question = ("Delete “%s” permanently? %s"):format(title, count)
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
   confirm.ask(question, answers, function(key)
     if key == "y" then

@@ -79,7 +79,7 @@ local function put(prompt, use, text, system, notes)
   end
   local chat = use.chat or new_chat(prompt)
   if prompt.interaction == "inline" then
-    say.chat(chat, ("The prompt %s edits in place; from here it goes to the chat."):format(prompt.name), severity.INFO)
+    say.chat(chat, ("The prompt %s edits in place; in a chat it is a message."):format(prompt.name), severity.INFO)
   end
   attach(prompt, chat)
   if system == "" then
@@ -89,7 +89,7 @@ local function put(prompt, use, text, system, notes)
   local source = prompt.origin == "project" and prompt.label or ""
   session.request(chat, "pin", { text = system, source = source, again = true }, function(sentence)
     if source ~= "" then
-      say.chat(chat, sentence .. " It holds for the whole chat; /unpin takes it out.", severity.INFO)
+      say.chat(chat, sentence .. " Applies to the whole chat; /unpin removes it.", severity.INFO)
     end
     hand_over(prompt, chat, text, notes)
   end, function(reason)
@@ -113,7 +113,7 @@ local function make(prompt, use, given)
   elseif not is_allowed and (sends_code or prompt.interaction == "inline") then
     return use.refuse(("The prompt %s was not used: it sends code, and %s."):format(prompt.name, send_code.WHY))
   elseif vim.trim(text) == "" then
-    return use.refuse(("The prompt %s has no text here; nothing was sent."):format(prompt.name))
+    return use.refuse(("The prompt %s is empty here; nothing was sent."):format(prompt.name))
   elseif prompt.origin ~= "project" then
     return put(prompt, use, text, system, {})
   end

@@ -286,7 +286,7 @@ local function note_of(approval, number, count)
   local parts = {}
   local text = approval.view and diff_view().edited_text(approval)
   if text then
-    parts[1] = text == approval.event.before and "all of it skipped" or "with your changes"
+    parts[1] = text == approval.event.before and "all hunks skipped" or "with your changes"
   end
   if number and count > 1 then
     parts[#parts + 1] = ("%d of %d"):format(number, count)

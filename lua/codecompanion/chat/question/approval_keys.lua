@@ -127,7 +127,7 @@ function M.run(bufnr, verb)
     approval.came_at = (vim.uv or vim.loop).now() -- it has to be read first
   end
   M.point(
-    #open == 1 and "Here is the approval: read it, then press the key again"
+    #open == 1 and "This is the approval: read it, then press the key again"
       or ("%d approvals are open; keys answer the one under the cursor"):format(#open)
   )
 end

@@ -100,7 +100,7 @@ function M.closed(approval)
       approval.view = nil
       view:wipe()
     end
-    return view:over("This approval is over, nothing was written")
+    return view:over("This approval is closed; nothing was written")
   end
   approval.view = nil
   view:wipe()

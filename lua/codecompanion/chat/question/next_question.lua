@@ -64,7 +64,7 @@ function M.is_unread(approval, name)
     return false
   end
   approval.came_at = now
-  say.hint("This approval has just come: read it, then press the key again")
+  say.hint("This approval just appeared: read it, then press the key again")
   return true
 end
 

@@ -52,7 +52,7 @@ end
 ---@param one CodeCompanion.Rejected
 function M.propose(one)
   if require("codecompanion.changes.in_file").propose(one.path, one.before, one.after) then
-    say.hint("Proposed again in its file: you save it, and the model does not see it")
+    say.hint("Proposed again in its file. Save the file yourself; the model does not see it")
   end
 end
 

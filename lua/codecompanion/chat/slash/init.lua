@@ -30,7 +30,7 @@ local function problem_of(name, command, rest)
     return ("/%s takes one line. Nothing was sent."):format(name)
   end
   if rest ~= "" and not command.argument then
-    return ("/%s takes nothing after it. Nothing was sent. To send it as text, begin with a space."):format(name)
+    return ("/%s takes no argument. Nothing was sent. To send it as text, begin with a space."):format(name)
   end
 end
 

@@ -68,7 +68,7 @@ function M.commands()
             local label = ("The MCP server %s"):format(server.name)
             require("codecompanion.prompt_library.outside_text").text(result.text, label, function(text, notes)
               if buffer.input_text(chat) ~= "" then
-                return refuse("There is text in the input by now; the prompt was not put there.")
+                return refuse("The input is not empty, so the prompt was not inserted.")
               end
               for _, note in ipairs(notes) do
                 say.chat(chat, note, severity.WARN)

@@ -152,7 +152,7 @@ local function problem_of(name, entry, built_in)
   elseif not name:find("^%a[%w_-]*$") then
     return path .. "a name is a letter, then letters, digits, `_` and `-`"
   elseif built_in[name] then
-    return entry.callback and path .. "there is a built-in command of this name; give yours another one" or nil
+    return entry.callback and path .. "a built-in command has this name; choose another one" or nil
   elseif not entry.callback then
     return not ELSEWHERE[name] and path .. "`callback` is missing; no built-in command has this name" or nil
   end

@@ -107,7 +107,7 @@ function M.list()
   local function take(commands, whose)
     for _, command in ipairs(commands) do
       if by_name[command.name] then
-        tell(("/%s of %s is left out: there is another command of that name."):format(command.name, whose))
+        tell(("/%s of %s is left out: another command has that name."):format(command.name, whose))
       else
         by_name[command.name] = true
         if not own.is_off(configured, command.name) then

@@ -102,7 +102,7 @@ function M.terminal(chat, argument, refuse)
   end
   local lines = count > 0 and terminals.last_lines(found[1], count) or {}
   if #lines == 0 then
-    return refuse("The terminal has shown nothing.")
+    return refuse("The terminal has no output.")
   end
   local buffers = require("codecompanion.files.loaded_files")
   local label = ("%s (%d lines)"):format(terminals.program(found[1]), #lines)

@@ -58,9 +58,9 @@ local function find()
   end
   if #missing > 0 then
     local names = table.concat(missing, " or ")
-    return nil, ("Images in the clipboard are read with %s, which is not installed."):format(names)
+    return nil, ("Cannot read images from the clipboard: %s is not installed."):format(names)
   end
-  return nil, "There is no clipboard here that a program could read; attach the file with /image."
+  return nil, "The clipboard cannot be read here; attach the file with /image."
 end
 
 ---Delete images pasted days ago, and return the path of a new file.
@@ -124,7 +124,7 @@ function M.read(done)
   local started = pcall(vim.system, program.command, options, function(result)
     vim.schedule(function()
       local path, why = image_of(program, result)
-      done(path, why or "The image could not be kept.")
+      done(path, why or "The image could not be stored.")
     end)
   end)
   if not started then

@@ -66,7 +66,7 @@ local function entry(lines, row)
     if said and (is_rule(line) or has_tag(line)) then
       break
     elseif #found > MAX_LINES then
-      found[#found + 1] = ("… the entry goes on at line %d of its file"):format(at)
+      found[#found + 1] = ("… the entry continues at line %d of its file"):format(at)
       break
     end
     said = said or (line:find("%S") ~= nil and not has_tag(line))
@@ -96,7 +96,7 @@ function M.text(tag)
       return table.concat(entry(lines, row), "\n") .. "\n"
     end
   end
-  return nil, ("The help tags are out of date: %s has no %s. :helptags ALL makes new ones."):format(path, tag)
+  return nil, ("The help tags are out of date: %s has no %s. Run :helptags ALL."):format(path, tag)
 end
 
 ---Return tags that begin with `lead`, as `:help` completes them.

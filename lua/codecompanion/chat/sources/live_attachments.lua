@@ -52,7 +52,7 @@ end
 function M.toggle(chat, row)
   local items = items_at(chat, row)
   if #items == 0 then
-    return say.hint("No attached file or buffer here; they stand at the top of the chat")
+    return say.hint("No attached file or buffer here; they are listed at the top of the chat")
   end
   local is_live = vim.iter(items):any(function(item)
     return not item.live

@@ -37,12 +37,12 @@ M.list = {
   },
   {
     name = "CodeCompanionCodeGathered",
-    description = "Code was gathered for the message sent last, and goes to the model right before it.",
+    description = "Code was gathered for the newest message; it is sent right before that message.",
     data = {
-      message_id = "string: id of the message that holds the code",
-      title = "string: how many snippets from how many files",
-      body = "string: one line for each of them, best first; it begins with its place (`path:10-40`)",
-      tokens = "integer: its size",
+      message_id = "string: id of the message with the code",
+      title = "string: number of snippets and files",
+      body = "string: one line for each snippet, best first, beginning with its location (`path:10-40`)",
+      tokens = "integer: size of the code",
       duration_ms = "integer: how long it took",
     },
   },
@@ -63,10 +63,10 @@ M.list = {
   },
   {
     name = "CodeCompanionChatEdited",
-    description = "Tool results were cleared from the context, or cut so that it fits.",
+    description = "Tool results were cleared from the context, or cut to fit.",
     data = {
       cleared = "integer: number of results that were cleared",
-      cut = "table<string, integer>: percent that are still sent of those that were cut, by message id",
+      cut = "table<string, integer>: percentage still sent of each cut result, by message id",
       tokens_before = "integer: size of the next request before",
       tokens_after = "integer: and after",
       call_ids = "string[]: the tool calls of these results",
@@ -83,7 +83,7 @@ M.list = {
   },
   {
     name = "CodeCompanionChatCompacted",
-    description = "A summary replaced the conversation so far in what the model gets.",
+    description = "A summary replaced the conversation so far in the model's context.",
     data = {
       compaction_id = "string",
       trigger = 'string: "proactive", "reactive" or "manual"',
@@ -106,7 +106,7 @@ M.list = {
   {
     name = "CodeCompanionToolStarted",
     description = "A tool call began or is waiting for your approval.",
-    data = { call_id = "string", name = "string: name of the tool", title = "string: what it does" },
+    data = { call_id = "string", name = "string: name of the tool", title = "string: one line about the call" },
   },
   {
     name = "CodeCompanionApprovalWaiting",
@@ -114,7 +114,7 @@ M.list = {
     data = {
       call_id = "string",
       name = "string: name of the tool",
-      title = "string: what it is about to do",
+      title = "string: one line about the call",
       unseen = "boolean: the chat is not on the screen, or Neovim has lost the focus",
     },
   },
@@ -129,7 +129,7 @@ M.list = {
     data = {
       call_id = "string",
       name = "string: name of the tool",
-      title = "string: what it did",
+      title = "string: one line about the finished call",
       status = 'string: "ok", "error", "cancelled" or "rejected"',
       tokens = "integer: size of the result",
       duration_ms = "integer: how long it took",

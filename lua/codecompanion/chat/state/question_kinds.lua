@@ -20,7 +20,7 @@ return {
       cancel = "Reject it, or stop the call with q",
     },
     waiting = { "waiting for your answer: an MCP server asks", "waiting: MCP server" },
-    told = "has an MCP server that asks for a reply of the model",
+    told = "has an MCP server that asks for a model reply",
   },
   elicitation = {
     choices = {
@@ -33,7 +33,7 @@ return {
       always_accept = "The server asks each time",
     },
     waiting = { "waiting for your answer: an MCP server asks", "waiting: MCP server" },
-    told = "has an MCP server that asks you for something",
+    told = "has an MCP server that asks for your input",
   },
   compact = {
     choices = {
@@ -42,7 +42,7 @@ return {
     },
     notice = " · not sent yet",
     hints = {
-      always_accept = "This is asked as long as compaction is paused",
+      always_accept = "Asked while compaction is paused",
     },
     waiting = { "waiting for your answer: compact?", "waiting: compact?" },
     told = "does not fit the window and asks whether to compact",

@@ -82,9 +82,9 @@ function M.close(chat)
     return chats.close(chat)
   end
   local waiting = #require("codecompanion.chat.state.questions").waiting(chat) > 0
-  local what = waiting and "cancels what waits for your approval" or "stops the running turn"
+  local what = waiting and "cancels the pending approval" or "stops the running turn"
   local answers = {
-    { key = "h", label = "hide, it goes on" },
+    { key = "h", label = "hide, keep running" },
     { key = "c", label = "close" },
     { key = "n", label = "no" },
   }
@@ -173,7 +173,7 @@ function M.show_original(chat)
     if fold then
       folds.set_closed(chat, fold, false)
     end
-    return say.hint("Here are the snippets; the rest is in the Neovim with the chat")
+    return say.hint("Only the snippets are here; the rest is in the Neovim with the chat")
   end
   if item and item.gathered then
     return require("codecompanion.chat.lists.gathered_code").shown(chat, item.message_id)

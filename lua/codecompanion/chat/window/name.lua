@@ -75,7 +75,7 @@ function M.keep(chat)
     restore(chat)
     if not chat.exported then
       say.line({
-        "A chat keeps its name; :w {file} writes its text to a file, /title names it",
+        "A chat keeps its name; :w {file} writes its text to a file, /title sets its title",
         "A chat keeps its name; :w {file} writes its text",
       })
     end

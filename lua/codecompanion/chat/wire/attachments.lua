@@ -50,7 +50,7 @@ function M.check(chat)
   if not vim.deep_equal(drawn, context.lines_of(left)) then
     context.set(chat, left)
     if #gone == 0 then
-      say.hint("The context block is back; dd removes a line from the next request")
+      say.hint("The context block was restored; dd removes an item from the next request")
     end
   end
   chat.context_shown = left

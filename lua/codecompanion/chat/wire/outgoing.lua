@@ -29,7 +29,7 @@ local M = {}
 ---@return { [1]: string, [2]: string }[]
 local function mark_of(chat, outgoing)
   local mark = installing.waits(chat) and "sent when ready" or "sending…"
-  mark = outgoing.unsure and "sent or not: being checked" or outgoing.queued or mark
+  mark = outgoing.unsure and "checking whether it was sent…" or outgoing.queued or mark
   return { { mark, "CodeCompanionPending" } }
 end
 

@@ -54,7 +54,7 @@ function M.turn_finished(chat, event)
   approval.close_all(chat)
   chat.state, chat.label, chat.header = "idle", "", false
   if chat.cut and event.reason ~= "stopped" and event.error == "" then
-    say.chat(chat, "The reply was cut off before its end.", severity.WARN)
+    say.chat(chat, "The reply was incomplete.", severity.WARN)
   end
   chat.cut = false
   turn_line.tell(chat)
@@ -91,7 +91,7 @@ function M.host_exit(chat, event)
     becomes = "Your message is back in the input."
     outgoing.recall_all(chat)
   elseif #chat.outgoing > 0 then
-    becomes = "Whether your message was sent is checked."
+    becomes = "Checking whether your message was sent."
   elseif in_turn then
     becomes, hint = "The reply was interrupted.", notices.asks_again()
     text = hint and text:gsub(" The next action starts it again%.$", "") or text

@@ -43,7 +43,7 @@ return {
   },
   {
     name = "fork",
-    description = "Go on in a copy; list: switch branches",
+    description = "Continue in a copy; list: switch branches",
     argument = "[title | list]",
     complete = function()
       return { "list" }

@@ -4,7 +4,7 @@
 return {
   {
     name = "compact",
-    description = "Replace the conversation by a summary", -- R-533
+    description = "Replace the conversation with a summary", -- R-533
     argument = "[instructions]",
     multiline = true,
     run = function(chat, argument, refuse)
@@ -20,14 +20,14 @@ return {
   },
   {
     name = "redo",
-    description = "Redo the change that was undone last",
+    description = "Redo the last undone change",
     run = function(chat)
       require("codecompanion.chat.wire.edit_view").redo(chat)
     end,
   },
   {
     name = "recall",
-    description = "Search what was removed from the context",
+    description = "Search content removed from the context",
     argument = "[words]",
     run = function(chat, argument)
       require("codecompanion.chat.lists.pinned_and_removed").recall(chat, argument)
@@ -56,14 +56,14 @@ return {
   },
   {
     name = "approvals",
-    description = "List what runs without asking, and take it back",
+    description = "List calls that run without asking, and revoke them",
     run = function(chat)
       require("codecompanion.chat.lists.grants").open(chat)
     end,
   },
   {
     name = "clear",
-    description = "Clear the chat (/undo brings it back)", -- the history keeps everything
+    description = "Clear the chat (/undo restores it)", -- the history keeps everything
     run = function(chat)
       require("codecompanion.chat.state.session").clear(chat)
     end,

@@ -32,7 +32,7 @@ return {
   },
   {
     name = "tools",
-    description = "Choose which tools are offered, see what each costs",
+    description = "Choose the tools to offer, and see their token counts",
     argument = "[names]",
     many = true,
     complete = function(lead)
@@ -51,7 +51,7 @@ return {
   },
   {
     name = "policy",
-    description = "Choose how the context is managed", -- K1
+    description = "Choose the context management policy", -- K1
     argument = "[name]",
     complete = function(lead)
       return require("codecompanion.chat.lists.pickers").policy_names(lead)

@@ -4,7 +4,7 @@
 return {
   {
     name = "context",
-    description = "Show which code a question would get, and why", -- R-268; nothing is sent
+    description = "Show the code a question would get, and why", -- R-268; nothing is sent
     argument = "[question]",
     multiline = true,
     run = function(chat, argument, refuse)
@@ -13,7 +13,7 @@ return {
   },
   {
     name = "cost",
-    description = "Show what the chat has cost", -- R-356
+    description = "Show the cost of the chat", -- R-356
     run = function(chat)
       require("codecompanion.chat.reports").cost(chat)
     end,

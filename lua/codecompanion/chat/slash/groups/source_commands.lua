@@ -62,7 +62,7 @@ return {
   },
   {
     name = "now",
-    description = "Attach date and time",
+    description = "Attach the date and time",
     run = attach("now"),
   },
 }
