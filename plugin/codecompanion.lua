@@ -37,13 +37,13 @@ command("CodeCompanion", "run", "Open the palette; with words edit lines, run a 
   range = true,
   complete = "complete",
 })
-command("CodeCompanionChat", "chat", "Open a chat, or ask it the words that follow; a range goes along", {
+command("CodeCompanionChat", "chat", "Open a chat, or send it the words that follow; a range is attached", {
   nargs = "*",
   range = true,
   complete = "complete_chat",
 })
 command("CodeCompanionActions", "actions", "List what can be done here: prompts, chats, commands", { range = true })
-command("CodeCompanionCmd", "command_line", "Turn words into a command line; it is shown, not run", {
+command("CodeCompanionCmd", "command_line", "Turn a description into a command line; it is shown, not run", {
   nargs = "*",
   range = true,
 })
@@ -58,8 +58,8 @@ command("CodeCompanionCompact", "compact", "Compact the chat (! does not ask); a
   bang = true,
 })
 command("CodeCompanionUndo", "undo", "Undo the newest edit, compaction, pin … of the chat", {})
-command("CodeCompanionRedo", "redo", "Redo the change of the chat that was undone last", {})
-command("CodeCompanionRecall", "recall", "Search what was removed from the chat's context", { nargs = "*" })
+command("CodeCompanionRedo", "redo", "Redo the last undone change of the chat", {})
+command("CodeCompanionRecall", "recall", "Search content removed from the chat's context", { nargs = "*" })
 command("CodeCompanionRevert", "revert", "Revert what tools changed: choose from a list, or give `turn` or a file", {
   nargs = "?",
   complete = "complete_revert",
@@ -67,12 +67,12 @@ command("CodeCompanionRevert", "revert", "Revert what tools changed: choose from
 command(
   "CodeCompanionChanges",
   "changes",
-  "Put what the newest turn changed (! the whole chat) into the quickfix list",
+  "Put the file changes of the newest turn (! of the whole chat) into the quickfix list",
   { bang = true }
 )
 command("CodeCompanionComplete", "complete_now", "Ask for suggestions at the cursor", {})
-command("CodeCompanionContext", "context", "Show which code a question would get, and why", { nargs = "*" })
-command("CodeCompanionCost", "cost", "Show what the chat has cost", {})
+command("CodeCompanionContext", "context", "Show the code a question would get, and why", { nargs = "*" })
+command("CodeCompanionCost", "cost", "Show the cost of the chat", {})
 command("CodeCompanionTrace", "trace", "Show a turn of the chat call by call, by default the newest", { nargs = "?" })
 
 -- Chats are reopened by the names of their buffers: `:e`, `:b`, session files. Nothing is loaded before.
@@ -98,18 +98,18 @@ end
 plug("n", "Chat", "<Cmd>CodeCompanionChat<CR>", "Open a chat")
 plug("x", "Chat", ":CodeCompanionChat<CR>", "Add the selection to the chat's draft")
 plug("n", "Toggle", "<Cmd>CodeCompanionChat Toggle<CR>", "Show or hide the chat")
-plug("n", "Cost", "<Cmd>CodeCompanionCost<CR>", "Show what the chat has cost")
+plug("n", "Cost", "<Cmd>CodeCompanionCost<CR>", "Show the cost of the chat")
 plug("n", "Trace", "<Cmd>CodeCompanionTrace<CR>", "Show the newest turn of the chat")
 plug("n", "Resume", "<Cmd>CodeCompanionChat Resume<CR>", "Resume a stored chat")
 plug("n", "Compact", "<Cmd>CodeCompanionCompact<CR>", "Compact the chat")
 plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the newest change of the chat's context")
-plug("n", "Redo", "<Cmd>CodeCompanionRedo<CR>", "Redo the change that was undone last")
-plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List what was removed from the chat's context")
+plug("n", "Redo", "<Cmd>CodeCompanionRedo<CR>", "Redo the last undone change")
+plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List content removed from the chat's context")
 plug("n", "Complete", "<Cmd>CodeCompanionComplete<CR>", "Ask for suggestions at the cursor")
 plug("n", "Accept", "<Cmd>CodeCompanion accept<CR>", "Accept the proposed change or the call")
 plug("x", "Accept", ":CodeCompanion accept<CR>", "Accept the selected hunks")
 plug("n", "Reject", "<Cmd>CodeCompanion reject<CR>", "Reject the proposed change or the call")
-plug("n", "Always", "<Cmd>CodeCompanion always<CR>", "Accept, and choose what runs without asking from now on")
+plug("n", "Always", "<Cmd>CodeCompanion always<CR>", "Accept, and choose what to allow from now on")
 plug("n", "Skip", "<Cmd>CodeCompanion skip<CR>", "Skip the hunk under the cursor")
 plug("x", "Skip", ":CodeCompanion skip<CR>", "Skip the selected hunks")
 

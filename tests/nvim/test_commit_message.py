@@ -209,7 +209,7 @@ def test_an_unknown_adapter_is_reported(nvim_factory, tmp_path):
         nvim.command("CodeCompanion commit")
         nvim.wait_for(lambda: "nowhere" in nvim.messages(), "the word")
         nvim.command("CodeCompanion cancel")
-        nvim.wait_for(lambda: "Nothing runs without a chat window" in nvim.messages(), "that it is over")
+        nvim.wait_for(lambda: "Nothing is running outside of chats" in nvim.messages(), "that it is over")
 
 
 def test_two_messages_at_once_do_not_mix(nvim_factory, tmp_path):

@@ -165,7 +165,7 @@ def test_a_rejected_proposal_is_reopened_and_keeps_later_typing(desk):
     changed = [TWO[0], OLD[4] + "  # small", OLD[5], TWO[3]]
     assert here.lines() == ["top", *OLD[:3], *changed, *OLD[7:], "end"]
     here.nvim.command("CodeCompanion reopen")
-    assert "Nothing was rejected" in here.nvim.wait_screen("Nothing was rejected")
+    assert "No rejected change" in here.nvim.wait_screen("No rejected change")
 
 
 def test_a_key_that_a_users_mapping_begins_with_is_replaced(desk):
@@ -488,7 +488,7 @@ def test_the_stop_command_takes_the_edit_at_the_cursor_then_the_buffers_then_oth
     here.wait_over()
     assert here.lines() == OLD
     here.nvim.feed(":CodeCompanion cancel<CR>")
-    here.nvim.wait_screen("Nothing runs without a chat window")
+    here.nvim.wait_screen("Nothing is running outside of chats")
     here.ask("4,7CodeCompanion make it iterative")
     here.ask("1CodeCompanion with os")
     here.nvim.wait_for(lambda: len(here.server.requests) == 5, "two more requests")
@@ -500,7 +500,7 @@ def test_the_stop_command_takes_the_edit_at_the_cursor_then_the_buffers_then_oth
     here.nvim.command("CodeCompanionChat")
     here.nvim.wait_lua("return vim.bo.filetype == 'codecompanion'")
     here.nvim.feed("<Esc>:CodeCompanion cancel<CR>")
-    here.nvim.wait_screen("Nothing runs without a chat window · q stops the reply of this")
+    here.nvim.wait_screen("Nothing is running outside of chats · q stops the reply of this")
     here.nvim.wait_for(lambda: all(one.aborted for one in here.server.requests), "closed connections")
     here.server.release(gate)
 
@@ -512,7 +512,7 @@ def test_the_stop_command_keeps_proposals(desk):
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()
     here.nvim.feed(":CodeCompanion cancel<CR>")
-    here.nvim.wait_screen("Nothing runs without a chat window · g3 rejects the proposal")
+    here.nvim.wait_screen("Nothing is running outside of chats · g3 rejects the proposal")
     here.nvim.feed("g.shorter<CR>")
     here.nvim.wait_for(lambda: len(here.server.requests) == 2, "the follow-up")
     here.nvim.feed(":CodeCompanion cancel<CR>")

@@ -184,7 +184,7 @@ def test_the_palette_lists_matching_entries_with_their_origin(nvim_factory, tmp_
         nvim = chat.nvim
         nvim.command("edit a.lua")
         nvim.command("CodeCompanionActions")
-        screen = nvim.wait_screen("Command line from words")
+        screen = nvim.wait_screen("Generate a command line")
         for line in (
             r"prompt +Mine .*your configuration",
             r"prompt +Docs +Write docs .*/docs .*/docs.md",
@@ -276,7 +276,7 @@ def test_the_palette_fits_the_screen(nvim_factory, tmp_path, columns):
         chat.nvim.command("CodeCompanionActions")
         screen = chat.nvim.wait_screen("Explain")
         assert max(map(len, screen.split("\n"))) <= columns
-        assert "Command line from words" in screen
+        assert "Generate a command line" in screen
         assert "…" not in screen or columns < 80
         rows = chat.nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
         assert len(rows) >= 8

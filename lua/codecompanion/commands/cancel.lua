@@ -20,7 +20,7 @@ end
 ---Return the message for when nothing was stopped.
 ---@return string[]
 local function nothing_runs()
-  local text = "Nothing runs without a chat window"
+  local text = "Nothing is running outside of chats"
   local keys = require("codecompanion.changes.decision_keys")
   local proposed = #require("codecompanion.changes.proposals_of_buffer").live(vim.api.nvim_get_current_buf()) > 0
   local how = proposed and keys.hint({ { "reject_change", "rejects the proposal" } }, " · ") or ""

@@ -113,7 +113,7 @@ function M.parse(text)
       return {}, "", ("%s= needs a name, as in %s=…; nothing was sent"):format(name, name)
     end
     if options[name] then
-      return {}, "", ("%s= is there twice; nothing was sent"):format(name)
+      return {}, "", ("%s= is given twice; nothing was sent"):format(name)
     end
     options[name], text = value, rest
   end

@@ -36,18 +36,18 @@ local INVISIBLE = {
 ---@return string? problem
 local function unsafe(text)
   if text:find("[%z\1-\31\127]") or text:find("\194[\128-\159]") then
-    return "it holds control characters, which are keys of the command line"
+    return "it contains control characters, which act as keys on the command line"
   end
   for _, pattern in ipairs(INVISIBLE) do
     if text:find(pattern) then
-      return "it holds invisible characters"
+      return "it contains invisible characters"
     end
   end
   if vim.fn.strchars(text) > MAX_CHARS then
     return ("it is longer than %d characters"):format(MAX_CHARS)
   end
   if vim.fn.strtrans(text) ~= text then
-    return "it holds characters that cannot be shown"
+    return "it contains unprintable characters"
   end
 end
 
@@ -91,13 +91,13 @@ function M.read(answer)
   local text = without_fence(vim.trim(answer))
   local lines = vim.split(text, "\n", { plain = true })
   if text == "" then
-    return nil, "The model answered with nothing."
+    return nil, "The model's answer was empty."
   elseif #lines > 1 then
     return nil, ("The model answered with %d lines instead of one command line."):format(#lines)
   end
   text = vim.trim((text:gsub("^:+", "")))
   if text == "" then
-    return nil, "The model answered with nothing."
+    return nil, "The model's answer was empty."
   end
   local problem = unsafe(text)
   if problem then
@@ -142,8 +142,8 @@ function M.question(wish)
   end
   local text = table.concat(api.nvim_buf_get_lines(wish.bufnr, first - 1, last, false), "\n")
   local shown = vim.fn.strcharpart(text, 0, SHOWN_CHARS)
-  lines[#lines + 1] = ("Selected lines: %d to %d; their range is %d,%d"):format(first, last, first, last)
-  lines[#lines + 1] = #shown < #text and "Their text, truncated:" or "Their text:"
+  lines[#lines + 1] = ("Selected lines: %d to %d; their range is written %d,%d"):format(first, last, first, last)
+  lines[#lines + 1] = #shown < #text and "Their text, cut at the end:" or "Their text:"
   lines[#lines + 1] = ""
   lines[#lines + 1] = shown
   return table.concat(lines, "\n")

@@ -74,7 +74,7 @@ function M.reopen()
   end
   local found = rejected()
   if #found == 0 then
-    return say.line("Nothing was rejected that could be proposed again")
+    return say.line("No rejected change to propose again")
   end
   if #found == 1 then
     return require("codecompanion.chat.question.rejected_changes").propose(found[1])

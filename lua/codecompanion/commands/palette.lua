@@ -90,7 +90,7 @@ local function commands(context)
     found[#found + 1] = {
       group = "command",
       name = context.is_visual and "Edit the selection" or "Edit here",
-      description = context.is_visual and "Say what to change" or "Say what to change around the cursor",
+      description = context.is_visual and "Describe the change" or "Describe the change around the cursor",
       from = ":CodeCompanion {words}",
       run = function()
         require("codecompanion.commands.use_prompt").edit("", context)
@@ -112,16 +112,16 @@ local function commands(context)
   vim.list_extend(found, {
     of_command("New chat", "Ask anything", "CodeCompanionChat New"),
     of_command("Resume a chat", "Open a stored chat", "CodeCompanionChat Resume"),
-    of_command("Command line from words", "It is shown, not run", "CodeCompanionCmd"),
+    of_command("Generate a command line", "Shown, not run", "CodeCompanionCmd"),
   })
   if require("codecompanion.commands.decide").can_reopen() then
     found[#found + 1] = of_command("Reopen a rejected change", "Propose it again", "CodeCompanion reopen")
   end
   if require("codecompanion.chat").current() then
     vim.list_extend(found, {
-      of_command("Cost", "What the chat has cost", "CodeCompanionCost"),
-      of_command("Compact", "Replace the conversation by a summary", "CodeCompanionCompact"),
-      of_command("Changes", "What the newest turn changed in files", "CodeCompanionChanges"),
+      of_command("Cost", "Show the cost of the chat", "CodeCompanionCost"),
+      of_command("Compact", "Replace the conversation with a summary", "CodeCompanionCompact"),
+      of_command("Changes", "List the file changes of the newest turn", "CodeCompanionChanges"),
     })
   end
   return found

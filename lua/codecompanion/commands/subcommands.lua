@@ -60,23 +60,23 @@ end
 ---@type table<string, CodeCompanion.Subcommand>
 return {
   accept = {
-    description = "accept the proposed change, or the call that waits; with a range the hunks of these lines",
+    description = "accept the proposed change or the waiting call; with a range, the hunks in it",
     run = decide("accept"),
   },
   reject = {
-    description = "reject the proposed change, or the call that waits",
+    description = "reject the proposed change or the waiting call",
     run = decide("reject"),
   },
   skip = {
-    description = "leave out the hunk under the cursor; with a range the hunks of these lines",
+    description = "skip the hunk under the cursor; with a range, the hunks in it",
     run = decide("skip"),
   },
   always = {
-    description = "accept, and choose what runs without asking from now on",
+    description = "accept, and choose what to allow from now on",
     run = decide("always"),
   },
   reopen = {
-    description = "propose again what you rejected; what you typed since stays",
+    description = "propose a rejected change again; text typed since stays",
     run = function()
       require("codecompanion.commands.decide").reopen()
     end,
@@ -87,7 +87,7 @@ return {
     run = complete,
   },
   mcp = {
-    description = "show the MCP servers of the chat's folder, or of the current one: what they are doing, their tools,"
+    description = "show the MCP servers of the chat's folder, or of the current one: their state, their tools,"
       .. " keys to start, stop and switch",
     run = function()
       local chat = require("codecompanion.chat.state.open_chats").by_buffer()
@@ -105,7 +105,7 @@ return {
   },
   memory = {
     description = "list the project's memory: your own entries, notes of models, summaries of earlier"
-      .. " chats; words after it search",
+      .. " chats; with words, search it",
     run = function(arguments)
       local chat = require("codecompanion.chat.state.open_chats").by_buffer()
       require("codecompanion.pages.memory_page").open(chat and chat.id, table.concat(arguments, " "))
@@ -131,13 +131,13 @@ return {
     end,
   },
   cancel = {
-    description = "stop what is being written without a chat window: edits in place, a command line, a commit message",
+    description = "stop requests outside of chats: edits in place, a command line, a commit message",
     run = function()
       require("codecompanion.commands.cancel").run()
     end,
   },
   commit = {
-    description = "write the message of the staged changes into the commit buffer",
+    description = "write a commit message for the staged changes into the commit buffer",
     run = function()
       require("codecompanion.headless.commit_message").run()
     end,
@@ -149,7 +149,7 @@ return {
     end,
   },
   approvals = {
-    description = "list what runs without asking in the chat, and take it back",
+    description = "list calls that run without asking in the chat, and revoke them",
     run = function()
       local chat = require("codecompanion.chat").current()
       if not chat then
@@ -159,14 +159,14 @@ return {
     end,
   },
   audit = {
-    description = "show what ran in this chat; `all` in every chat; `export {file}` writes JSON lines",
+    description = "show the audit log of this chat; `all`: of every chat; `export {file}` writes JSON lines",
     arguments = { "all", "export" },
     run = function(arguments)
       require("codecompanion.pages.audit_page").run(require("codecompanion.chat").current(), arguments)
     end,
   },
   export = {
-    description = "write the chat to a file to share: `html` or `md`, and a path",
+    description = "export the chat to a file: `html` or `md`, and a path",
     arguments = { "html", "md" },
     run = function(arguments)
       local chat = require("codecompanion.chat").current()
@@ -195,8 +195,8 @@ return {
     end,
   },
   install = {
-    description = "create the Python environment again; `semantic`: with what a model on this machine needs;"
-      .. " `mcp`: with what MCP servers need; `sdk`: with the official clients of OpenAI and Anthropic",
+    description = "recreate the Python environment; `semantic`: with the packages of local embedding models;"
+      .. " `mcp`: with those of MCP servers; `sdk`: with the official clients of OpenAI and Anthropic",
     arguments = { "mcp", "sdk", "semantic" },
     run = function(arguments)
       local install, extras = require("codecompanion.install"), require("codecompanion.host.install_extra")
@@ -204,14 +204,14 @@ return {
         return install.add(arguments[1], extras.restart_host)
       end
       if arguments[1] then
-        local text = "There is nothing called %s to install; expected `semantic`, `mcp`, `sdk`, or nothing"
+        local text = "unknown argument %s; expected `semantic`, `mcp`, `sdk`, or nothing"
         return require("codecompanion.say").line(text:format(arguments[1]), require("codecompanion.severity").ERROR)
       end
       install.run_visibly(extras.restart_host)
     end,
   },
   adapter = {
-    description = "choose a model from the adapters, listed with what each needs",
+    description = "choose a model from the adapters, listed with their requirements",
     run = function()
       require("codecompanion.chat.life.choose_adapter").open()
     end,
@@ -224,7 +224,7 @@ return {
     end,
   },
   logout = {
-    description = "forget the login that `login` made",
+    description = "delete the login that `login` stored",
     arguments = { "chatgpt", "copilot" },
     run = function(arguments)
       require("codecompanion.pages.login_page").forget(arguments[1])
@@ -255,13 +255,13 @@ return {
     end,
   },
   health = {
-    description = "check everything",
+    description = "check the installation and the configuration",
     run = function()
       vim.cmd.checkhealth("codecompanion")
     end,
   },
   problems = {
-    description = "show what is wrong with the configuration",
+    description = "list the problems of the configuration",
     run = show_problems,
   },
   help = {

@@ -16,7 +16,7 @@ end
 ---@param context CodeCompanion.PromptContext
 function M.edit(text, context)
   if not api.nvim_win_is_valid(context.winnr) or api.nvim_win_get_buf(context.winnr) ~= context.bufnr then
-    return refuse("Nothing was edited: the buffer is not shown any more")
+    return refuse("Nothing was edited: the buffer is no longer shown")
   end
   api.nvim_set_current_win(context.winnr)
   local range = context.is_visual and { context.start_line, context.end_line } or nil
