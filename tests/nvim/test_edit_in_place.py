@@ -786,7 +786,7 @@ def test_a_huge_buffer_is_edited_in_place_and_not_sent_whole(desk):
     here.nvim.command("enew")
     here.nvim.lua("for i = 1, 50000 do vim.fn.append(i - 1, 'a line of a huge file, number ' .. i) end")
     here.ask("%CodeCompanion change all")
-    here.nvim.wait_for(lambda: "too much to be written again" in here.nvim.messages(), "a refusal")
+    here.nvim.wait_for(lambda: "too large to edit" in here.nvim.messages(), "a refusal")
     here.ask("25000CodeCompanion change it")
     here.wait_proposed()
     assert len(here.server.requests) == 1

@@ -54,7 +54,7 @@ local function propose(edit, event)
   edit.proposal = proposals.new(edit.region, edit.base, lines, edit.proposal)
   local placed = proposals.refresh(edit.proposal)
   if placed and #placed == 0 then
-    return standing.decide(edit, "The model proposes no change.")
+    return standing.decide(edit, "The model proposed no change.")
   elseif standing.accepts(edit.bufnr) then
     edit.is_automatic = true
     return edit.actions.accept_change()

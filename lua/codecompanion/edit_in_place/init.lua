@@ -103,7 +103,7 @@ function M.open_chat()
   if edit and edit.conversation then
     return require("codecompanion.edit_in_place.edit_actions").open_chat(edit)
   elseif not M.last_chat then
-    return say.line("No edit in place was made since Neovim was started")
+    return say.line("No edit in place since Neovim started")
   end
   require("codecompanion.chat").resume(M.last_chat)
 end

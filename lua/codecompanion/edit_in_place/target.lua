@@ -103,12 +103,12 @@ function M.lines(bufnr, range, cursor)
   for at, line in ipairs(lines) do
     bytes = bytes + #line + 1
     if line:find("[\128-\255]") and buffers.shown(line) ~= line then
-      return nil, ("Line %d is not UTF-8: a model cannot be asked to write it again."):format(first + at)
+      return nil, ("Line %d is not UTF-8, so a model cannot edit it."):format(first + at)
     end
   end
   if bytes > MAX_REGION_BYTES then
     local size = math.floor(bytes / 1024)
-    return nil, ("The %d selected lines are %d KB, too much to be written again; select fewer."):format(#lines, size)
+    return nil, ("The %d selected lines are %d KB, too large to edit; select fewer."):format(#lines, size)
   end
   return { first = first, last = last, lines = lines }
 end
