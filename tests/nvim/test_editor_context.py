@@ -159,8 +159,8 @@ def test_selection_viewport_and_buffers_are_sent_with_their_locations(nvim_facto
     chat.say("and these #{buffers}")
     (not_all,) = before_last(server)
     assert not_all.startswith(
-        "`#{buffers}`: open files that were left out:\n```\nb.log is beyond the 4 MB that can be sent\n"
-        "c.log has 4.8 MB, more than the 4 MB that can be sent\n```\n"
+        "`#{buffers}`: open files that were left out:\n```\nb.log is over the limit of 4 MB in all\n"
+        "c.log is 4.8 MB, over the limit of 4 MB\n```\n"
     )
 
 
@@ -215,9 +215,9 @@ def test_a_message_with_a_missing_item_stays_in_the_input(nvim_factory, tmp_path
     """One sentence, nothing is sent; immediately, without the host."""
     chat = start(nvim_factory, tmp_path, server)
     for wrong, why in (
-        ("#{file}", "write what is meant after a colon: #{file:path}"),
+        ("#{file}", "it needs an argument: #{file:path}"),
         ("#{buffer:gone}", "no open buffer is called gone"),
-        ("#{messages:x}", "it takes nothing after the colon"),
+        ("#{messages:x}", "it takes no argument"),
     ):
         chat.send(wrong)
         chat.nvim.wait_for(lambda why=why: why in " ".join(chat.text().split()), why)
@@ -639,4 +639,4 @@ def test_of_too_much_text_the_most_recent_buffers_are_sent(nvim):
     (answer,) = nvim.wait_lua("return answers")
     left_out, *texts = answer["texts"]
     assert [text["path"].rpartition("/")[2] for text in texts] == ["f6.txt", "f1.txt"]
-    assert left_out["text"].splitlines() == [f"f{n}.txt is beyond the 4 MB that can be sent" for n in (2, 3, 4, 5)]
+    assert left_out["text"].splitlines() == [f"f{n}.txt is over the limit of 4 MB in all" for n in (2, 3, 4, 5)]

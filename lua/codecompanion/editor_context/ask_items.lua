@@ -42,7 +42,7 @@ local function one_text(value)
     return nil, "its callback gave a table without `text`; " .. EXPECTED
   elseif #value.text > lines.MAX_BYTES then
     local size, most = #value.text / 1e6, lines.MAX_BYTES / 1e6
-    return nil, ("it gave %.1f MB, more than the %d MB that can be sent"):format(size, most)
+    return nil, ("it is %.1f MB, over the limit of %d MB"):format(size, most)
   end
   local text = { text = valid(value.text) }
   for _, field in ipairs(TEXT_FIELDS) do
@@ -121,7 +121,7 @@ local function callback_of(item)
   end
   loaded = type(loaded) == "table" and loaded.callback or loaded
   if type(loaded) ~= "function" then
-    return nil, ("%s returns no function"):format(callback)
+    return nil, ("%s does not return a function"):format(callback)
   end
   return loaded
 end
@@ -140,9 +140,9 @@ end
 ---@return table answer `requests.EditorItem`
 function M.ask(item, mention, at)
   if mention.argument ~= "" and not item.argument then
-    return { error = "it takes nothing after the colon" }
+    return { error = "it takes no argument" }
   elseif mention.argument == "" and item.needs_argument then
-    return { error = ("write what is meant after a colon: #{%s:%s}"):format(item.name, item.argument) }
+    return { error = ("it needs an argument: #{%s:%s}"):format(item.name, item.argument) }
   elseif item.by_host or item.async then
     local answer = M.answer(mention, item, nil)
     answer.comes, answer.nothing = item.by_host and "by_host" or "later", nil

@@ -26,7 +26,7 @@ function M.too_large(bufnr)
   local bytes = api.nvim_buf_get_offset(bufnr, api.nvim_buf_line_count(bufnr))
   if bytes > M.MAX_BYTES then
     local size, most = bytes / 1e6, M.MAX_BYTES / 1e6
-    return ("%s has %.1f MB, more than the %d MB that can be sent"):format(M.name(bufnr), size, most), bytes
+    return ("%s is %.1f MB, over the limit of %d MB"):format(M.name(bufnr), size, most), bytes
   end
   return nil, bytes
 end

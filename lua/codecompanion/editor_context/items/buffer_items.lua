@@ -25,7 +25,7 @@ end
 return {
   {
     name = "buffer",
-    description = "The file you work in, unsaved changes included, or another open one by its name",
+    description = "The current file with its unsaved changes, or another open one by name",
     argument = "name",
     complete = complete,
     callback = function(at)
@@ -39,7 +39,7 @@ return {
   },
   {
     name = "buffers",
-    description = "All open files, the one used last first",
+    description = "All open files, the most recent first",
     async = true,
     anywhere = true,
     callback = function(_, done)
@@ -48,7 +48,7 @@ return {
   },
   {
     name = "selection",
-    description = "What you selected last in the file you work in",
+    description = "The last selection in the current file",
     callback = function(at)
       if not at.bufnr then
         return { nothing = "no file is open" }

@@ -7,7 +7,7 @@ local MAX_OFFERED = 200
 return {
   {
     name = "diff",
-    description = "What git sees changed since the last commit; :staged, :unstaged, :branch",
+    description = "Changes since the last commit; :staged, :unstaged, :branch",
     argument = "staged | unstaged | branch",
     complete = function()
       return { "staged", "unstaged", "branch" }
@@ -16,7 +16,7 @@ return {
   },
   {
     name = "file",
-    description = "A file by its path, also one that is not open; :10-20 after it for some of its lines",
+    description = "A file by its path, open or not; :10-20 for some of its lines",
     argument = "path",
     needs_argument = true,
     complete = function(lead, files)
@@ -26,7 +26,7 @@ return {
   },
   {
     name = "codebase",
-    description = "The code this question is about, gathered",
+    description = "The project's code that the question is about",
     of_host = true,
   },
 }

@@ -62,7 +62,7 @@ end
 return {
   {
     name = "diagnostics",
-    description = "What language servers and linters say of the file you work in; :workspace of all open ones",
+    description = "Diagnostics of the current file; :workspace for all open files",
     argument = "workspace",
     complete = function()
       return { "workspace" }
@@ -73,7 +73,7 @@ return {
         return #found > 0 and { text = lines.join(found), title = "diagnostics of all open files" }
           or { nothing = "there are no diagnostics" }
       elseif at.argument ~= "" then
-        return { error = ("there are no diagnostics of %s; expected workspace, or nothing"):format(at.argument) }
+        return { error = ("unknown argument %s; expected workspace, or nothing"):format(at.argument) }
       elseif not at.bufnr then
         return { nothing = "no file is open" }
       end
@@ -112,7 +112,7 @@ return {
   },
   {
     name = "terminal",
-    description = "The end of what the terminal used last has shown",
+    description = "The end of the output of the last used terminal",
     argument = "name",
     complete = function()
       return vim.tbl_map(terminals.program, terminals.list())
@@ -133,14 +133,14 @@ return {
       end
       local shown = terminals.last_lines(found[1], TERMINAL_LINES)
       if #shown == 0 then
-        return { nothing = "the terminal has shown nothing" }
+        return { nothing = "the terminal has no output" }
       end
       return { text = lines.join(shown), title = ("the end of the terminal (%s)"):format(terminals.program(found[1])) }
     end,
   },
   {
     name = "messages",
-    description = "The end of what :messages shows",
+    description = "The end of :messages",
     keep = "tail",
     callback = function()
       local all = vim.split(vim.trim(vim.fn.execute("messages")), "\n", { plain = true })

@@ -116,7 +116,7 @@ local function definitions(found, symbol)
       end
       local rest = #found - MAX_DEFINITIONS - #more
       more[#more + 1] = rest > 0 and ("… %d more"):format(rest) or nil
-      texts[#texts + 1] = { text = lines.join(more), title = ("where else %s is defined"):format(symbol) }
+      texts[#texts + 1] = { text = lines.join(more), title = ("other definitions of %s"):format(symbol) }
       break
     end
     local first = one.range.start.line + 1
@@ -126,7 +126,7 @@ local function definitions(found, symbol)
     if #code > 0 then
       texts[#texts + 1] = {
         text = lines.join(code),
-        title = ("where %s is defined,"):format(symbol),
+        title = ("definition of %s,"):format(symbol),
         path = one.path,
         first = first,
         language = vim.filetype.match({ filename = one.path }) or "",
@@ -150,7 +150,7 @@ local function references(found, symbol)
     local code = vim.trim(read(one.path, line, 1)[1] or ""):sub(1, 200)
     list[#list + 1] = ("%s:%d: %s"):format(place.short(one.path), line, code)
   end
-  return #list > 0 and { text = lines.join(list), title = ("where %s is used"):format(symbol) } or nil
+  return #list > 0 and { text = lines.join(list), title = ("uses of %s"):format(symbol) } or nil
 end
 
 ---@param result any
@@ -173,7 +173,7 @@ local function texts_of(answers, symbol)
     local text = hover_text(result)
     if text ~= "" then
       local said = lines.join(vim.split(text, "\n", { plain = true }))
-      texts[#texts + 1] = { text = said, title = ("what %s is"):format(symbol), language = "markdown" }
+      texts[#texts + 1] = { text = said, title = ("documentation of %s"):format(symbol), language = "markdown" }
     end
   end
   for _, result in ipairs(answers.definition) do
@@ -240,7 +240,7 @@ end
 return {
   {
     name = "lsp",
-    description = "The symbol under the cursor: what it is, where it is defined and used",
+    description = "The symbol under the cursor: its documentation, definition and uses",
     async = true,
     timeout = 5000,
     callback = function(at, done)
@@ -252,9 +252,9 @@ return {
       end
       local symbol = symbol_at(at)
       if symbol == "" then
-        return done({ nothing = ("the cursor in %s is on no symbol"):format(lines.name(at.bufnr)) })
+        return done({ nothing = ("the cursor in %s is not on a symbol"):format(lines.name(at.bufnr)) })
       end
-      local nothing = ("the language server knows nothing of %s"):format(symbol)
+      local nothing = ("the language server knows nothing about %s"):format(symbol)
       ask(at, function(answers, waiting)
         local texts = texts_of(answers, symbol)
         done(#texts > 0 and texts or { nothing = nothing }, waiting > 0)
