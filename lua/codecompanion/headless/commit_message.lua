@@ -22,7 +22,7 @@ local function question(staged, typed, window)
     parts[#parts + 1] = "Subjects of the newest commits:\n" .. staged.subjects
   end
   if typed ~= "" then
-    parts[#parts + 1] = "The user has started the message with this; continue it without repeating it:\n" .. typed
+    parts[#parts + 1] = "The user has begun the message with this; continue it without repeating it:\n" .. typed
   end
   local text, said = staged_files.text(staged, window)
   parts[#parts + 1] = text
@@ -122,7 +122,7 @@ end
 local function put(bufnr, message)
   if bufnr and api.nvim_buf_is_loaded(bufnr) and vim.bo[bufnr].modifiable then
     insert(bufnr, message)
-    return say.line("The commit message is written; u takes it out")
+    return say.line("Commit message written; u removes it")
   end
   show(message)
 end
@@ -148,7 +148,7 @@ local function ask(bufnr, staged, typed)
     on_reply = function(text)
       local message = read(text)
       if not message then
-        return say.line("The model answered with nothing; nothing was written", severity.WARN)
+        return say.line("The model's answer was empty; nothing was written", severity.WARN)
       end
       put(bufnr, message)
     end,
