@@ -364,7 +364,7 @@ def test_context_management_functions_are_evaluated_per_chat(config: Config) -> 
     ("function", "said"),
     [
         ("function() error('no idea') end", "editing.trigger: the function failed: "),
-        ("function() return 0/0 end", "editing.trigger: of the function's answer: got "),
+        ("function() return 0/0 end", "editing.trigger: in the function's result: got "),
         (
             "function() return {} end",
             "editing.trigger: the function returned table; expected number or string or boolean",

@@ -266,7 +266,7 @@ def test_a_users_failures_are_listed_with_key_file_and_line(nvim_factory: Factor
         assert re.fullmatch(re.escape(path) + r"odd: .*:\d+: no luck", lua_failure)
         assert python_failure == f"{path}broken: KeyError: 'x' ({tmp_path / 'own.py'}, line 3)"
         chat.nvim.command("CodeCompanion problems")
-        chat.nvim.wait_screen(r"2 failures of your own code")
+        chat.nvim.wait_screen(r"2 failures in your own code")
         chat.nvim.feed("q")
         chat.nvim.command("checkhealth codecompanion")
         chat.nvim.wait_for(lambda: "Your own code failed" in chat.nvim.screen(), "the check-up")

@@ -361,7 +361,7 @@ def test_functions_in_the_configuration_create_the_text(nvim_factory, tmp_path):
         ({}, "it has no prompts"),
         ({"prompts": [{"role": "bot", "content": "x"}]}, "each of prompts is"),
         ({"prompts": [{"role": "user"}]}, "content of a prompt is a string or a function"),
-        ({"promts": []}, "promts is no key of a prompt; did you mean prompts?"),
+        ({"promts": []}, "unknown key `promts`; did you mean prompts?"),
         ({"opts": {"alias": "a b"}, "prompts": [{"role": "user", "content": "x"}]}, "opts.alias: got"),
         ({"opts": {"auto_submit": "yes"}, "prompts": []}, "opts.auto_submit: got string; expected boolean"),
         ({"interaction": "cli", "prompts": []}, "interaction: got"),

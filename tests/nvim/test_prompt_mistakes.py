@@ -45,7 +45,7 @@ def test_all_mistakes_are_listed_and_each_is_reported_where_it_occurs(nvim_facto
             nvim.wait_for(lambda said=said: said in " ".join(chat.text().split()), said)
             nvim.lua("require('codecompanion.chat.wire.draft').take(require('codecompanion.chat').current())")
         nvim.command("CodeCompanion problems")
-        nvim.wait_screen("wrong in prompts")
+        nvim.wait_screen("problems? in")
         shown = nvim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
         expected = "expected ${arguments}, ${parameters.…} or ${context.…}."
         for one in (

@@ -81,10 +81,10 @@ function M.report(findings, of_prompts)
   local problems, foreign = findings.problems, findings.foreign
   section(lines, counted(#problems, "mistake: ignored", "mistakes: ignored"), problems)
   local failures = findings.failures or {}
-  section(lines, counted(#failures, "failure of your own code", "failures of your own code"), failures)
+  section(lines, counted(#failures, "failure in your own code", "failures in your own code"), failures)
   local prompts = of_prompts or {}
-  section(lines, counted(#prompts, "thing is wrong in a prompt", "things are wrong in prompts"), prompts)
-  section(lines, counted(#findings.old_names, "old name: it works", "old names: they work"), findings.old_names)
+  section(lines, counted(#prompts, "problem in a prompt", "problems in prompts"), prompts)
+  section(lines, counted(#findings.old_names, "old name: still works", "old names: still work"), findings.old_names)
   local unused =
     counted(#foreign, "option of codecompanion.nvim does nothing here", "options of codecompanion.nvim do nothing here")
   section(lines, unused, foreign)

@@ -23,7 +23,7 @@ function M.check_callback(value)
     end
   end
   if value.schema ~= nil and type(value.schema) ~= "table" then
-    return "`schema` is no table"
+    return "`schema` is not a table"
   end
   return nil, value
 end
@@ -38,7 +38,7 @@ function M.check_python(value)
   end
   if not where:find("[/\\]") and not vim.endswith(where, ".py") then
     if not (where .. "."):find("^[%a_][%w_.]*$") or where:find("..", 1, true) then
-      return ("%q is no name of a module; a file is written as path/to/file.py:function"):format(where)
+      return ("%q is not a module name; write a file as path/to/file.py:function"):format(where)
     end
     return nil, value
   end

@@ -31,7 +31,7 @@ function M.check(value)
   local problem = plain.problem(value, "")
   if problem then
     local where, text = problem:match("^%.?([^:]*): (.*)$")
-    return where ~= "" and ("%s in `%s`; a policy is data"):format(text, where) or text
+    return where ~= "" and ("%s in `%s`; a policy contains only data"):format(text, where) or text
   end
   return nil, value
 end

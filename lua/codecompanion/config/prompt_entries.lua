@@ -49,7 +49,7 @@ local function check_keys(given, known, prefix)
     local types = known[key]
     if not types and not M.NOT_USED[name] then
       local near = require("codecompanion.values.nearest").word(tostring(key), vim.tbl_keys(known))
-      return ("%s is no key of a prompt%s"):format(name, near and ("; did you mean %s%s?"):format(prefix, near) or "")
+      return ("unknown key `%s`%s"):format(name, near and ("; did you mean %s%s?"):format(prefix, near) or "")
     end
     types = type(types) == "table" and types or { types }
     if types[1] and not vim.list_contains(types, type(value)) then

@@ -77,7 +77,7 @@ return {
     },
     {
       name = "context",
-      description = "Code that is looked for when you ask about the project, see |codecompanion-gather|.",
+      description = "Code gathered for questions about the project, see |codecompanion-gather|.",
       fields = require("codecompanion.config.options.gathering"),
     },
     {
@@ -104,7 +104,7 @@ return {
     },
     {
       name = "models",
-      description = "Facts about models by name; they win over the built-in table.",
+      description = "Facts about models by name; they override the built-in table.",
       fields = {},
       values = {
         name = "<model>",
@@ -122,8 +122,8 @@ return {
             type = { "integer", "string" },
             check = require("codecompanion.config.tokens").check(),
             optional = true,
-            description = "The most tokens that a request asks for as its reply; so much of the window, half of it at"
-              .. " most, is kept free. Without it 10% of the window is, at most 4096 tokens.",
+            description = "Maximum tokens of a reply, sent with each request; this much of the window, up to half,"
+              .. " is reserved. Without it 10% of the window is reserved, at most 4096 tokens.",
           },
         },
       },
@@ -196,7 +196,7 @@ return {
           type = "string",
           enum = { "TRACE", "DEBUG", "INFO", "WARN", "ERROR" },
           default = "ERROR",
-          description = "Least severe level that is written to the log file.",
+          description = "Minimum level of messages written to the log file.",
         },
         {
           name = "language",
@@ -209,7 +209,7 @@ return {
           type = { "boolean", "function" },
           default = true,
           signature = "fun(): boolean",
-          description = "Send code to models. With false only what you type is sent: no files, selections, editor"
+          description = "Send code to models. With false only your typed text is sent: no files, selections, editor"
             .. " context, gathered code or tools, no edits in place and no completion at the cursor. A function is"
             .. " called whenever code would be sent. See |codecompanion-send-code|.",
         },

@@ -47,7 +47,7 @@ function Evaluation:value(path, value, expected, fallback, ...)
   end
   local wrong = plain.problem(answer, path)
   if wrong then
-    table.insert(self.problems, (wrong:gsub(": ", ": of the function's answer: ", 1)))
+    table.insert(self.problems, (wrong:gsub(": ", ": in the function's result: ", 1)))
     return fallback
   end
   return answer
@@ -62,7 +62,7 @@ function Evaluation:placeholders(path, text)
     local written = ("${%s}"):format(name)
     local near = require("codecompanion.values.nearest").word(name, { DEFAULT_PROMPT:sub(3, -2) })
     if written ~= DEFAULT_PROMPT and (near or name:find("^%a[%w_]*%.%a")) then
-      local text_of = "%s: %s stands for nothing here and stays as it is; expected %s"
+      local text_of = "%s: %s is not a placeholder here and is left as it is; expected %s"
       table.insert(self.problems, text_of:format(path, written, DEFAULT_PROMPT))
     end
   end
@@ -323,7 +323,7 @@ end
 local function gathering(options, evaluation)
   local told = require("codecompanion.config.gathering_settings")(options.context, M.adapter_reference)
   if options.opts.send_code ~= true and options.context.embedding.url then
-    local text = "context.embedding.url: an endpoint for embeddings gets the code of the project, so it is not used"
+    local text = "context.embedding.url: an endpoint for embeddings receives the project's code, so it is not used"
       .. " unless `opts.send_code` is true; `context.embedding.onnx` runs on this machine"
     table.insert(evaluation.problems, text)
     told.embedding = vim.empty_dict()

@@ -43,7 +43,7 @@ local KEYS = {
   ["interactions.chat.slash_commands.opts"] = true,
   ["interactions.chat.slash_commands.*.keymaps"] = true,
   ["interactions.chat.slash_commands.*.opts.*"] = true,
-  ["interactions.chat.slash_commands.*.path"] = "require the file, and give its function as `callback`",
+  ["interactions.chat.slash_commands.*.path"] = "load the file, and give its function as `callback`",
   ["interactions.chat.editor_context.opts"] = true,
   ["interactions.chat.editor_context.*.path"] = true,
   ["interactions.chat.editor_context.*.opts.default_params"] = true,
@@ -55,7 +55,7 @@ local KEYS = {
   ["interactions.chat.opts.debounce"] = true,
   ["interactions.chat.opts.goto_file_action"] = true,
   ["interactions.chat.opts.register"] = true,
-  ["interactions.chat.opts.wait_timeout"] = "approvals wait as long as you like",
+  ["interactions.chat.opts.wait_timeout"] = "approvals never time out",
   ["interactions.chat.opts.yank_jump_delay_ms"] = true,
   ["interactions.chat.keymaps._btw"] = "send while a reply is running: it is queued",
   ["interactions.chat.keymaps._acp_allow_always"] = true,
@@ -88,10 +88,10 @@ local KEYS = {
   ["interactions.chat.tools.opts.notify_on_approval"] = true,
   ["interactions.chat.tools.opts.system_prompt"] = true,
   ["interactions.chat.tools.opts.tool_replacement_message"] = true,
-  ["interactions.chat.tools.*.callback"] = "there is a built-in tool of this name; give yours another one",
+  ["interactions.chat.tools.*.callback"] = "a built-in tool has this name; choose another one",
   ["interactions.chat.tools.*.description"] = true,
-  ["interactions.chat.tools.*.path"] = "require the file, and give what it returns as `callback`",
-  ["interactions.chat.tools.*.python"] = "there is a built-in tool of this name; give yours another one",
+  ["interactions.chat.tools.*.path"] = "load the file, and give what it returns as `callback`",
+  ["interactions.chat.tools.*.python"] = "a built-in tool has this name; choose another one",
   ["interactions.chat.tools.*.visible"] = true,
   ["interactions.chat.tools.*.opts.file_size_limit_mb"] = true,
   ["interactions.chat.tools.*.opts.max_lines"] = true,
@@ -132,7 +132,7 @@ local AUTO_SUBMIT = {
   when = function(value)
     return value ~= true
   end,
-  text = "not supported: results of tools go to the model at once. Remove it; `require_approval_before` = true of a"
+  text = "not supported: tool results are sent to the model at once. Remove it; `require_approval_before` = true of a"
     .. " tool asks before it runs",
 }
 
@@ -154,14 +154,14 @@ local REFUSED = {
   ["interactions.chat.tools.opts.auto_submit_errors"] = AUTO_SUBMIT,
   ["interactions.chat.tools.opts.auto_submit_success"] = AUTO_SUBMIT,
   ["mcp.servers.*.roots"] = {
-    text = "not supported: the server is told the workspace as its root. Remove it, and limit the server by its own"
+    text = "not supported: the server receives the workspace as its root. Remove it, and limit the server by its own"
       .. " arguments",
   },
   ["opts.per_project_config"] = {
     when = function(value)
       return type(value) ~= "table" or next(value.files or {}) ~= nil or next(value.paths or {}) ~= nil
     end,
-    text = "not supported: no configuration of a project is read. Remove it; to send no code from some projects,"
+    text = "not supported: project-specific configuration is not read. Remove it; to send no code from some projects,"
       .. " make `opts.send_code` a function",
   },
 }

@@ -145,7 +145,7 @@ function M.list(lines, at, options, done)
       close(items)
     end
   end)
-  scratch.map(bufnr, { "q", "<Esc>", "<C-c>" }, "Choose nothing", function()
+  scratch.map(bufnr, { "q", "<Esc>", "<C-c>" }, "Cancel", function()
     close(nil)
   end)
   for _, key in ipairs(options.keys or {}) do

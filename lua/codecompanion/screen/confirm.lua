@@ -140,7 +140,7 @@ function M.ask(question, answers, on_answer)
       close(answer.key, true)
     end)
   end
-  scratch.map(bufnr, { "<Esc>", "q", "<C-c>" }, "Do nothing", function()
+  scratch.map(bufnr, { "<Esc>", "q", "<C-c>" }, "Cancel", function()
     close(nil, true)
   end)
   api.nvim_create_autocmd({ "WinLeave", "BufWipeout" }, {

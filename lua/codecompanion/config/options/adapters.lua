@@ -74,8 +74,8 @@ vim.list_extend(fields, {
         items = { type = "string" },
         default = ORDER,
         description = "Where `interactions.chat.adapter` is not set, new chats use the first of these adapters that is"
-          .. " usable: its key is set, its login exists, or its server on this machine lists a model. Entries of your"
-          .. " own come before them unless they are listed. An empty list chooses none.",
+          .. " usable: its key is set, its login exists, or its local server lists a model. Your own adapters"
+          .. " come first unless they are listed. An empty list chooses none.",
       },
     },
   },

@@ -9,9 +9,9 @@ local M = {}
 M.KEYS = {
   { "accept_change", { n = "g2", v = "g2" }, "Accept the change or the call; in Visual mode the selected hunks" },
   { "reject_change", { n = "g3", v = "g3" }, "Reject the change or the call; in Visual mode the selected hunks" },
-  { "always_accept", { n = "g1" }, "Accept, and choose what runs without asking from now on" },
+  { "always_accept", { n = "g1" }, "Accept, and choose what to allow from now on" },
   { "cancel", { n = "g4" }, "Cancel all calls of the turn" },
-  { "skip_hunk", { n = "g5", v = "g5" }, "Skip the hunk under the cursor, or the selected ones; u takes it in again" },
+  { "skip_hunk", { n = "g5", v = "g5" }, "Skip the hunk under the cursor, or the selected ones; u undoes it" },
   { "next_hunk", { n = "]c" }, "Next hunk" },
   { "previous_hunk", { n = "[c" }, "Previous hunk" },
   { "view_diff", { n = "gK" }, "Show the whole change" },

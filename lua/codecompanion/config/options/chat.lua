@@ -60,7 +60,7 @@ return {
   },
   {
     name = "editor_context",
-    description = "What a message can mention of the editor, see |codecompanion-editor-context|. Set an item to false"
+    description = "References to the editor in messages, see |codecompanion-editor-context|. Set an item to false"
       .. " to switch it off; other names are your own items and need a `callback`.",
     fields = require("codecompanion.config.options.editor_context").fields(),
     values = require("codecompanion.config.options.editor_context").own(),
@@ -140,20 +140,20 @@ return {
           return (value < 0 or value > 2) and "expected 0, 1 or 2" or nil, value
         end,
         description = "How often per turn to continue a reply automatically that reached the model's output limit:"
-          .. " 0, 1 or 2. `/continue` does it by hand.",
+          .. " 0, 1 or 2. `/continue` does it manually.",
       },
       {
         name = "tell_open_file",
         type = "boolean",
         default = true,
-        description = "Tell the model in one short line which file of the workspace you look at, and which of its"
-          .. " lines. It goes along with a message when it has changed since the model was told last.",
+        description = "Give the model one short line with the workspace file you are looking at and the visible lines."
+          .. " It is sent with a message if it has changed since the model last saw it.",
       },
       {
         name = "tell_environment",
         type = "boolean",
         default = true,
-        description = "Tell the model in a short block of the system prompt where it is: system, shell, working folder,"
+        description = "Describe the environment in a short block of the system prompt: system, shell, working folder,"
           .. " git branch, date, your language, Neovim version, see |codecompanion-environment|.",
       },
       {
@@ -161,7 +161,7 @@ return {
         type = "number",
         min = 0,
         default = 0,
-        description = "What one chat may cost, in US dollars; 0 = unlimited. Once it is spent, the next turn ends"
+        description = "Maximum cost of one chat, in US dollars; 0 = unlimited. Once it is reached, the next turn ends"
           .. " before anything is sent. Calls without a known price are not counted; `/cost` says how many there are.",
       },
       {
@@ -175,7 +175,7 @@ return {
         type = "number",
         min = 0,
         default = 0,
-        description = "What all stored chats together may cost, in US dollars; 0 = unlimited.",
+        description = "Maximum cost of all stored chats together, in US dollars; 0 = unlimited.",
       },
       {
         name = "total_budget_warn",
@@ -188,8 +188,8 @@ return {
         type = "string",
         enum = { "auto", "submit", "ask", "stop" },
         default = "auto",
-        description = "What happens after a compaction. `auto`: an interrupted turn continues, an idle chat waits for"
-          .. " you; `submit`: the model always continues; `ask` and `stop`: it always waits, and `ask` says so.",
+        description = "Behaviour after a compaction. `auto`: an interrupted turn continues, an idle chat waits for"
+          .. " you; `submit`: the model always continues; `ask` and `stop`: it always waits, and `ask` notifies you.",
       },
       {
         name = "tokenizer",
@@ -219,8 +219,8 @@ return {
         end,
         description = "Write a checkpoint of the chat beside the database after this many messages (yours and the"
           .. " model's) and before every compaction, and its state after every turn and compaction, under every"
-          .. " policy; `:CodeCompanionRestore` restores a chat from them. false: only what the policy asks for, which"
-          .. " is a checkpoint before each compaction under `cowork` and `cowork_chat`, and nothing under the others.",
+          .. " policy; `:CodeCompanionRestore` restores a chat from them. false: only those of the policy: a"
+          .. " checkpoint before each compaction under `cowork` and `cowork_chat`, and none under the others.",
       },
       {
         name = "memory",
@@ -248,7 +248,7 @@ return {
             default = {},
             items = { type = "string", description = "A regular expression." },
             description = "Python regular expressions, ignoring case. A summary is not remembered if one of them"
-              .. " matches it or your messages that it covers.",
+              .. " matches it or one of your messages that it covers.",
           },
         },
       },
@@ -256,8 +256,8 @@ return {
         name = "live_attachments",
         type = "boolean",
         default = true,
-        description = "Whether what `/file` and `/buffer` attach is live, see |codecompanion-live|: before each of your"
-          .. " messages the model is told what changed in it. With false it is sent once, as it was.",
+        description = "Keep attachments of `/file` and `/buffer` live, see |codecompanion-live|: before each of your"
+          .. " messages the model receives their changes. With false they are sent once, as they were.",
       },
       {
         name = "response_style",
@@ -265,12 +265,12 @@ return {
         enum = { "default", "terse" },
         optional = true,
         description = "Length of ordinary replies: `default` leaves it to the model, `terse` adds three lines to the"
-          .. " system prompt of every turn that ask for brief ones. Without it the policy decides (`terse` with"
+          .. " system prompt of every turn that ask for brief replies. Without it the policy decides (`terse` with"
           .. " kodacode, else `default`). A change applies to chats opened afterwards.",
       },
       {
         name = "context_packet",
-        description = "A few facts about the workspace, sent with your messages so that the model need not ask.",
+        description = "A few facts about the workspace, sent with your messages to save the model questions.",
         fields = {
           {
             name = "enabled_sections",

@@ -85,9 +85,9 @@ return {
     type = "string",
     enum = { "ollama", "llamacpp", "completions", "mistral", "deepseek", "chat" },
     default = "ollama",
-    description = "What the server speaks: `ollama` (/api/generate), `llamacpp` (/infill), `completions`"
+    description = "API of the server: `ollama` (/api/generate), `llamacpp` (/infill), `completions`"
       .. " (/v1/completions of vLLM, llama.cpp, LM Studio …, with the model's own tokens), `mistral`"
-      .. " (/v1/fim/completions, Codestral), `deepseek` (/beta/completions), or `chat`, a chat model that is asked to"
+      .. " (/v1/fim/completions, Codestral), `deepseek` (/beta/completions), or `chat`: a chat model is asked to"
       .. " fill the gap: slower and worse.",
   },
   {
@@ -95,8 +95,8 @@ return {
     type = "string",
     optional = true,
     check = check_url,
-    description = "Address of the server without the path; `host:port` is http. By default that of the endpoint's own"
-      .. " server: this machine for `ollama`, `llamacpp` and `completions`, the provider's for `mistral` and"
+    description = "Address of the server without the path; `host:port` is http. By default the usual server of the"
+      .. " endpoint: this machine for `ollama`, `llamacpp` and `completions`, the provider for `mistral` and"
       .. " `deepseek`.",
   },
   {
@@ -111,7 +111,7 @@ return {
     type = "string",
     optional = true,
     check = check_key_place,
-    description = 'Where the key is: the name of an environment variable, "cmd:…" or "file:…". Servers of your own'
+    description = 'Location of the key: the name of an environment variable, "cmd:…" or "file:…". Your own servers'
       .. " need none.",
   },
   {
@@ -126,15 +126,15 @@ return {
     type = "string",
     optional = true,
     description = "Tokens that mark prefix, suffix and middle: `qwen`, `deepseek`, `deepseek-ascii`, `starcoder`,"
-      .. " `codestral`, `codellama` or `plain` (none). By default the model's name says it.",
+      .. " `codestral`, `codellama` or `plain` (none). By default it follows from the model's name.",
   },
   {
     name = "tokens",
     type = "table",
     default = {},
     check = check_tokens,
-    description = "Tokens of a family that is not known here: { prefix = …, suffix = …, middle = …, eot = … }, as the"
-      .. " model's page says. They count before `family`.",
+    description = "Tokens of an unknown family: { prefix = …, suffix = …, middle = …, eot = … }, as documented on"
+      .. " the model's page. They override `family`.",
   },
   {
     name = "max_tokens",
@@ -154,21 +154,21 @@ return {
     name = "multi_line",
     type = "boolean",
     default = true,
-    description = "Suggest several lines. False ends every suggestion with its first line.",
+    description = "Suggest several lines. False ends every suggestion after its first line.",
   },
   {
     name = "project",
     type = "boolean",
     default = true,
-    description = "Show the model signatures and similar code of other files of the project, from its code index. False"
-      .. " sends only the file you are in.",
+    description = "Include signatures and similar code of other files of the project, from its code index. False"
+      .. " sends only the current file.",
   },
   {
     name = "timeout",
     type = "integer",
     min = 100,
     default = 10000,
-    description = "How long to wait for the server, in milliseconds; after it there is no suggestion.",
+    description = "How long to wait for the server, in milliseconds; then there is no suggestion.",
   },
   {
     name = "trigger",
@@ -182,7 +182,7 @@ return {
     type = "integer",
     min = 50,
     default = 300,
-    description = "How long you must have paused before the server is asked, in milliseconds.",
+    description = "Length of the pause before the server is asked, in milliseconds.",
   },
   {
     name = "adaptive",
@@ -196,8 +196,8 @@ return {
     type = "string",
     enum = { "ghost", "lsp", "none" },
     default = "ghost",
-    description = "Who shows suggestions: `ghost` this plugin, at the cursor; `lsp` Neovim's own"
-      .. " `vim.lsp.inline_completion` (0.12); `none` only the sources for completion menus.",
+    description = "Display of suggestions: `ghost` by this plugin, at the cursor; `lsp` by Neovim's own"
+      .. " `vim.lsp.inline_completion` (0.12); `none` only in the sources for completion menus.",
   },
   {
     name = "filetypes",
@@ -215,16 +215,16 @@ return {
   },
   {
     name = "keymaps",
-    description = "Keys in insert mode, none by default. A key does what it did before while there is no suggestion."
+    description = "Keys in insert mode, none by default. Without a suggestion a key keeps its previous function."
       .. " Instead you can map |codecompanion-complete-plug|.",
     fields = {
       key("accept", "Insert the whole suggestion."),
       key("accept_line", "Insert its next line."),
       key("accept_word", "Insert its next word."),
-      key("next", "Show the next suggestion; asks for more when there is no other one."),
+      key("next", "Show the next suggestion; asks for more after the last one."),
       key("previous", "Show the previous suggestion."),
-      key("dismiss", "Take the suggestion away."),
-      key("complete", "Ask for suggestions now; always does so."),
+      key("dismiss", "Dismiss the suggestion."),
+      key("complete", "Ask for suggestions now, with or without one on the screen."),
     },
   },
 }

@@ -42,12 +42,12 @@ return {
     name = "strict",
     type = "boolean",
     default = false,
-    description = "Manage the context exactly as the policy's document has it: without the steps that the plugin adds."
-      .. " |codecompanion-strict| lists them, and what stays in any case. For one chat: `/policy codebuddy strict`.",
+    description = "Manage the context exactly as the policy's document describes, without the plugin's own steps."
+      .. " |codecompanion-strict| lists them, and those that always run. For one chat: `/policy codebuddy strict`.",
   },
   {
     name = "editing",
-    description = "Context editing: replace old tool results by a placeholder.",
+    description = "Context editing: replace old tool results with a placeholder.",
     fields = {
       {
         name = "trigger",
@@ -76,7 +76,7 @@ return {
   },
   {
     name = "compaction",
-    description = "Compaction: replace the conversation by a summary.",
+    description = "Compaction: replace the conversation with a summary.",
     fields = {
       {
         name = "trigger",
@@ -115,7 +115,7 @@ return {
   TARGET,
   {
     name = "sessions",
-    description = "Options of policy `kodacode` as its document writes them.",
+    description = "Options of policy `kodacode`, named as in its document.",
     fields = {
       THRESHOLD,
       TARGET,
@@ -124,7 +124,7 @@ return {
         type = "string",
         enum = { "default", "terse" },
         optional = true,
-        description = "The same as `interactions.chat.opts.response_style`, which is used if both are set.",
+        description = "Same as `interactions.chat.opts.response_style`, which is used if both are set.",
       },
     },
   },

@@ -33,7 +33,7 @@ local window = {
     type = "string",
     enum = { "left", "right", "top", "bottom" },
     optional = true,
-    description = "Side of a split; by default as 'splitright' and 'splitbelow' say.",
+    description = "Side of a split; by default from 'splitright' and 'splitbelow'.",
   },
   { name = "full_height", type = "boolean", default = true, description = "Use the full height for a vertical split." },
   size("width", 0.5, "Width: a share of the editor (up to 1), or columns."),
@@ -44,7 +44,7 @@ local window = {
     default = 60,
     description = "Minimum columns of a vertical split whose width is a share of the editor. If that leaves fewer than"
       .. " 40 columns beside it, `narrow_layout` is used instead. 0 = no minimum."
-      .. " In a terminal that shrinks later a split keeps its layout, and gives way down to `width`.",
+      .. " In a terminal that shrinks later, a split keeps its layout and shrinks down to `width`.",
   },
   {
     name = "narrow_layout",
@@ -67,7 +67,7 @@ local window = {
     type = "string",
     enum = { "editor", "cursor", "win" },
     default = "editor",
-    description = "What a float is positioned relative to.",
+    description = "Position of a float: relative to the editor, the window or the cursor.",
   },
   { name = "buflisted", type = "boolean", default = false, description = "List the chat buffer." },
   {
@@ -121,14 +121,14 @@ return {
     name = "show_meter",
     type = "boolean",
     default = true,
-    description = "Show how full the context is at the header of the input, if no bar of the chat does.",
+    description = "Show the context usage at the header of the input, if no bar of the chat does.",
   },
   {
     name = "winbar",
     type = "string",
     enum = { "auto", "always", "never" },
     default = "auto",
-    description = "Show title or state, model and how full the context is in the 'winbar' of chat windows. `auto`: if"
+    description = "Show title or state, model and context usage in the 'winbar' of chat windows. `auto`: if"
       .. " the status line does not, that is in a float, with 'laststatus' 0, 1 or 3, or with your own status line."
       .. " Your own 'winbar' is never changed.",
   },

@@ -30,8 +30,8 @@ local function fields_of(optional, takes_argument)
       type = { "function", "string" },
       optional = true,
       signature = "fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any",
-      description = optional and "What it gives, in place of the built-in one."
-        or "What it gives: a function, or the path of a Lua file that returns one.",
+      description = optional and "The content of the item, instead of the built-in one."
+        or "The content of the item: a function, or the path of a Lua file that returns one.",
     },
     {
       name = "description",

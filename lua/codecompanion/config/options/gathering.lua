@@ -76,7 +76,7 @@ return {
     type = { "boolean", "string" },
     default = "auto",
     check = check_enabled,
-    description = 'When code is looked for. "auto": for every question about the project under the policy `codebuddy`,'
+    description = 'When to look for code. "auto": for every question about the project under the policy `codebuddy`,'
       .. " and under the others when a message has `#{codebase}` or names a file with `@`. True: under every policy."
       .. " False: never.",
   },
@@ -85,15 +85,15 @@ return {
     type = "string",
     enum = { "ranked", "document" },
     default = "ranked",
-    description = 'How code is found and chosen. "ranked": all signals joined by fitted weights. "document": as the'
-      .. " document of `codebuddy` has it, and as `/policy codebuddy strict` always does"
+    description = 'How code is found and chosen. "ranked": all signals joined by fitted weights. "document": as in'
+      .. " the document of `codebuddy`; `/policy codebuddy strict` always uses it"
       .. " (|codecompanion-gather-pipeline|).",
   },
   {
     name = "classify",
     type = "boolean",
     default = true,
-    description = "Look for code only when the question is about the project, as `utility` or the index says. False"
+    description = "Look for code only when the question is about the project, judged by `utility` or the index. False"
       .. " looks for code for every question.",
   },
   {
@@ -110,23 +110,23 @@ return {
     type = { "integer", "string" },
     check = tokens.check(),
     optional = true,
-    description = "Context window that the budget of code is measured by, in tokens. By default the model's own. Code"
-      .. " takes a quarter of it at most.",
+    description = "Context window that the code budget is measured against, in tokens. By default the model's own. Code"
+      .. " takes at most a quarter of it.",
   },
   {
     name = "budgets",
     type = "table",
     default = {},
     check = check_budgets,
-    description = "The most tokens of code for a model, by its name or the beginning of it; `default` is for all"
-      .. " others. They go before the built-in table.",
+    description = "Maximum tokens of code for a model, by its name or the beginning of it; `default` is for all"
+      .. " others. They override the built-in table.",
   },
   {
     name = "timeout",
     type = "integer",
     min = 100,
     default = 8000,
-    description = "How long gathering may take, in milliseconds. What is found by then is sent.",
+    description = "How long gathering may take, in milliseconds. The code found in this time is sent.",
   },
   {
     name = "include_hidden",
@@ -139,7 +139,7 @@ return {
     type = "number",
     default = 1,
     check = between(0, 100),
-    description = "Larger files are left out, in megabytes. Of one that you name with `@` so much is read.",
+    description = "Larger files are left out, in megabytes. Of a file that you name with `@` this much is read.",
   },
   {
     name = "supplement_when_files_selected",
@@ -149,54 +149,54 @@ return {
   },
   {
     name = "hybrid",
-    description = 'How the search weighs its results under `pipeline = "document"`. "ranked" reads none of these.',
+    description = 'Weights of the search under `pipeline = "document"`. "ranked" ignores them.',
     fields = {
       {
         name = "vector_weight",
         type = "number",
         default = 0.7,
         check = between(0, 1),
-        description = "Weight of what is similar in meaning. Both weights are scaled to a sum of 1.",
+        description = "Weight of similarity in meaning. Both weights are scaled to a sum of 1.",
       },
       {
         name = "text_weight",
         type = "number",
         default = 0.3,
         check = between(0, 1),
-        description = "Weight of the words that occur.",
+        description = "Weight of matching words.",
       },
       {
         name = "top_k",
         type = "integer",
         default = 10,
         check = between(1, 50),
-        description = "How many results a search has.",
+        description = "Number of results of a search.",
       },
       {
         name = "mmr",
         description = "Prefer results that differ from each other.",
         fields = {
-          { name = "enabled", type = "boolean", default = false, description = "Do so." },
+          { name = "enabled", type = "boolean", default = false, description = "Enable it." },
           {
             name = "lambda",
             type = "number",
             default = 0.7,
             check = between(0, 1),
-            description = "1 minds only how well they answer, 0 only how much they differ.",
+            description = "1 ranks by relevance alone, 0 by difference alone.",
           },
         },
       },
       {
         name = "decay",
-        description = "Prefer files that were changed lately.",
+        description = "Prefer recently changed files.",
         fields = {
-          { name = "enabled", type = "boolean", default = false, description = "Do so." },
+          { name = "enabled", type = "boolean", default = false, description = "Enable it." },
           {
             name = "half_life_days",
             type = "integer",
             default = 30,
             check = between(1, 365),
-            description = "After so many days without a change a result counts half.",
+            description = "After this many days without a change a result counts half.",
           },
         },
       },
@@ -204,8 +204,8 @@ return {
   },
   {
     name = "embedding",
-    description = "Search by meaning: what turns code and questions into vectors. Without `url` and `onnx` words decide"
-      .. " alone. See |codecompanion-embedding|.",
+    description = "Search by meaning, with vectors of code and questions. Without `url` and `onnx` the search uses"
+      .. " words alone. See |codecompanion-embedding|.",
     fields = {
       {
         name = "url",
@@ -226,7 +226,7 @@ return {
         type = "string",
         optional = true,
         check = check_key,
-        description = "Where its key is: the name of an environment variable, `cmd:…` or `file:…`.",
+        description = "Location of its key: the name of an environment variable, `cmd:…` or `file:…`.",
       },
       {
         name = "onnx",
@@ -240,29 +240,29 @@ return {
         type = "integer",
         min = 1,
         optional = true,
-        description = "Length of the vectors, for models that can shorten theirs.",
+        description = "Length of the vectors, for models that support shorter ones.",
       },
       {
         name = "query_prefix",
         type = "string",
         optional = true,
-        description = "What the model wants before a question. By default what its makers say, where that is known.",
+        description = "Prefix that the model expects before a question. By default the documented one, if known.",
       },
       {
         name = "document_prefix",
         type = "string",
         optional = true,
-        description = "What the model wants before a piece of code. By default what its makers say, where that is"
+        description = "Prefix that the model expects before a piece of code. By default the documented one, if"
           .. " known.",
       },
     },
   },
   {
     name = "memories",
-    description = "What you want every question about a project to know, in Markdown files: `## [category] title`, then"
-      .. " the text. Instructions of a kind that takes a model over are left out of them.",
+    description = "Facts for every question about a project, in Markdown files: `## [category] title`, then"
+      .. " the text. Instructions that try to take over the model are removed from them.",
     fields = {
-      { name = "enabled", type = "boolean", default = true, description = "Send them along." },
+      { name = "enabled", type = "boolean", default = true, description = "Send them with questions." },
       {
         name = "user",
         type = "string",
@@ -279,13 +279,13 @@ return {
   },
   {
     name = "team",
-    description = "What a question about your team may know: a file, or what a program prints.",
+    description = "Facts for questions about your team: a file, or the output of a program.",
     fields = {
       {
         name = "enabled",
         type = "boolean",
         default = false,
-        description = "Send it along when a question asks about people, stand-ups, sprints and the like.",
+        description = "Send it when a question asks about people, stand-ups, sprints or similar.",
       },
       {
         name = "file",
@@ -299,8 +299,8 @@ return {
         items = { type = "string" },
         optional = true,
         check = check_command,
-        description = "Program and arguments, run in the project's folder without a shell; it is asked once a minute at"
-          .. " most. It goes before `file`.",
+        description = "Program and arguments, run in the project's folder without a shell, at most once a"
+          .. " minute. It overrides `file`.",
       },
     },
   },

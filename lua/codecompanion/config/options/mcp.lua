@@ -48,8 +48,8 @@ local function texts(name, description)
     default = {},
     check = check_texts,
     description = description
-      .. " `${NAME}` in a text stands for a variable of Neovim's environment; a text that"
-      .. " begins with `cmd:` or `file:` is replaced by what the command prints or the file holds.",
+      .. " `${NAME}` in a text is replaced by a variable of Neovim's environment; a text that"
+      .. " begins with `cmd:` or `file:` is replaced by the output of the command or the content of the file.",
   }
 end
 
@@ -60,14 +60,14 @@ local tool = {
     name = "require_approval_before",
     type = "boolean",
     optional = true,
-    description = "Ask before each call of this tool; without it what the server's entry says.",
+    description = "Ask before each call of this tool; by default as the server's entry.",
   },
   {
     name = "timeout",
     type = "integer",
     min = 1,
     optional = true,
-    description = "Time limit of a call of this tool, in milliseconds; without it that of the server.",
+    description = "Time limit of a call of this tool, in milliseconds; by default that of the server.",
   },
 }
 
@@ -102,7 +102,7 @@ local server = {
     name = "require_approval_before",
     type = "boolean",
     default = true,
-    description = "Ask before each call of one of its tools. What a server says about its tools never counts here.",
+    description = "Ask before each call of one of its tools. The server's own claims about its tools are ignored here.",
   },
   {
     name = "timeout",
@@ -116,7 +116,7 @@ local server = {
     type = "integer",
     min = 1,
     default = 60000,
-    description = "Time limit of starting or reaching the server, in milliseconds.",
+    description = "Time limit for starting or reaching the server, in milliseconds.",
   },
   {
     name = "tools",
@@ -141,7 +141,7 @@ return {
     min = 0,
     default = 15000,
     description = "How long a message waits for servers that are starting, in milliseconds. After that the request"
-      .. " goes out without their tools, which the chat says; they join the next one.",
+      .. " is sent without their tools, and the chat notes it; they join the next one.",
   },
   {
     name = "project_file",

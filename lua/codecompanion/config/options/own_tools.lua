@@ -5,7 +5,7 @@ local own_tools = require("codecompanion.config.own_tool_settings")
 
 return {
   name = "<name>",
-  description = "A tool of your own, in Lua or in Python, see |codecompanion-own-tools|.",
+  description = "Your own tool, in Lua or in Python, see |codecompanion-own-tools|.",
   disable = true,
   one_of = { "callback", "python" },
   fields = {
@@ -13,7 +13,7 @@ return {
       name = "description",
       type = "string",
       optional = true,
-      description = "What the tool does and when to use it, for the model.",
+      description = "Purpose of the tool and when to use it, for the model.",
     },
     {
       name = "schema",
@@ -28,14 +28,14 @@ return {
       optional = true,
       check = own_tools.check_callback,
       signature = "fun(arguments: table, context: CodeCompanion.ToolContext, done: fun(result: any)): any",
-      description = "What the tool does, in Lua. A table is a tool of codecompanion.nvim: `cmds` and `schema`.",
+      description = "The tool as a Lua function. A table is a tool of codecompanion.nvim: `cmds` and `schema`.",
     },
     {
       name = "python",
       type = "string",
       optional = true,
       check = own_tools.check_python,
-      description = "What the tool does, in Python: `module.path:function`, or `path/to/file.py:function`, relative to"
+      description = "The tool as a Python function: `module.path:function`, or `path/to/file.py:function`, relative to"
         .. ' `stdpath("config")`.',
     },
     {

@@ -11,8 +11,8 @@ return {
       type = "function",
       optional = true,
       signature = "fun(chat: CodeCompanion.SlashChat, argument: string): string?",
-      description = "What your command does, see |codecompanion-own-slash|. A string that it returns is put into the"
-        .. " input. Built-in commands have none: a name that is taken is refused.",
+      description = "Function of your command, see |codecompanion-own-slash|. A string that it returns is put into the"
+        .. " input. Built-in commands have none: their names are reserved.",
     },
     {
       name = "description",
@@ -24,7 +24,7 @@ return {
       name = "argument",
       type = "string",
       optional = true,
-      description = "How its argument is written, such as `[words]`. Without it the command takes none.",
+      description = "Form of its argument, such as `[words]`. Without it the command takes none.",
     },
     {
       name = "multiline",

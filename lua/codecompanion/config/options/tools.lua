@@ -69,7 +69,7 @@ local function variables(name, description)
 end
 
 local keep = variables("keep_variables", "Environment variables that commands get although they look like secrets.")
-local hide = variables("hide_variables", "Environment variables that commands do not get, besides those hidden anyway.")
+local hide = variables("hide_variables", "Further environment variables to hide from commands.")
 
 return {
   tool("read_file", "Reads a file, or a range of its lines."),
@@ -86,7 +86,7 @@ return {
     { ask = true, never_yolo = true, timeout = 300000, more = { prefixes, keep, hide } }
   ),
   tool("memory", "Searches the memory of the project, keeps notes."),
-  tool("recall", "Finds and reads what was removed from the chat."),
+  tool("recall", "Finds and reads content removed from the chat."),
   {
     name = "groups",
     description = "Groups of tools, chosen in a chat by `@{name}`, see |codecompanion-tool-groups|. Set a built-in one"

@@ -18,7 +18,7 @@ local function fields(what)
       type = "integer",
       min = 1000,
       default = 60000,
-      description = "How long to wait for the answer, in milliseconds; after it nothing is changed.",
+      description = "How long to wait for the answer, in milliseconds; then nothing is changed.",
     },
   }
 end
