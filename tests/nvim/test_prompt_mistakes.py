@@ -49,12 +49,12 @@ def test_all_mistakes_are_listed_and_each_is_reported_where_it_occurs(nvim_facto
         shown = nvim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
         expected = "expected ${arguments}, ${parameters.…} or ${context.…}."
         for one in (
-            f'prompt_library["Own"]: ${{utils.fn}} stands for nothing and stays as it is; {expected}',
-            f"mine.md: ${{file.fn}} stands for nothing and stays as it is; {expected}",
-            "mine.md: ${context.filname} stands for nothing and stays as it is; did you mean ${context.filename}?",
-            "mine.md: ${argument} stands for nothing and stays as it is; did you mean ${arguments}?",
-            "mine.md: ${parameters.wo} stands for nothing and stays as it is; did you mean ${parameters.who}?",
-            "mine.md:5: unknown key `opts.auto_summit`.",
+            f'prompt_library["Own"]: ${{utils.fn}} is not a placeholder and is left as it is; {expected}',
+            f"mine.md: ${{file.fn}} is not a placeholder and is left as it is; {expected}",
+            "mine.md: ${context.filname} is not a placeholder and is left as it is; did you mean ${context.filename}?",
+            "mine.md: ${argument} is not a placeholder and is left as it is; did you mean ${arguments}?",
+            "mine.md: ${parameters.wo} is not a placeholder and is left as it is; did you mean ${parameters.who}?",
+            "mine.md:5: opts.auto_summit is not known, and not used.",
             "interactions.chat.opts.system_prompt: ${default_system_promt} stands for nothing here and stays as it is",
             "interactions.chat.slash_commands.bad: it failed: no luck",
             "interactions.chat.editor_context.worse: its callback failed: no chance",

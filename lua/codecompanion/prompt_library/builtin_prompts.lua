@@ -16,9 +16,9 @@ end
 return {
   explain = {
     name = "Explain",
-    description = "What this code does, and what is easy to miss",
+    description = "Explain this code and its pitfalls",
     opts = { alias = "explain", auto_submit = true },
-    parameters = { { name = "focus", description = "What about it", optional = true } },
+    parameters = { { name = "focus", description = "Focus of the explanation", optional = true } },
     prompts = {
       {
         role = "user",
@@ -35,13 +35,13 @@ Do not restate the code line by line or propose changes.]]),
   },
   fix = {
     name = "Fix diagnostics",
-    description = "Find the cause of what is reported here, and mend it",
+    description = "Find and fix the cause of the diagnostics",
     opts = { alias = "fix", auto_submit = true },
     prompts = {
       {
         role = "user",
         content = about([[
-Fix the problems that this file's diagnostics report.
+Fix the problems that the diagnostics of this file report.
 
 #{diagnostics}
 
@@ -54,25 +54,25 @@ Fix the problems that this file's diagnostics report.
   },
   tests = {
     name = "Tests",
-    description = "Write tests for this code, as this project writes them",
+    description = "Write tests for this code, in the style of the project",
     opts = { alias = "tests", auto_submit = true },
-    parameters = { { name = "what", description = "What shall be tested", optional = true } },
+    parameters = { { name = "what", description = "What to test", optional = true } },
     prompts = {
       {
         role = "user",
         content = about([[
 Write tests for this code. ${parameters.what}
 
-- Look at the project's existing tests first, and use their framework, location, style and helpers.
-- Test its promises to callers: normal use, limits, empty and wrong input, errors. Do not test its internals.
-- Each test covers one thing, and its name says which. Write no test that cannot fail.
+- Look at the tests that exist in this project first: same framework, same place, same style, same helpers.
+- Test its contract with callers: normal use, limits, empty and wrong input, errors. Do not test its internals.
+- Each test is about one thing, and its name says which. No test that cannot fail.
 - If the code is hard to test or you find a bug, say so; do not change the code.]]),
       },
     },
   },
   commit = {
     name = "Commit message",
-    description = "Write the message of the staged changes into the commit buffer",
+    description = "Write a commit message for the staged changes into the commit buffer",
     opts = { alias = "commit", is_slash_cmd = false },
     run = function()
       require("codecompanion.headless.commit_message").run()
@@ -85,7 +85,7 @@ Write tests for this code. ${parameters.what}
     parameters = {
       {
         name = "changes",
-        description = "Which changes",
+        description = "Changes to review",
         choices = { "staged", "unstaged", "branch" },
         default = "unstaged",
       },
@@ -94,15 +94,15 @@ Write tests for this code. ${parameters.what}
       {
         role = "user",
         content = [[
-Review these changes as a colleague who has to maintain them.
+Review these changes like a colleague who has to maintain them.
 
 #{diff:${parameters.changes}}
 
 - Look for defects first: bugs, broken callers, missing cases, races, security, data loss. Read the code around
   a change where the diff does not show enough.
-- Then look for maintenance problems: unclear names, duplication, missing or useless tests.
-- Give each finding as `file:line`, its effect and its fix, the most serious first. No matters of taste, no praise.
-- Do not mention changes without problems. If you find no problems at all, say so in one sentence.]],
+- Then what will hurt later: unclear names, duplication, missing or useless tests.
+- Give each finding as `file:line`, the effect and the fix, the most serious first. No matters of taste, no praise.
+- If there is nothing to say about a change, say nothing about it. If all is well, say so in one sentence.]],
       },
     },
   },

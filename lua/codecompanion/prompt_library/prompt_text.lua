@@ -59,7 +59,7 @@ function M.unknown(text, parameters)
     if not vim.list_contains(names, name) and (near or name:find("^%a[%w_]*%.%a")) then
       local meant = near and ("did you mean ${%s}?"):format(near)
         or "expected ${arguments}, ${parameters.…} or ${context.…}"
-      found[#found + 1] = ("${%s} stands for nothing and stays as it is; %s"):format(name, meant)
+      found[#found + 1] = ("${%s} is not a placeholder and is left as it is; %s"):format(name, meant)
     end
   end
   return found
