@@ -145,7 +145,7 @@ def test_an_environment_with_a_missing_python_is_not_used(start: Callable[..., N
         (
             "pip",
             "THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",
-            "not the one in the lock file",
+            "does not match the lock file",
         ),
         ("pip", "something nobody foresaw", "not installed: something nobody foresaw"),
         ("check", "", "The new Python environment does not work"),

@@ -107,7 +107,7 @@ RUN = "opts = { require_approval_before = false }"
         ("function() return 7 end", "7"),
         ("function() return { status = 'success', data = { a = { 1, 2 } } } end", '{"a":[1,2]}'),
         ("function() return { status = 'error', data = 'not today' } end", "not today"),
-        ("function() return { status = 'error' } end", "It failed and did not say why."),
+        ("function() return { status = 'error' } end", "It failed without giving a reason."),
         ("function(_, _, done) vim.schedule(function() done('later') end) end", "later"),
         ("function(_, _, done) done('one'); done('two') end", "one"),
         ("function(_, _, done) done('one'); return 'two' end", "two"),

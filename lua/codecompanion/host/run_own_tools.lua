@@ -85,7 +85,7 @@ local function outcome(name, result)
   local data, is_error = result, false
   if type(result) == "table" and (result.status == "success" or result.status == "error") then
     data, is_error = result.data, result.status == "error"
-    data = data == nil and (is_error and "It failed and did not say why." or "") or data
+    data = data == nil and (is_error and "It failed without giving a reason." or "") or data
   end
   local text, problem = text_of(data)
   if problem then
@@ -143,7 +143,7 @@ function M.run(number, fields, done)
   local tool = require("codecompanion.config").options.interactions.chat.tools[fields.name]
   local callback = type(tool) == "table" and tool.callback
   if not callback then
-    return done(false, ("the configuration has no tool %s any more"):format(fields.name))
+    return done(false, ("the configuration no longer has a tool %s"):format(fields.name))
   end
   local run = { name = fields.name, cancelled = false, finished = false, on_cancel = {} }
   runs[number] = run

@@ -184,7 +184,7 @@ function M.add(extra, done)
   local had = environment.wants(extra)
   if not had and not environment.want(extra, true) then
     local folder = vim.fn.fnamemodify(environment.data_dir(), ":~")
-    return say.line("Nothing was installed, this folder cannot be written: " .. folder, severity.ERROR)
+    return say.line("Install failed: cannot write to " .. folder, severity.ERROR)
   end
   M.run_visibly(function(problem)
     if problem and not had then

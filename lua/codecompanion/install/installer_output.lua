@@ -9,9 +9,9 @@ local MEANINGS = {
   { "os error 28", "the disk is full" },
   { "Disk quota exceeded", "the disk quota is used up" },
   { "Read%-only file system", "the data folder is read-only" },
-  { "Permission denied", "the data folder may not be written" },
-  { "DO NOT MATCH THE HASHES", "a downloaded package is not the one in the lock file" },
-  { "[Hh]ash mismatch", "a downloaded package is not the one in the lock file" },
+  { "Permission denied", "the data folder is not writable" },
+  { "DO NOT MATCH THE HASHES", "a downloaded package does not match the lock file" },
+  { "[Hh]ash mismatch", "a downloaded package does not match the lock file" },
   { "ensurepip", "this Python cannot make virtual environments" },
   { "No interpreter found", "there is no Python 3.11 or newer, and uv could not download one" },
   { "resolve host", "there is no network" },
@@ -42,7 +42,7 @@ function M.explain(output, consequence)
   end
   local last = vim.trim(output):match("[^\n]*$")
   consequence = consequence:sub(1, 1):upper() .. consequence:sub(2)
-  return ("%s: %s"):format(consequence, last ~= "" and last or "the tool said nothing")
+  return ("%s: %s"):format(consequence, last ~= "" and last or "the installer printed nothing")
 end
 
 ---Count the packages in a lock file; some may be for other systems only.

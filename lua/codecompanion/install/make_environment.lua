@@ -178,7 +178,7 @@ local function finish(dir, tool)
     tool = tool,
   }
   if not environment.write_stamp(dir, stamp) then
-    return "The environment could not be completed: its folder cannot be written"
+    return "The environment is incomplete: its folder is not writable"
   end
 end
 
