@@ -25,7 +25,7 @@ local function check_neovim()
   if #vim.fn.getcompletion("codecompanion-install", "help") > 0 then
     health.ok("The manual has its help tags")
   else
-    local advice = "Run :helptags ALL (plugin managers do it for what they clone); :CodeCompanion help works without"
+    local advice = "Run :helptags ALL (plugin managers do this); :CodeCompanion help works without them"
     health.info("`:help codecompanion` finds nothing: there are no help tags. " .. advice)
   end
   for _, language in ipairs({ "markdown", "markdown_inline" }) do
@@ -163,7 +163,7 @@ local function check_environment()
   if environment.fresh then
     health.ok(text)
   else
-    local advice = "The next chat renews it and uses it as it is if that fails; or run :CodeCompanion install"
+    local advice = "The next chat updates it, or uses it as it is if that fails; or run :CodeCompanion install"
     health.warn(text .. " was made for an older version of the plugin", advice)
   end
 end
@@ -173,7 +173,7 @@ local function check_host()
   local status, text = wait_for_host()
   local host = require("codecompanion.host")
   if status == "stopped" then
-    return health.info("Not running: it starts with the first chat, once there is an environment")
+    return health.info("Not running: it starts with the first chat, once the environment exists")
   end
   if status == "starting" and require("codecompanion.install").progress then
     return health.info("Not running yet: it starts when the packages are installed")
@@ -224,7 +224,7 @@ local function key_of(settings)
   local login = require("codecompanion.adapters.logins")[settings.kind]
   if login then
     local there = login.is_there()
-    return there, there and "a login was found" or ("no login; :CodeCompanion login %s makes one"):format(settings.name)
+    return there, there and "a login was found" or ("not logged in; run :CodeCompanion login %s"):format(settings.name)
   elseif settings.client ~= "" then
     local clouds = require("codecompanion.adapters.clouds")
     local cloud = clouds.of(settings.client)
@@ -308,7 +308,7 @@ local function check_choice()
     return health.warn("New chats have no model: no key, login or local server was found", advice)
   end
   local name = made.model ~= "" and ("%s · %s"):format(made.name, made.model) or made.name
-  local fix = "interactions.chat.adapter sets another one, adapters.http.opts.order the order of the choice"
+  local fix = "to change it, set interactions.chat.adapter, or the order in adapters.http.opts.order"
   health.ok(("Chosen for new chats: %s, because %s; %s"):format(name, made.why, fix))
 end
 
@@ -368,7 +368,7 @@ local function check_completion()
     and next(options.keymaps) == nil
     and vim.fn.hasmapto("<Plug>(CodeCompanionComplete", "i") == 0
   then
-    health.info("No key inserts a suggestion: see `:help codecompanion-complete-plug`, unless a mapping of yours does")
+    health.info("No key inserts a suggestion: see `:help codecompanion-complete-plug`, or use your own mapping")
   end
 end
 
@@ -380,7 +380,7 @@ local function check_folder(path, what, lost)
   local probe = ("%s/.probe-%d"):format(path, uv.os_getpid())
   local descriptor = uv.fs_open(probe, "w", 384)
   if not descriptor then
-    return health.error(("%s cannot be written: %s"):format(what, path), lost .. "; mend its permissions")
+    return health.error(("%s cannot be written: %s"):format(what, path), lost .. "; fix its permissions")
   end
   uv.fs_close(descriptor)
   uv.fs_unlink(probe)
@@ -396,9 +396,9 @@ end
 local function check_folders()
   health.start("Folders")
   local install, cache = require("codecompanion.install"), vim.fn.stdpath("cache") .. "/codecompanion"
-  check_folder(install.data_dir(), "data (chats)", "Chats could not be kept")
-  check_folder(cache, "cache (code indexes)", "Questions and suggestions do without a code index")
-  check_folder(vim.fn.stdpath("log"), "log", "Nothing could be logged")
+  check_folder(install.data_dir(), "data (chats)", "Chats cannot be saved")
+  check_folder(cache, "cache (code indexes)", "Questions and suggestions work without a code index")
+  check_folder(vim.fn.stdpath("log"), "log", "Nothing can be logged")
 end
 
 local function check_tools()
@@ -407,7 +407,7 @@ local function check_tools()
     rg = { "searches fast", "a slower search is built in" },
     git = {
       "lists the project's files, and merges reverts with later edits",
-      "all files are listed, and a change can only be reverted while nobody has edited the file since",
+      "all files are listed, and a change can be reverted only if the file was not edited since",
     },
   }
   for _, name in ipairs({ "rg", "git" }) do

@@ -89,7 +89,7 @@ def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, openai: ChatGPTServ
     assert "not logged in to ChatGPT. Log in with :CodeCompanion login chatgpt." in said
     page = begin(chat)
     screen = chat.nvim.screen()
-    assert "Waiting for your browser to come back, for 10 minutes at most." in screen
+    assert "Waiting for your browser, for 10 minutes at most." in screen
     assert "y copy · o open · p paste address · q stop" in screen
     chat.nvim.feed("y")
     assert chat.nvim.lua("return vim.fn.getreg('\"')") == page
@@ -212,13 +212,13 @@ def test_a_login_is_forgotten_on_request(start: Start, openai: ChatGPTServer, tm
     log_in(chat)
     got_it(chat)
     chat.nvim.command("CodeCompanion logout chatgpt")
-    chat.nvim.wait_for(lambda: "The login for chatgpt is forgotten" in chat.nvim.messages())
+    chat.nvim.wait_for(lambda: "Logged out of chatgpt" in chat.nvim.messages())
     assert not (tmp_path / OWN).exists()
     assert len(openai.sign_in.revoked) == 1
     chat.say("hello")
     assert "not logged in to ChatGPT" in " ".join(chat.text().split())
     chat.nvim.command("CodeCompanion logout chatgpt")
-    chat.nvim.wait_for(lambda: "There was no login" in chat.nvim.messages())
+    chat.nvim.wait_for(lambda: "This plugin has no login" in chat.nvim.messages())
 
 
 def test_without_a_name_the_user_chooses(start: Start) -> None:
@@ -315,7 +315,7 @@ def test_an_exhausted_plan_is_one_sentence(start: Start, openai: ChatGPTServer) 
 def test_the_health_check_reports_the_login(start: Start, tmp_path: Path) -> None:
     """Whether there is one, and how to get one; never the token."""
     chat = start()
-    assert "no login; :CodeCompanion login chatgpt makes one" in chat.health()
+    assert "not logged in; run :CodeCompanion login chatgpt" in chat.health()
     log_in(chat)
     got_it(chat)
     text = chat.health()

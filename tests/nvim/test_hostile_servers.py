@@ -61,7 +61,7 @@ def test_a_servers_text_is_shown_and_has_no_effect(nvim_factory, tmp_path):
         chat.nvim.command("CodeCompanion mcp")
         check(chat, r"odd · ready · 3 of 3 tools")
         chat.nvim.feed("K")
-        check(chat, r"What odd said")
+        check(chat, r"Output of odd")
         chat.nvim.feed("qq")
         chat.send("/tools")
         check(chat, r"mcp:odd +[\d.k]+ tokens")

@@ -135,12 +135,12 @@ def test_a_login_is_forgotten_on_request(start: Start, github: GitHubServer, tmp
     chat.nvim.command("CodeCompanion login copilot")
     chat.nvim.wait_for(lambda: "Logged in" in chat.nvim.messages())
     chat.nvim.command("CodeCompanion logout copilot")
-    chat.nvim.wait_for(lambda: "is forgotten" in chat.nvim.messages())
+    chat.nvim.wait_for(lambda: "Logged out of" in chat.nvim.messages())
     assert not (tmp_path / OWN).exists()
     chat.say("hello")
     assert "not logged in to GitHub Copilot" in " ".join(chat.text().split())
     chat.nvim.command("CodeCompanion logout copilot")
-    chat.nvim.wait_for(lambda: "There was no login" in chat.nvim.messages())
+    chat.nvim.wait_for(lambda: "This plugin has no login" in chat.nvim.messages())
 
 
 def test_two_neovims_use_one_login(start: Start, github: GitHubServer) -> None:
@@ -166,7 +166,7 @@ def test_an_adapter_with_a_key_has_no_login(start: Start) -> None:
 def test_the_health_check_reports_the_login(start: Start, tmp_path: Path) -> None:
     """Whether there is one, and how to get one; never the token."""
     chat = start()
-    assert "no login; :CodeCompanion login copilot makes one" in chat.health()
+    assert "not logged in; run :CodeCompanion login copilot" in chat.health()
     (tmp_path / OWN).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / OWN).write_text(json.dumps({"github.com": {"oauth_token": LOGIN}}))
     text = chat.health()

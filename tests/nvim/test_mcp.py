@@ -68,7 +68,7 @@ def test_a_servers_tool_is_called_with_approval_and_listed_on_the_page(nvim_fact
         chat.nvim.feed("/odd__echo<CR>t")
         chat.nvim.wait_screen(r"odd · ready · 4 of 5 tools")
         chat.nvim.feed("K")
-        chat.nvim.wait_screen(r"What odd said")
+        chat.nvim.wait_screen(r"Output of odd")
         chat.nvim.feed("qs")
         chat.nvim.wait_screen(r"odd · off")
 

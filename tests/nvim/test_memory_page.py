@@ -97,7 +97,7 @@ def test_the_folder_of_the_users_entries_is_created_when_they_are_saved(remember
         chat.nvim.feed("e")
         chat.nvim.wait_screen("for this project")
         chat.nvim.feed("<CR>")
-        chat.nvim.wait_screen("What every chat should know")
+        chat.nvim.wait_screen("Something every chat should know")
         assert not kit.exists()
         chat.nvim.command("write")
         assert (kit / "memories.md").read_text().startswith("## [style] A title\n")
@@ -114,7 +114,7 @@ def test_a_search_is_sent_to_the_host(nvim_factory: Callable[..., Nvim]) -> None
     chat.answer("show_memory", page())
     chat.nvim.lua("vim.ui.input = function(options, done) done('quay') end")
     chat.nvim.feed("s")
-    chat.nvim.wait_screen("Nothing has the words “quay”")
+    chat.nvim.wait_screen("No entry contains the words “quay”")
 
 
 def test_only_a_yes_deletes_and_never_a_users_file(nvim_factory: Callable[..., Nvim]) -> None:
@@ -137,7 +137,7 @@ def test_only_a_yes_deletes_and_never_a_users_file(nvim_factory: Callable[..., N
     assert chat.nvim.lua("return _G.deleted") == ["/m/How to run the tests.md"]
     chat.nvim.wait_for(lambda: "How to run the tests" not in chat.nvim.screen(), "the list without it")
     chat.nvim.feed("Gkd")
-    chat.nvim.wait_for(lambda: "opens it at the entry" in chat.nvim.messages() + chat.nvim.screen(), "the hint")
+    chat.nvim.wait_for(lambda: "opens it there" in chat.nvim.messages() + chat.nvim.screen(), "the hint")
     assert len(chat.nvim.lua("return _G.deleted")) == 1
 
 

@@ -58,7 +58,7 @@ local function lines_of(page)
       "",
       "    " .. page.code,
       "",
-      ("Waiting for you to enter it; it is good for %s."):format(minutes),
+      ("Waiting for the code; it is valid for %s."):format(minutes),
     }
   end
   local lines = { "Sign in on this page, and allow the use of your plan." }
@@ -66,10 +66,10 @@ local function lines_of(page)
     table.insert(lines, 1, ("Continue as %s; a continues with another account."):format(page.account))
   end
   if is_remote() then
-    lines[#lines + 1] = "Your browser is on another machine, so it will end at a page that cannot be shown. Copy the"
+    lines[#lines + 1] = "Your browser is on another machine, so it will end on a page that does not load. Copy the"
       .. " address of that page and press p."
   end
-  lines[#lines + 1] = ("Waiting for your browser to come back, for %s at most."):format(minutes)
+  lines[#lines + 1] = ("Waiting for your browser, for %s at most."):format(minutes)
   return vim.list_extend(lines, { "", page.url }) -- the long address comes after the instructions
 end
 
@@ -77,8 +77,8 @@ end
 local function open_page(page)
   local ok, _, problem = pcall(vim.ui.open, page.url)
   if not ok or problem then
-    local shorter = page.comes_back and "The page could not be opened here; y copies its address" or page.url
-    say.line({ "The page could not be opened here; it is " .. page.url, shorter }, severity.WARN)
+    local shorter = page.comes_back and "Could not open the page; y copies its address" or page.url
+    say.line({ "Could not open the page; its address is " .. page.url, shorter }, severity.WARN)
   end
 end
 
@@ -86,7 +86,7 @@ end
 ---history.
 ---@param page CodeCompanion.LoginPage
 local function ask_for_address(page)
-  choose.input({ prompt = "Address the browser ended at: " }, function(address)
+  choose.input({ prompt = "Address the browser ended on: " }, function(address)
     if vim.fn.histget("@", -1) == address then
       vim.fn.histdel("@", -1)
     end
@@ -142,7 +142,7 @@ local function set_keys(bufnr, page, restart)
     open_page(page)
   end)
   if page.comes_back then
-    scratch.map(bufnr, "p", "Paste the address the browser ended at", function()
+    scratch.map(bufnr, "p", "Paste the address the browser ended on", function()
       ask_for_address(page)
     end)
     scratch.map(bufnr, "a", "Continue with another account", function()
@@ -275,7 +275,7 @@ function M.forget(adapter)
       if err then
         return say.line(err, severity.ERROR)
       end
-      local text = result.forgotten and "The login for %s is forgotten" or "There was no login of this plugin's for %s"
+      local text = result.forgotten and "Logged out of %s" or "This plugin has no login for %s"
       local note = result.forgotten and result.note ~= "" and "; " .. result.note or ""
       say.line(text:format(chosen) .. note)
     end)

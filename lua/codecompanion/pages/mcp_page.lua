@@ -15,12 +15,12 @@ local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 
-local FOOTER = { "r start again", "s stop", "t tool on or off", "K what it said", "a trust", "q close" }
+local FOOTER = { "r restart", "s stop", "t tool on or off", "K output", "a trust", "q close" }
 local MARKS = { ready = "✓", starting = "…", failed = "✗", off = "-", ["not started"] = "·" }
 local NOTHING = {
   "No MCP server is configured.",
   "",
-  "Servers stand in `mcp.servers` of your setup(), or in the file `.mcp.json` of a project.",
+  "Servers are configured in `mcp.servers` of your setup(), or in the file `.mcp.json` of a project.",
   "See :help codecompanion-mcp",
 }
 
@@ -162,13 +162,13 @@ end
 local function show_log(server)
   local lines = vim.tbl_map(shown, server.log)
   if #lines == 0 then
-    lines = { "It has said nothing." }
+    lines = { "It has written no output." }
   elseif server.older_lines > 0 then
     table.insert(lines, 1, ("… %s before these"):format(numbers.counted(server.older_lines, "line")))
   end
   vim.list_extend(lines, { "" }, 1, 1)
   vim.list_extend(lines, vim.tbl_map(shown, vim.split(server.line, "\n")))
-  float.open({ title = "What " .. server.name .. " said", lines = lines, footer = "q close" })
+  float.open({ title = "Output of " .. server.name, lines = lines, footer = "q close" })
 end
 
 ---@param place CodeCompanion.McpPlace
@@ -202,25 +202,25 @@ local function show(place, now)
   local function on_server(key, description, act)
     on(key, description, function(line)
       if not line.server then
-        return say.hint(key .. " is for the lines of a server")
+        return say.hint(key .. " works on the lines of a server")
       end
       act(line)
     end)
   end
-  on_server("r", "Start it, or start it again", function(line)
+  on_server("r", "Start or restart it", function(line)
     change({ server = line.server.name, what = "restart" })
   end)
   on_server("s", "Stop it", function(line)
     change({ server = line.server.name, what = "stop" })
   end)
-  on_server("t", "Offer the tool, or no longer", function(line)
+  on_server("t", "Offer the tool, or stop offering it", function(line)
     if not line.tool then
-      return say.hint("t is for the line of a tool")
+      return say.hint("t works on the line of a tool")
     end
     local what = line.tool.offered and "withhold" or "offer"
     change({ server = line.server.name, what = what, tool = line.tool.own_name })
   end)
-  on_server("K", "Show what it said", function(line)
+  on_server("K", "Show its output", function(line)
     show_log(line.server)
   end)
   scratch.map(bufnr, "a", "Review and trust the files of the folder", function()

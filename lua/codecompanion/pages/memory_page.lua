@@ -85,7 +85,7 @@ local function page(now, place)
     end
   end
   if #lines == 0 then
-    lines = place.query ~= "" and { ("Nothing has the words “%s”."):format(shown(place.query)) }
+    lines = place.query ~= "" and { ("No entry contains the words “%s”."):format(shown(place.query)) }
       or vim.deepcopy(NOTHING)
   end
   local more = vim.tbl_map(function(sentence)
@@ -158,7 +158,7 @@ local function edit(path)
     desc = "Create the folder of the user's own entries",
   })
   if api.nvim_buf_line_count(0) == 1 and api.nvim_buf_get_lines(0, 0, 1, false)[1] == "" then
-    api.nvim_buf_set_lines(0, 0, -1, false, { "## [style] A title", "What every chat should know." })
+    api.nvim_buf_set_lines(0, 0, -1, false, { "## [style] A title", "Something every chat should know." })
   end
 end
 
@@ -198,7 +198,7 @@ end
 ---@param done fun()
 local function delete(entry, done)
   if not entry.can_delete then
-    return say.hint("This is in a file of yours: ⏎ opens it at the entry")
+    return say.hint("This entry is in your own file: ⏎ opens it there")
   end
   local question = ("Delete “%s”?"):format(shown(entry.title))
   confirm.ask(question, { { key = "y", label = "yes" }, { key = "n", label = "no" } }, function(key)
