@@ -32,7 +32,7 @@ NEVER = [
     ("setlocal buftype=prompt", "the buffer is a prompt"),
     ("file codecompanion://x", "this is a chat; suggestions are for files"),
     ("file scp://host/file.py", "not a file on this machine"),
-    ("setlocal filetype=gitcommit", "completion.filetypes says false for gitcommit"),
+    ("setlocal filetype=gitcommit", "completion.filetypes is false for gitcommit"),
     ("let b:codecompanion_complete = v:false", "switched off by b:codecompanion_complete"),
     ("call setline(1, repeat([repeat('x', 99)], 11000))", "the file is larger than completion.max_file_size_mb = 1"),
 ]
@@ -133,7 +133,7 @@ def test_filetypes_can_be_an_allowlist(nvim_factory: Callable[..., Nvim]) -> Non
     ghost.pause()
     assert ghost.asked() == []
     ghost.type("<Esc>")
-    assert ghost.status().endswith("completion.filetypes says false for python")
+    assert ghost.status().endswith("completion.filetypes is false for python")
     ghost.open("a.lua")
     ghost.type("ix")
     ghost.wait_shown("GHOST")

@@ -20,7 +20,7 @@ return function(opts)
   vim.api.nvim_create_autocmd("ModeChanged", {
     group = group,
     pattern = { "*:i*", "i*:*" },
-    desc = "Begin with completion at the cursor",
+    desc = "Start completion at the cursor",
     callback = function()
       -- At once, because the first text may be an insert into a block of lines.
       require("codecompanion.inline.eligible").on_mode(vim.v.event.old_mode, vim.v.event.new_mode)

@@ -104,7 +104,7 @@ end
 local function mistakes()
   for _, problem in ipairs(require("codecompanion.config").findings().problems) do
     if problem:find("completion%.%w") then
-      return "An option of completion is wrong and not used: :CodeCompanion problems"
+      return "An option of completion is invalid and ignored: :CodeCompanion problems"
     end
   end
 end

@@ -87,7 +87,7 @@ function M.buffer_problem(bufnr)
     wanted = filetypes["*"] ~= false
   end
   if not wanted then
-    return ("completion.filetypes says false for %s"):format(bo.filetype == "" and "*" or bo.filetype)
+    return ("completion.filetypes is false for %s"):format(bo.filetype == "" and "*" or bo.filetype)
   end
   return file_problem(bufnr)
 end
@@ -98,9 +98,9 @@ function M.moment_problem()
   if api.nvim_get_mode().mode ~= "i" then
     return "only in Insert mode"
   elseif in_block then
-    return "not while a block of lines is changed"
+    return "not while a block of lines is being changed"
   elseif vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
-    return "not while a macro is recorded or executed"
+    return "not while a macro is being recorded or executed"
   elseif vim.fn.getcmdwintype() ~= "" then
     return "not in the command-line window"
   elseif vim.o.paste or vim.o.revins then

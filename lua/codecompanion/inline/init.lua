@@ -58,10 +58,10 @@ end
 
 ---Watch places for menu sources and Neovim's own completion, too.
 local function watch_places()
-  on({ "InsertLeave", "BufLeave" }, "Remember what was edited and visited", function(args)
+  on({ "InsertLeave", "BufLeave" }, "Remember recent edits and visits", function(args)
     recent.visit(args.buf)
   end)
-  on({ "BufWipeout", "BufFilePost" }, "Forget what was said of the buffer", function(args)
+  on({ "BufWipeout", "BufFilePost" }, "Forget what was shown for the buffer", function(args)
     eligible.forget(args.buf)
   end)
 end

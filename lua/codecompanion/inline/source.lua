@@ -81,7 +81,7 @@ local function say_later(reason)
   end
   api.nvim_create_autocmd("InsertLeave", {
     once = true,
-    desc = "Say why there are no suggestions",
+    desc = "Show why there are no suggestions",
     callback = function()
       say.line(texts, severity.WARN)
     end,

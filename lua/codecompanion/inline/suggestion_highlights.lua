@@ -5,7 +5,7 @@ local M = {}
 ---@type { [1]: string, [2]: string, [3]: string }[]
 M.groups = {
   { "CodeCompanionGhost", "NonText", "A suggestion at the cursor; italic where colours are few" },
-  { "CodeCompanionGhostHint", "Comment", "Why there is none, after the cursor's line" },
+  { "CodeCompanionGhostHint", "Comment", "The reason why there is no suggestion, after the cursor's line" },
 }
 
 local GREY, GREY_OF_16 = 244, 8
