@@ -75,7 +75,7 @@ def test_checkhealth_shows_the_active_values(nvim_factory: Callable[..., Nvim]) 
     )
     nvim.command("checkhealth codecompanion")
     report = "\n".join(nvim.lines())
-    assert "policy = kodacode, response_style = as the policy says" in report
+    assert "policy = kodacode, response_style = set by the policy" in report
     assert "context_packet = git" in report
 
 

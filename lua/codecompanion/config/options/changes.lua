@@ -24,7 +24,7 @@ function M.fields()
       name = "keymaps",
       description = "Keys that decide about a proposed change: an approval in the chat, its diff, an edit in place, the"
         .. " review. They exist only while there is something to decide. Each is { modes = { n = … } }, or false for no"
-        .. " key. A default key that one of your own mappings begins with gives way, see |codecompanion-changes|.",
+        .. " key. A default key is not mapped if one of your own mappings begins with it, see |codecompanion-changes|.",
       fields = vim.tbl_map(function(key)
         return { name = key[1], description = key[3], disable = true, fields = { keymaps.modes(key[2]) } }
       end, M.KEYS),

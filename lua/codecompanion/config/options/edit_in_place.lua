@@ -6,12 +6,12 @@ local keymaps = require("codecompanion.config.options.keymaps")
 local KEYS = {
   { "options", { n = "g?" }, "Show the keys" },
   { "stop", { n = "<C-c>" }, "Stop the reply" },
-  { "retry", { n = "g<CR>" }, "Ask again in other words, about the lines as they are" },
-  { "follow_up", { n = "g." }, "Say what the proposal should be like instead" },
+  { "retry", { n = "g<CR>" }, "Ask again with another instruction, about the current lines" },
+  { "follow_up", { n = "g." }, "Describe how to change the proposal" },
   { "open_chat", {}, "Open the chat of the edit (:CodeCompanion edits)" },
-  { "accept_change", {}, "Accept all hunks, in place of the key in `interactions.shared.keymaps`" },
-  { "reject_change", {}, "Reject all hunks, in place of the key in `interactions.shared.keymaps`" },
-  { "always_accept", {}, "Always accept, in place of the key in `interactions.shared.keymaps`" },
+  { "accept_change", {}, "Accept all hunks; overrides the key in `interactions.shared.keymaps`" },
+  { "reject_change", {}, "Reject all hunks; overrides the key in `interactions.shared.keymaps`" },
+  { "always_accept", {}, "Always accept; overrides the key in `interactions.shared.keymaps`" },
 }
 
 return {

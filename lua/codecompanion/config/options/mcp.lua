@@ -120,7 +120,7 @@ local server = {
   },
   {
     name = "tools",
-    description = "Single tools, by the names the server gives them.",
+    description = "Individual tools, by their names on the server.",
     fields = {},
     values = { name = "<tool>", description = "A tool.", disable = true, fields = tool },
   },

@@ -19,8 +19,8 @@ return {
       name = "schema",
       type = "table",
       optional = true,
-      description = "JSON schema of the arguments: of type `object`, or a whole function as OpenAI's API takes it."
-        .. " Without it a tool in Lua takes no arguments; one in Python has them from its type hints.",
+      description = "JSON schema of the arguments: of type `object`, or a whole function in the format of OpenAI's API."
+        .. " Without it a Lua tool takes no arguments; a Python tool takes those of its type hints.",
     },
     {
       name = "callback",

@@ -12,7 +12,7 @@ return {
           items = { type = "string" },
           default = {},
           description = "Further folders with prompts, besides `codecompanion/prompts` in the folder of your"
-            .. " configuration. One inside of a project holds the project's prompts.",
+            .. " configuration. A folder inside a project contains the project's prompts.",
         },
       },
     },

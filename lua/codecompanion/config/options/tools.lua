@@ -85,7 +85,7 @@ return {
     "Runs a shell command.",
     { ask = true, never_yolo = true, timeout = 300000, more = { prefixes, keep, hide } }
   ),
-  tool("memory", "Searches the memory of the project, keeps notes."),
+  tool("memory", "Searches the memory of the project and writes notes."),
   tool("recall", "Finds and reads content removed from the chat."),
   {
     name = "groups",
