@@ -204,7 +204,7 @@ return {
         return install.add(arguments[1], extras.restart_host)
       end
       if arguments[1] then
-        local text = "unknown argument %s; expected `semantic`, `mcp`, `sdk`, or nothing"
+        local text = "Unknown argument %s; expected `semantic`, `mcp`, `sdk`, or nothing"
         return require("codecompanion.say").line(text:format(arguments[1]), require("codecompanion.severity").ERROR)
       end
       install.run_visibly(extras.restart_host)
