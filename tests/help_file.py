@@ -14,3 +14,19 @@ def snippet(tag: str, number: int = 1) -> str:
     assert f"*{tag}*" in text, f"no *{tag}* in the help"
     blocks = re.findall(r">(?:lua|vim)\n(.*?)^<", text.partition(f"*{tag}*")[2], re.MULTILINE | re.DOTALL)
     return blocks[number - 1]
+
+
+def option_entries() -> set[str]:
+    """Return the full paths of the options and sections that the help file has an entry or a heading for."""
+    text = HELP.read_text(encoding="utf-8").partition("*codecompanion-options*")[2].partition("\n=====")[0]
+    found, section = set(), ""
+    for line in text.splitlines():
+        heading = re.match(r"([a-z][\w.<>]*)(?: +\*codecompanion\.\S+\*)?$", line)
+        if heading:
+            section = f"{heading[1]}."
+            found.add(heading[1])
+        elif line.startswith("    `"):
+            found |= {section + name for name in re.findall(r"`([\w.<>]+)`(?=[,: ])", line)}
+        elif line.startswith("        `"):
+            found |= {section + name for name in re.findall(r"`([\w.<>]+)`(?=[,:])", line)}
+    return found

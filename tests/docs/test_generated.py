@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from codecompanion.wire import events, requests
+from tests.help_file import option_entries
 from tools.docgen import generated
 from tools.docgen.__main__ import main
-from tools.docgen.helpfile import WIDTH
+from tools.docgen.helpfile import WIDTH, linked_options
 from tools.docgen.schema import SchemaUnreadable, read_schema, walk
 
 REPO = Path(__file__).parents[2]
@@ -77,15 +78,34 @@ def test_without_neovim_the_generator_reports_it(
 
 
 def test_every_option_is_in_the_help_file() -> None:
+    """An option is an entry below the heading of its section; keys, tools and adapters have lists of their own."""
     find_nvim()
-    tags = set(_TAG.findall(HELP.read_text(encoding="utf-8")))
+    entries = option_entries()
     missing = []
     for path, option in walk(read_schema().schema):
-        inside = re.search(r"\.(keymaps|tools)\.(?!opts\b)", path)
-        if not inside and f"codecompanion.{path}" not in tags:
+        inside = re.search(r"\.keymaps\.(?!opts\b)|\.tools\.(?!opts\b|groups\b|<)", path)
+        listed = (
+            inside or option.entry or re.match(r"interactions\.chat\.editor_context\.[a-z]+\.|rules\.default\.", path)
+        )
+        if not listed and path not in entries and not path.endswith(".opts"):
             missing.append(path)
         assert option.description or option.name in {"n", "i", "v"}, path
     assert missing == []
+    assert entries >= {
+        "adapters.http.ollama",
+        "interactions.chat.editor_context.lsp",
+        "interactions.chat.tools.run_command.opts.allowed_prefixes",
+        "rules.default",
+    }
+
+
+def test_an_option_that_a_text_links_to_has_a_tag() -> None:
+    """K on `|codecompanion.…|`, in the help and in messages of the plugin."""
+    find_nvim()
+    tags = set(_TAG.findall(HELP.read_text(encoding="utf-8")))
+    linked = linked_options(read_schema())
+    assert len(linked) > 10
+    assert {path for path in linked if f"codecompanion.{path}" not in tags} == set()
 
 
 def test_every_key_and_tool_is_in_the_help_file() -> None:

@@ -455,7 +455,7 @@ def test_autocmds_carry_the_documented_payload(chat: ChatDriver) -> None:
     documented = chat.nvim.lua(
         """local found = {}
            for _, autocmd in ipairs(require('codecompanion.chat.state.autocmds').list) do
-             found[autocmd.name] = vim.tbl_keys(autocmd.data)
+             found[autocmd.name] = vim.tbl_map(function(field) return field[1] end, autocmd.data)
            end
            return found"""
     )

@@ -13,7 +13,7 @@ def test_names_and_fields_of_the_policy_events_are_documented(nvim: Nvim) -> Non
         """local found = {}
            local policies = require('codecompanion.chat.state.policy_autocmds')
            for _, autocmd in ipairs(policies.list) do
-             found[autocmd.name] = vim.tbl_keys(autocmd.data)
+             found[autocmd.name] = vim.tbl_map(function(field) return field[1] end, autocmd.data)
            end
            local patterns = vim.tbl_map(policies.pattern, ...)
            return { found, patterns }""",

@@ -13,9 +13,6 @@ from tools.docgen.schema import ROOT, read_schema
 
 __all__ = ["ROOT", "generate"]
 
-# Not below doc/: `:helptags doc` reads every text file there, and a tag must not occur twice.
-PARTS = Path(__file__).parent / "parts"
-
 
 def generate() -> dict[Path, str]:
     """Return the text of every generated file by its path; nothing is written.
@@ -26,7 +23,7 @@ def generate() -> dict[Path, str]:
     dump = read_schema()
     defaults = json.dumps(dump.for_host, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     return {
-        ROOT / "doc" / "codecompanion.txt": help_file(PARTS, dump),
+        ROOT / "doc" / "codecompanion.txt": help_file(dump),
         ROOT / "doc" / "compared-documents.md": documents_page(),
         ROOT / "doc" / "dev" / "requirements" / "deviations.md": deviations_page(),
         ROOT / "lua" / "codecompanion" / "types.lua": lua_types(dump.schema),

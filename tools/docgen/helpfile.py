@@ -19,18 +19,22 @@ from codecompanion.retrieval.gather_pipeline import PipelineName, load_pipeline
 from codecompanion.settings import builtin_adapters
 from codecompanion.tools.files.code_files import groups
 from tools.docgen.option_help import keymap_lines, option_lines, tool_lines
-from tools.docgen.schema import Dump
+from tools.docgen.schema import Dump, walk
 
+# Not below doc/: `:helptags doc` reads every text file there, and a tag must not occur twice.
+PARTS = Path(__file__).parent / "parts"
 WIDTH = 78
+_POLICY_EVENTS = "CodeCompanionContextCapacity", "CodeCompanionContextPruned", "CodeCompanionCheckpointFailed"
 _TAGGED = re.compile(r"^(\S*.*?)\s*(\*[^*\s]+\*)$")
+_OPTION_LINK = re.compile(r"\|codecompanion\.([\w.<>]+)\|")
 _LIST = re.compile(r"^\{\{(\w+)\}\}$")
 
 Lister = Callable[[Dump], Iterator[str]]
 
 
-def help_file(parts: Path, dump: Dump) -> str:
-    """Return the whole help file; `parts` is the folder of the hand-written texts."""
-    texts = [path.read_text(encoding="utf-8").rstrip("\n").splitlines() for path in sorted(parts.glob("*.txt"))]
+def help_file(dump: Dump) -> str:
+    """Return the whole help file."""
+    texts = [path.read_text(encoding="utf-8").rstrip("\n").splitlines() for path in sorted(PARTS.glob("*.txt"))]
     head, *sections = texts
     lines = [*head, ""]
     lines += ["=" * WIDTH, _right("CONTENTS", "*codecompanion-contents*"), ""]
@@ -83,9 +87,14 @@ def _content_line(number: int, line: str) -> str:
 
 
 def _options(dump: Dump) -> Iterator[str]:
-    for line in option_lines(dump.schema):
-        tagged = _TAGGED.match(line)
-        yield _right(tagged[1], tagged[2]) if tagged and not line.startswith(" ") else line
+    yield from option_lines(dump.schema, linked_options(dump))
+
+
+def linked_options(dump: Dump) -> frozenset[str]:
+    """Return the paths of the options that a text of the help file links to."""
+    texts = [path.read_text(encoding="utf-8") for path in PARTS.glob("*.txt")]
+    texts += [option.description for _, option in walk(dump.schema)]
+    return frozenset(link for text in texts for link in _OPTION_LINK.findall(text))
 
 
 def _adapters(_: Dump) -> Iterator[str]:
@@ -115,27 +124,30 @@ def _slash(dump: Dump) -> Iterator[str]:
 
 
 def _autocmds(dump: Dump) -> Iterator[str]:
+    """Each event under its tag: when it fires, then its fields with type and meaning."""
     for autocmd in dump.autocmds:
-        yield _right("", f"*{autocmd.name}*")
-        yield autocmd.name
+        yield f"*{autocmd.name}*"
         yield from wrapped(autocmd.description, 4)
-        if isinstance(autocmd.data, dict):
-            for field, meaning in sorted(autocmd.data.items()):
-                yield from _field(field, meaning)
-        yield ""
+        fields = "; ".join(_field(*field) for field in autocmd.data if field not in _policy_fields(dump))
+        yield from wrapped(f"{fields}.", 8) if fields else ()
 
 
-def _field(name: str, meaning: str) -> list[str]:
-    first, *rest = wrapped(meaning, 24)
-    label = f"    `{name}`"
-    return [label.ljust(23) + " " + first.lstrip(), *rest]
+def _policy_fields(dump: Dump) -> set[tuple[str, str]]:
+    """Return the fields with one meaning in every event of a policy: the text before the list explains them."""
+    policies = [autocmd for autocmd in dump.autocmds if autocmd.name.startswith(_POLICY_EVENTS)]
+    return set.intersection(*(set(autocmd.data) for autocmd in policies))
+
+
+def _field(name: str, meaning: str) -> str:
+    kind, _, text = meaning.partition(": ")
+    return f"`{name}` ({kind}): {text}" if text else f"`{name}` ({kind})"
 
 
 def _highlights(dump: Dump) -> Iterator[str]:
     for name, link, meaning in dump.highlights:
-        yield _right("", f"*hl-{name}*")
-        yield f"{name}  (links to {link})" if link != "NONE" else name
-        yield from wrapped(f"{meaning}.", 4)
+        first, *rest = wrapped(f"`{name}`{'' if link == 'NONE' else f' ({link})'}: {meaning}.", 8)
+        yield first[4:]
+        yield from rest
 
 
 def _guarded_files(_: Dump) -> Iterator[str]:

@@ -1,54 +1,165 @@
-"""The lists of options, keys and tools in the help file."""
+"""The lists of options, keys and tools in the help file.
+
+A section with a heading has a tag. Its options are entries below it, named relative to it; a small section inside it
+has no heading of its own. Of an option with a long name, only one that a text links to has a tag.
+"""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from tools.docgen.schema import Option, walk
 
 TAG = "codecompanion."
 _MAX_DEFAULT_LENGTH = 60
+_MIN_REPEATED = 100  # characters of a description that is printed once and named afterwards
+_MIN_SECTION = 6  # options of a section with a heading of its own
 _WIDTH = 78
+_PLURALS = {"string": "strings", "table": "tables", "list": "lists", "boolean": "booleans"}
 
 
-def option_lines(section: Option, path: str = "") -> Iterator[str]:
-    """Yield the entries of all options in the order of the schema; keys and tools have separate lists."""
-    tool_listed = False
-    for option in section.children:
-        here = f"{path}.{option.name}" if path else option.name
-        if option.keymap or here.endswith("keymaps.<name>"):
-            continue
-        if option.tool:
-            if not tool_listed:
-                yield from _tool_options(f"{path}.<tool>", option)
-            tool_listed = True
-        elif option.fields is not None:
-            yield from _section(here, option)
-            yield from option_lines(option, here)
-        else:
-            yield from _option(here, option)
+def option_lines(schema: Option, linked: Collection[str]) -> Iterator[str]:
+    """Yield the entries of all options in the order of the schema; `linked` has the paths that need a tag."""
+    yield from _Entries(linked).section("", schema)
 
 
-def _tool_options(path: str, tool: Option) -> Iterator[str]:
-    """Yield the options that every tool has, once for all of them."""
-    for inner_path, inner in walk(tool):
-        if inner.fields is None:
-            yield from _option(f"{path}.{inner_path}", inner, "see |codecompanion-tools|")
+class _Entries:
+    """Entries of options: remembers the descriptions printed so far."""
+
+    def __init__(self, linked: Collection[str]) -> None:
+        self._linked = linked
+        self._printed: dict[str, str] = {}
+
+    def section(self, path: str, section: Option) -> Iterator[str]:
+        """Yield heading and entries of a section, then the sections in it that have a heading."""
+        if path:
+            yield from _heading(path)
+            yield from _wrapped(_about(section), 4, 4)
+        later: list[tuple[str, Option]] = []
+        yield from self._entries(path, "", section, later)
+        yield ""
+        for inner_path, inner in later:
+            yield from self.section(inner_path, inner)
+
+    def _entries(self, heading: str, inside: str, section: Option, later: list[tuple[str, Option]]) -> Iterator[str]:
+        yield from _names_elsewhere(inside, section)
+        yield from _instances(inside, section)
+        tool_names = {path for tool in section.children[:1] if tool.tool for path, _ in walk(tool)}
+        for child in section.children:
+            name = f"{inside}{child.name}"
+            path = f"{heading}.{name}" if heading else name
+            if child.keymap or child.entry or _is_own_key(path) or _is_instance(child, section):
+                continue
+            if child.tool:
+                yield from self._more_of_tool(name, path, child, tool_names)
+            elif child.fields is None and child.values is None:
+                yield from self._option(path, name, child)
+            elif not heading or self._has_heading(path, child):
+                later.append((path, child))
+            else:
+                if child.name != "opts":
+                    yield from self._tag(path)
+                    yield from _wrapped(f"`{name}`: {_about(child)}", 4, 8)
+                yield from self._entries(heading, f"{name}.", child, later)
+
+    def _has_heading(self, path: str, section: Option) -> bool:
+        if section.name == "opts" and "<" in path:
+            return False
+        return path.count(".") < 2 or _count(section) >= _MIN_SECTION
+
+    def _more_of_tool(self, name: str, path: str, tool: Option, common: set[str]) -> Iterator[str]:
+        """Yield the options of a tool that not every tool has; those are listed as `<tool>`."""
+        for inner_path, inner in walk(tool):
+            if inner_path not in common and not inner.children:
+                yield from self._option(f"{path}.{inner_path}", f"{name}.{inner_path}", inner)
+
+    def _option(self, path: str, name: str, option: Option) -> Iterator[str]:
+        yield from self._tag(path)
+        text = option.description
+        if len(text) >= _MIN_REPEATED:
+            first = self._printed.setdefault(text, path)
+            here = path.removesuffix(name)
+            text = text if first == path else f"Like `{first.removeprefix(here)}`."
+        long = len(option.default_text) > _MAX_DEFAULT_LENGTH
+        yield from _wrapped(f"`{name}`{_value(option)}: {text}", 4, 8)
+        if long:
+            yield from _wrapped(f"Default: {option.default_text}", 8, 10)
+
+    def _tag(self, path: str) -> Iterator[str]:
+        if path in self._linked:
+            tag = f"*{TAG}{path}*"
+            yield " " * max(0, _WIDTH - len(tag)) + tag
+
+
+def _count(section: Option) -> int:
+    """Return the number of options in a section, those in the sections inside it included."""
+    return sum(1 for _, one in walk(section) if not one.children and not one.entry)
+
+
+def _names_elsewhere(inside: str, section: Option) -> Iterator[str]:
+    """Yield the names that have a list of their own: adapters and tools."""
+    for names, where in (
+        ([one.name for one in section.children if one.entry and not one.name.startswith("<")], "adapter-names"),
+        ([one.name for one in section.children if one.tool], "tools"),
+    ):
+        if names:
+            yield from _wrapped(f"{_listed_names(inside, names)}: see |codecompanion-{where}|.", 4, 8)
+    for tool in section.children[:1]:
+        if tool.tool:
+            for path, inner in walk(tool):
+                if not inner.children:
+                    text = f"`{inside}<tool>.{path}` ({_types(inner)}): {inner.description}"
+                    yield from _wrapped(text, 4, 8)
+
+
+def _instances(inside: str, section: Option) -> Iterator[str]:
+    """Yield the named sections that have the options of the free key, with their own defaults."""
+    by_defaults: dict[str, list[str]] = {}
+    for child in section.children:
+        if _is_instance(child, section) and section.values:
+            free = dict(walk(section.values))
+            own = [
+                f"`{path}` = {option.default_text}"
+                for path, option in walk(child)
+                if not option.children and option.default_text not in ("", free[path].default_text)
+            ]
+            by_defaults.setdefault(", ".join(own), []).append(child.name)
+    for defaults, names in by_defaults.items():
+        free_name = section.values.name if section.values else ""
+        text = f"{_listed_names(inside, names)}: Built in, with the options of `{inside}{free_name}`."
+        yield from _wrapped(f"{text} Defaults: {defaults}." if defaults else text, 4, 8)
+
+
+def _is_instance(child: Option, section: Option) -> bool:
+    """Return whether a section has the options of the free key beside it: they are printed once."""
+    free = section.values
+    if free is None or child is free or not child.children or child.keymap or child.tool:
+        return False
+    return [path for path, _ in walk(child)] == [path for path, _ in walk(free)]
+
+
+def _is_own_key(path: str) -> bool:
+    return path.endswith("keymaps.<name>")
+
+
+def _listed_names(inside: str, names: list[str]) -> str:
+    return ", ".join(f"`{inside}{name}`" for name in names)
 
 
 def keymap_lines(schema: Option) -> Iterator[str]:
-    """Yield the table of the keys of the chat buffer."""
+    """Yield the table of the keys of the chat buffer: name, keys (normal mode without a letter), description."""
     for path, option in walk(schema):
         if not option.keymap:
             continue
         modes = (option.fields or [])[0]
-        keys = {mode.name: _listed(mode.default) for mode in modes.fields or () if mode.default}
-        name = path.rpartition(".")[2]
-        shown = "  ".join(f"{mode}: {' '.join(found)}" for mode, found in keys.items())
-        yield f"    `{name}`".ljust(26) + shown
-        yield f"        {option.description}"
+        keys = {mode.name: " ".join(_listed(mode.default)) for mode in modes.fields or () if mode.default}
+        shown = ", ".join(found if mode == "n" else f"{mode} {found}" for mode, found in keys.items())
+        label = f"    `{path.rpartition('.')[2]}`".ljust(25) + shown
+        first, *rest = _wrapped(option.description, 42, 42)
+        yield f"{label:<41} {first.lstrip()}" if len(label) < 42 else label
+        yield from rest if len(label) < 42 else [first, *rest]
 
 
 def tool_lines(schema: Option) -> Iterator[str]:
@@ -60,63 +171,68 @@ def tool_lines(schema: Option) -> Iterator[str]:
         asks = "asks" if defaults["require_approval_before"] else "runs"
         yolo = "" if defaults["allowed_in_yolo_mode"] else ", even in YOLO mode"
         seconds = int(defaults["timeout"]) // 1000
-        yield f"    `{path.rpartition('.')[2]}`"
-        yield f"        {option.description} ({asks}{yolo}; {seconds} s)"
+        first, *rest = _wrapped(f"{option.description} ({asks}{yolo}; {seconds} s)", 22, 22)
+        yield f"    `{path.rpartition('.')[2]}`".ljust(21) + " " + first.lstrip()
+        yield from rest
 
 
 def _heading(path: str) -> Iterator[str]:
     tag = f"*{TAG}{path}*"
     if len(path) + 2 + len(tag) <= _WIDTH:
-        yield f"{path} {tag}"
+        yield path + " " * (_WIDTH - len(path) - len(tag)) + tag
     else:
-        yield tag
+        yield " " * max(0, _WIDTH - len(tag)) + tag
         yield path
 
 
-def _section(path: str, option: Option) -> Iterator[str]:
-    yield from _heading(path)
-    text = f"{option.description} `false` switches it off." if option.disable else option.description
-    yield from _wrapped(text)
-    yield ""
+def _about(section: Option) -> str:
+    return f"{section.description} `false` switches it off." if section.disable else section.description
 
 
-def _option(path: str, option: Option, default: str = "") -> Iterator[str]:
-    yield from _heading(path)
-    kinds = " or ".join(_kind(option, kind) for kind in option.types)
-    yield from _wrapped(f"Type: {kinds}" + (f", at least {option.min:g}" if option.min is not None else ""))
-    if default:
-        yield from _wrapped(f"Default: {default}")
-    elif not option.default_text:
-        yield "    Default: not set"
-    elif len(option.default_text) <= _MAX_DEFAULT_LENGTH:
-        yield f"    Default: `{option.default_text}`"
-    else:
-        yield "    Default: >lua"
-        yield from textwrap.wrap(
-            option.default_text, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 10, break_on_hyphens=False
-        )
-        yield "<"
-    yield ""
-    yield from _wrapped(option.description)
-    yield ""
+def _value(option: Option) -> str:
+    """Return default and types of an option, as they are written after its name."""
+    default = option.default_text
+    if not default or len(default) > _MAX_DEFAULT_LENGTH:
+        return f" ({_types(option)})"
+    others = _types(option, default)
+    return f" = `{default}` ({others})" if others else f" = `{default}`"
 
 
-def _kind(option: Option, kind: str) -> str:
+def _types(option: Option, default: str = "") -> str:
+    """Return the types of an option; beside a default, nothing that the default shows."""
+    kinds = [kind for name in option.types for kind in _kinds(option, name) if kind != f"`{default}`"]
+    if default and option.enum and len(option.types) == 1:
+        return f"or {_joined(kinds, ', ')}" if kinds else ""
+    least = f"at least {option.min:g}" if option.min else ""
+    if default and kinds in (["boolean"], ["string"], ["number"], ["integer"]):
+        return least
+    return _joined(kinds, " or ") + (f", {least}" if least else "")
+
+
+def _joined(words: list[str], last: str) -> str:
+    return last.join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def _kinds(option: Option, kind: str) -> list[str]:
     if kind == "string" and option.enum:
-        return " or ".join(f'`"{value}"`' for value in option.enum)
+        return [f'`"{value}"`' for value in option.enum]
     if kind == "function" and option.signature:
-        return f"`{option.signature}`"
+        return [f"`{option.signature}`"]
     if kind == "list" and option.items:
-        return f"list of {' or '.join(option.items.types)}"
-    return kind
+        return [f"list of {' or '.join(_PLURALS.get(one, one) for one in option.items.types)}"]
+    return [kind]
 
 
 def _listed(keys: Any) -> list[str]:
     return [keys] if isinstance(keys, str) else list(keys)
 
 
-def _wrapped(text: str) -> list[str]:
-    margin = " " * 4
+def _wrapped(text: str, first: int, rest: int) -> list[str]:
     return textwrap.wrap(
-        text, _WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False
+        text,
+        _WIDTH,
+        initial_indent=" " * first,
+        subsequent_indent=" " * rest,
+        break_long_words=False,
+        break_on_hyphens=False,
     )

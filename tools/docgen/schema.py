@@ -56,7 +56,7 @@ class Autocmd(msgspec.Struct, frozen=True):
 
     name: str
     description: str
-    data: dict[str, str] | list[str]
+    data: list[tuple[str, str]]
 
 
 class Slash(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ local M = {}
 ---@class CodeCompanion.Autocmd
 ---@field name string Pattern of the User autocmd
 ---@field description string When it fires
----@field data table<string, string> Fields of `args.data` other than `chat` and `bufnr`
+---@field data [string, string][] Fields of `args.data` besides `chat` and `bufnr`: name, then type and meaning
 
 ---@type CodeCompanion.Autocmd[]
 M.list = {
@@ -19,9 +19,9 @@ M.list = {
     name = "CodeCompanionChatOpened",
     description = "A chat was opened: its buffer exists and the host has it open.",
     data = {
-      resumed = "boolean: restored from the history",
-      adapter = "string: name of the adapter",
-      model = "string: name of the model",
+      { "resumed", "boolean: restored from the history" },
+      { "adapter", "string: name of the adapter" },
+      { "model", "string: name of the model" },
     },
   },
   { name = "CodeCompanionChatClosed", description = "A chat was closed; its history is kept.", data = {} },
@@ -29,111 +29,111 @@ M.list = {
     name = "CodeCompanionChatSubmitted",
     description = "Your message was stored and is being sent.",
     data = {
-      submit_id = "integer: number of the message among those sent in this chat",
-      message_id = "string: id of the stored message",
-      cycle = "integer: the cycle it starts",
-      tokens = "integer: its size, 0 when unknown",
+      { "submit_id", "integer: number of the message among those sent in this chat" },
+      { "message_id", "string: id of the stored message" },
+      { "cycle", "integer: the cycle it starts" },
+      { "tokens", "integer: its size, 0 when unknown" },
     },
   },
   {
     name = "CodeCompanionCodeGathered",
     description = "Code was gathered for the newest message; it is sent right before that message.",
     data = {
-      message_id = "string: id of the message with the code",
-      title = "string: number of snippets and files",
-      body = "string: one line for each snippet, best first, beginning with its location (`path:10-40`)",
-      tokens = "integer: size of the code",
-      duration_ms = "integer: how long it took",
+      { "message_id", "string: id of the message that holds the code" },
+      { "title", "string: how many snippets from how many files" },
+      { "body", "string: one line for each of them, best first; it begins with its place (`path:10-40`)" },
+      { "tokens", "integer: its size" },
+      { "duration_ms", "integer: how long it took" },
     },
   },
   {
     name = "CodeCompanionChatDone",
     description = "A turn is complete and was not stopped.",
     data = {
-      reason = 'string: "done", "failed" or "limit"',
-      error = "string: one sentence, empty on success",
-      duration_ms = "integer: how long the turn took",
-      unseen = "boolean: the chat is not on the screen, or Neovim has lost the focus",
+      { "reason", 'string: "done", "failed" or "limit"' },
+      { "error", "string: one sentence, empty on success" },
+      { "duration_ms", "integer: how long the turn took" },
+      { "unseen", "boolean: the chat is not on the screen, or Neovim has lost the focus" },
     },
   },
   {
     name = "CodeCompanionChatStopped",
     description = "You stopped a turn.",
-    data = { duration_ms = "integer: how long the turn took" },
+    data = { { "duration_ms", "integer: how long the turn took" } },
   },
   {
     name = "CodeCompanionChatEdited",
     description = "Tool results were cleared from the context, or cut to fit.",
     data = {
-      cleared = "integer: number of results that were cleared",
-      cut = "table<string, integer>: percentage still sent of each cut result, by message id",
-      tokens_before = "integer: size of the next request before",
-      tokens_after = "integer: and after",
-      call_ids = "string[]: the tool calls of these results",
+      { "cleared", "integer: number of results that were cleared" },
+      { "cut", "table<string, integer>: percent that are still sent of those that were cut, by message id" },
+      { "tokens_before", "integer: size of the next request before" },
+      { "tokens_after", "integer: and after" },
+      { "call_ids", "string[]: the tool calls of these results" },
     },
   },
   {
     name = "CodeCompanionChatCompacting",
     description = "A compaction began; exactly one Compacted or CompactFailed follows.",
     data = {
-      compaction_id = "string: the same in the event that follows",
-      trigger = 'string: "proactive", "reactive" or "manual"',
-      summariser = "string: who writes the summary",
+      { "compaction_id", "string: the same in the event that follows" },
+      { "trigger", 'string: "proactive", "reactive" or "manual"' },
+      { "summariser", "string: who writes the summary" },
     },
   },
   {
     name = "CodeCompanionChatCompacted",
     description = "A summary replaced the conversation so far in the model's context.",
     data = {
-      compaction_id = "string",
-      trigger = 'string: "proactive", "reactive" or "manual"',
-      summariser = "string: who wrote the summary",
-      messages = "integer: number of replaced messages",
-      tokens_before = "integer: size of the next request before",
-      tokens_after = "integer: and after",
-      duration_ms = "integer: how long it took",
+      { "compaction_id", "string" },
+      { "trigger", 'string: "proactive", "reactive" or "manual"' },
+      { "summariser", "string: who wrote the summary" },
+      { "messages", "integer: number of replaced messages" },
+      { "tokens_before", "integer: size of the next request before" },
+      { "tokens_after", "integer: and after" },
+      { "duration_ms", "integer: how long it took" },
     },
   },
   {
     name = "CodeCompanionChatCompactFailed",
     description = "A compaction failed or was cancelled; nothing was changed.",
     data = {
-      compaction_id = "string",
-      reason = "string: one sentence",
-      cancelled = "boolean: you stopped it",
+      { "compaction_id", "string" },
+      { "reason", "string: one sentence" },
+      { "cancelled", "boolean: you stopped it" },
     },
   },
   {
     name = "CodeCompanionToolStarted",
     description = "A tool call began or is waiting for your approval.",
-    data = { call_id = "string", name = "string: name of the tool", title = "string: one line about the call" },
+    data = { { "call_id", "string" }, { "name", "string: name of the tool" }, { "title", "string: what it does" } },
   },
   {
     name = "CodeCompanionApprovalWaiting",
     description = "A tool call is waiting for your approval.",
     data = {
-      call_id = "string",
-      name = "string: name of the tool",
-      title = "string: one line about the call",
-      unseen = "boolean: the chat is not on the screen, or Neovim has lost the focus",
+      { "call_id", "string" },
+      { "name", "string: name of the tool" },
+      { "title", "string: what it is about to do" },
+      { "unseen", "boolean: the chat is not on the screen, or Neovim has lost the focus" },
     },
   },
   {
     name = "CodeCompanionApprovalAnswered",
     description = "A tool call is no longer waiting: you answered, or the turn was stopped.",
-    data = { call_id = "string", decision = 'string: "once", "always", "reject" or "cancel"' },
+    data = { { "call_id", "string" }, { "decision", 'string: "once", "always", "reject" or "cancel"' } },
   },
   {
     name = "CodeCompanionToolFinished",
     description = "A tool call has its result.",
     data = {
-      call_id = "string",
-      name = "string: name of the tool",
-      title = "string: one line about the finished call",
-      status = 'string: "ok", "error", "cancelled" or "rejected"',
-      tokens = "integer: size of the result",
-      duration_ms = "integer: how long it took",
-      change = "table?: for a changed file its change_id, path, and the lines added and removed",
+      { "call_id", "string" },
+      { "name", "string: name of the tool" },
+      { "title", "string: what it did" },
+      { "status", 'string: "ok", "error", "cancelled" or "rejected"' },
+      { "tokens", "integer: size of the result" },
+      { "duration_ms", "integer: how long it took" },
+      { "change", "table?: for a changed file its change_id, path, and the lines added and removed" },
     },
   },
 }
@@ -163,8 +163,8 @@ end
 function M.fire(chat, name, event)
   local pattern = "CodeCompanion" .. name
   local data = {}
-  for field in pairs(fields[pattern]) do
-    data[field] = event and event[field]
+  for _, field in ipairs(fields[pattern]) do
+    data[field[1]] = event and event[field[1]]
   end
   exec(chat, pattern, data)
 end
