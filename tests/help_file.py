@@ -21,7 +21,7 @@ def option_entries() -> set[str]:
     text = HELP.read_text(encoding="utf-8").partition("*codecompanion-options*")[2].partition("\n=====")[0]
     found, section = set(), ""
     for line in text.splitlines():
-        heading = re.match(r"([a-z][\w.<>]*)(?: +\*codecompanion\.\S+\*)?$", line)
+        heading = re.match(r"(?:[a-z][\w.<>]* +)?\*codecompanion\.(\S+)\*$", line)
         if heading:
             section = f"{heading[1]}."
             found.add(heading[1])

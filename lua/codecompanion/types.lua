@@ -1570,7 +1570,7 @@
 ---@class CodeCompanion.Options.adapters
 ---@field http? CodeCompanion.Options.adapters.http
 
----Adapters by name. An entry is a table, a function that returns one, or the name of another adapter.
+---Adapters by name: a table, a function that returns one, or the name of another adapter.
 ---@class CodeCompanion.Options.adapters.http
 ---@field anthropic? string|table|(fun(): table)
 ---@field azure_openai? string|table|(fun(): table)
@@ -1633,8 +1633,8 @@
 ---@field llm? string|(fun(adapter: CodeCompanion.AdapterInfo): string)
 ---@field user? string|(fun(): string)
 
----Keys of the chat buffer. Each is { modes = { n = …, i = … }, description = … }, or false for no mapping. Other names
----are your own mappings and need a `callback`.
+---Keys of the chat: { modes = { n = …, i = … } }, false for none; your own need a `callback`, see |codecompanion-
+---keymaps|.
 ---@class CodeCompanion.Options.interactions.chat.keymaps
 ---@field options? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field completion? CodeCompanion.Options.interactions.chat.keymaps.key|false
@@ -1683,7 +1683,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Tools that the model can call. Set a tool to false to switch it off. Other names are tools of your own.
+---Tools of the model; false switches one off. Other names are your own tools.
 ---@class CodeCompanion.Options.interactions.chat.tools
 ---@field read_file? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field file_search? CodeCompanion.Options.interactions.chat.tools.tool|false
@@ -1711,8 +1711,7 @@
 ---@field allowed_in_yolo_mode? boolean
 ---@field timeout? integer
 
----Groups of tools, chosen in a chat by `@{name}`, see |codecompanion-tool-groups|. Set a built-in one (`full`, `files`,
----`read_only`, `none`) to false to switch it off.
+---Groups of tools, see |codecompanion-tool-groups|; false switches a built-in one off.
 ---@class CodeCompanion.Options.interactions.chat.tools.groups
 ---@field [string] CodeCompanion.Options.interactions.chat.tools.groups.name|false
 
@@ -1736,7 +1735,7 @@
 ---@field guarded_files? string[]
 ---@field max_result_chars? integer
 
----A tool of your own, in Lua or in Python, see |codecompanion-own-tools|.
+---Your own tool, see |codecompanion-own-tools|.
 ---@class CodeCompanion.Options.interactions.chat.tools.name
 ---@field description? string
 ---@field schema? table
@@ -1751,11 +1750,11 @@
 ---@field allowed_in_yolo_mode? boolean
 ---@field timeout? integer
 
----Slash commands of your own, see |codecompanion-own-slash|. Set a built-in one to false to switch it off.
+---Your own slash commands, see |codecompanion-own-slash|; false switches a built-in one off.
 ---@class CodeCompanion.Options.interactions.chat.slash_commands
 ---@field [string] CodeCompanion.Options.interactions.chat.slash_commands.name|false
 
----A slash command: your own, or a built-in one that you switch off.
+---Your own slash command, or a built-in one.
 ---@class CodeCompanion.Options.interactions.chat.slash_commands.name
 ---@field callback? (fun(chat: CodeCompanion.SlashChat, argument: string): string?)
 ---@field description? string
@@ -1769,8 +1768,8 @@
 ---@class CodeCompanion.Options.interactions.chat.slash_commands.name.opts
 ---@field contains_code? boolean
 
----What a message can mention of the editor, see |codecompanion-editor-context|. Set an item to false to switch it off;
----other names are your own items and need a `callback`.
+---Parts of the editor to mention, see |codecompanion-editor-context|; false switches one off, your own need a
+---`callback`.
 ---@class CodeCompanion.Options.interactions.chat.editor_context
 ---@field buffer? CodeCompanion.Options.interactions.chat.editor_context.buffer|false
 ---@field buffers? CodeCompanion.Options.interactions.chat.editor_context.buffers|false
@@ -1978,12 +1977,11 @@
 ---@field context_packet? CodeCompanion.Options.interactions.chat.opts.context_packet
 ---@field context_management? CodeCompanion.Options.interactions.chat.opts.context_management
 
----Your own policies by name. Each has `extends` and values for the options of the policy it extends, see
----|codecompanion-own-policies|.
+---Your own policies, see |codecompanion-own-policies|.
 ---@class CodeCompanion.Options.interactions.chat.opts.policies
 ---@field [string] table
 
----Your own strategies of context management, in Python; policies use them by name, see |codecompanion-own-strategies|.
+---Your own steps of policies, in Python, see |codecompanion-own-strategies|.
 ---@class CodeCompanion.Options.interactions.chat.opts.strategies
 ---@field [string] string
 
@@ -1993,7 +1991,7 @@
 ---@field max_tokens? integer
 ---@field exclude? string[]
 
----A few facts about the workspace, sent with your messages so that the model need not ask.
+---Facts about the workspace, sent with your messages.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_packet
 ---@field enabled_sections? string[]
 
@@ -2007,7 +2005,7 @@
 ---@field compaction_target_threshold? number|string
 ---@field sessions? CodeCompanion.Options.interactions.chat.opts.context_management.sessions
 
----Context editing: replace old tool results by a placeholder.
+---Context editing: clear old tool results.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.editing
 ---@field trigger? number|string|boolean|(fun(ctx: CodeCompanion.TriggerContext): number)
 ---@field exclude_tools? string[]
@@ -2020,7 +2018,7 @@
 ---@field adapter? string|table
 ---@field fallback_to_chat_adapter? boolean
 
----Options of policy `kodacode` as its document writes them.
+---Options of policy `kodacode`, in the form of its document.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.sessions
 ---@field compaction_threshold? number|string
 ---@field compaction_target_threshold? number|string
@@ -2031,8 +2029,7 @@
 ---@field adapter? string|table
 ---@field keymaps? CodeCompanion.Options.interactions.inline.keymaps
 
----Further keys of a buffer while it shows a proposal; those that decide are in `interactions.shared.keymaps`.
----Afterwards they do what they did before. Each is { modes = { n = … } }, or false for no key.
+---More keys of a buffer with a proposal: { modes = { n = … } }, or false.
 ---@class CodeCompanion.Options.interactions.inline.keymaps
 ---@field options? CodeCompanion.Options.interactions.inline.keymaps.options|false
 ---@field stop? CodeCompanion.Options.interactions.inline.keymaps.stop|false
@@ -2123,13 +2120,11 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Proposed changes, wherever they are shown, see |codecompanion-changes|.
+---Proposed changes, see |codecompanion-changes|.
 ---@class CodeCompanion.Options.interactions.shared
 ---@field keymaps? CodeCompanion.Options.interactions.shared.keymaps
 
----Keys that decide about a proposed change: an approval in the chat, its diff, an edit in place, the review. They exist
----only while there is something to decide. Each is { modes = { n = … } }, or false for no key. A default key that one
----of your own mappings begins with gives way, see |codecompanion-changes|.
+---Keys that decide about a proposed change: { modes = { n = … } }, or false. They exist only while there is one.
 ---@class CodeCompanion.Options.interactions.shared.keymaps
 ---@field accept_change? CodeCompanion.Options.interactions.shared.keymaps.accept_change|false
 ---@field reject_change? CodeCompanion.Options.interactions.shared.keymaps.reject_change|false
@@ -2230,7 +2225,7 @@
 ---@field adapter? string|table
 ---@field timeout? integer
 
----Code that is looked for when you ask about the project, see |codecompanion-gather|.
+---Code that is sent with a question, see |codecompanion-gather|.
 ---@class CodeCompanion.Options.context
 ---@field enabled? boolean|string
 ---@field pipeline? "ranked"|"document"
@@ -2247,7 +2242,7 @@
 ---@field memories? CodeCompanion.Options.context.memories
 ---@field team? CodeCompanion.Options.context.team
 
----How the search weighs its results under `pipeline = "document"`. "ranked" reads none of these.
+---Weights of `pipeline = "document"`.
 ---@class CodeCompanion.Options.context.hybrid
 ---@field vector_weight? number
 ---@field text_weight? number
@@ -2255,18 +2250,17 @@
 ---@field mmr? CodeCompanion.Options.context.hybrid.mmr
 ---@field decay? CodeCompanion.Options.context.hybrid.decay
 
----Prefer results that differ from each other.
+---Results that differ from each other.
 ---@class CodeCompanion.Options.context.hybrid.mmr
 ---@field enabled? boolean
 ---@field lambda? number
 
----Prefer files that were changed lately.
+---Recently changed files.
 ---@class CodeCompanion.Options.context.hybrid.decay
 ---@field enabled? boolean
 ---@field half_life_days? integer
 
----Search by meaning: what turns code and questions into vectors. Without `url` and `onnx` words decide alone. See
----|codecompanion-embedding|.
+---Search by meaning, see |codecompanion-embedding|; without `url` and `onnx` words decide alone.
 ---@class CodeCompanion.Options.context.embedding
 ---@field url? string
 ---@field model? string
@@ -2276,14 +2270,13 @@
 ---@field query_prefix? string
 ---@field document_prefix? string
 
----What you want every question about a project to know, in Markdown files: `## [category] title`, then the text.
----Instructions of a kind that takes a model over are left out of them.
+---Your notes for every question, see |codecompanion-gather-memories|.
 ---@class CodeCompanion.Options.context.memories
 ---@field enabled? boolean
 ---@field user? string
 ---@field project? string
 
----What a question about your team may know: a file, or what a program prints.
+---A text for questions about people, stand-ups or sprints.
 ---@class CodeCompanion.Options.context.team
 ---@field enabled? boolean
 ---@field file? string
@@ -2312,8 +2305,7 @@
 ---@field max_file_size_mb? number
 ---@field keymaps? CodeCompanion.Options.completion.keymaps
 
----Keys in insert mode, none by default. A key does what it did before while there is no suggestion. Instead you can map
----|codecompanion-complete-plug|.
+---Keys in Insert mode, none by default, see |codecompanion-complete-plug|.
 ---@class CodeCompanion.Options.completion.keymaps
 ---@field accept? string|string[]
 ---@field accept_line? string|string[]
@@ -2349,7 +2341,7 @@
 ---@field start_timeout? integer
 ---@field tools? CodeCompanion.Options.mcp.servers.server.tools
 
----Single tools, by the names the server gives them.
+---Single tools by name.
 ---@class CodeCompanion.Options.mcp.servers.server.tools
 ---@field [string] CodeCompanion.Options.mcp.servers.server.tools.tool|false
 
@@ -2359,7 +2351,7 @@
 ---@field require_approval_before? boolean
 ---@field timeout? integer
 
----Groups of files with instructions for the model.
+---Groups of files with instructions for the model, see |codecompanion-rules|.
 ---@class CodeCompanion.Options.rules
 ---@field default? CodeCompanion.Options.rules.default|false
 ---@field opts? CodeCompanion.Options.rules.opts
@@ -2397,11 +2389,11 @@
 ---@class CodeCompanion.Options.prompt_library.markdown
 ---@field dirs? string[]
 
----Facts about models by name; they win over the built-in table.
+---Facts about models by name, before the built-in table.
 ---@class CodeCompanion.Options.models
 ---@field [string] CodeCompanion.Options.models.model
 
----A model.
+---Facts about a model, before those of the built-in table.
 ---@class CodeCompanion.Options.models.model
 ---@field context_window? integer|string
 ---@field max_output_tokens? integer|string
@@ -2410,7 +2402,7 @@
 ---@class CodeCompanion.Options.workspace
 ---@field root? string|(fun(): string)
 
----Folders whose files may instruct the model and start programs. See |codecompanion-trust|.
+---Folders whose files may instruct the model and start programs, see |codecompanion-trust|.
 ---@class CodeCompanion.Options.trust
 ---@field enabled? boolean
 ---@field folders? string[]

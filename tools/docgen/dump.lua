@@ -47,6 +47,7 @@ io.stdout:write(
       return { name = command.name, argument = command.argument, description = command.description }
     end, require("codecompanion.chat.slash").list()),
     autocmds = require("codecompanion.chat.state.autocmds").list,
+    policy_autocmds = require("codecompanion.chat.state.policy_autocmds").list,
     highlights = require("codecompanion.chat.buffer.chat_highlights").documented(),
   }),
   "\n"

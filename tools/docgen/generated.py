@@ -9,6 +9,7 @@ from tools.docgen.deviations_page import deviations_page
 from tools.docgen.documents_page import documents_page
 from tools.docgen.helpfile import help_file
 from tools.docgen.lua_types import lua_types
+from tools.docgen.policy_events_page import policy_events_page
 from tools.docgen.schema import ROOT, read_schema
 
 __all__ = ["ROOT", "generate"]
@@ -25,6 +26,7 @@ def generate() -> dict[Path, str]:
     return {
         ROOT / "doc" / "codecompanion.txt": help_file(dump),
         ROOT / "doc" / "compared-documents.md": documents_page(),
+        ROOT / "doc" / "policy-events.md": policy_events_page(dump),
         ROOT / "doc" / "dev" / "requirements" / "deviations.md": deviations_page(),
         ROOT / "lua" / "codecompanion" / "types.lua": lua_types(dump.schema),
         ROOT / "python" / "codecompanion" / "settings_defaults.json": defaults,

@@ -8,23 +8,20 @@ titles.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codecompanion.adapters.entries.options import adapter_options
-from codecompanion.context.policy.policy_catalog import load_policy, policy_names
-from codecompanion.context.policy.strict import ALWAYS, deviations
-from codecompanion.retrieval.gather_pipeline import PipelineName, load_pipeline
+from codecompanion.context.policy.strict import ALWAYS
 from codecompanion.settings import builtin_adapters
 from codecompanion.tools.files.code_files import groups
 from tools.docgen.option_help import keymap_lines, option_lines, tool_lines
 from tools.docgen.schema import Dump, walk
+from tools.docgen.wrapping import WIDTH, wrapped
 
 # Not below doc/: `:helptags doc` reads every text file there, and a tag must not occur twice.
 PARTS = Path(__file__).parent / "parts"
-WIDTH = 78
-_POLICY_EVENTS = "CodeCompanionContextCapacity", "CodeCompanionContextPruned", "CodeCompanionCheckpointFailed"
+_SHOWN_PATTERNS = 5
 _TAGGED = re.compile(r"^(\S*.*?)\s*(\*[^*\s]+\*)$")
 _OPTION_LINK = re.compile(r"\|codecompanion\.([\w.<>]+)\|")
 _LIST = re.compile(r"^\{\{(\w+)\}\}$")
@@ -45,14 +42,6 @@ def help_file(dump: Dump) -> str:
         lines += list(_filled(section[1:], dump))
     lines += ["", "vim:tw=78:ts=8:noet:ft=help:norl:"]
     return "\n".join(lines) + "\n"
-
-
-def wrapped(text: str, indent: int) -> list[str]:
-    """Return the text as lines of at most 78 columns."""
-    margin = " " * indent
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _filled(lines: list[str], dump: Dump) -> Iterator[str]:
@@ -100,19 +89,15 @@ def linked_options(dump: Dump) -> frozenset[str]:
 def _adapters(_: Dump) -> Iterator[str]:
     for name, about in builtin_adapters().items():
         key, model = about.get("key"), about.get("model")
-        lines = [f"{key} · {model}", about["key_page"]] if key else [about["about"].rstrip(".")]
-        for number, line in enumerate(lines):
-            label = f"    `{name}`" if number == 0 else ""
-            first, *rest = wrapped(line, 25)
-            yield f"{label:<24} {first.lstrip()}"
-            yield from rest
+        first, *rest = wrapped(f"{key} · {model}" if key else about["about"].rstrip("."), 25)
+        yield f"{f'    `{name}`':<24} {first.lstrip()}"
+        yield from rest
 
 
 def _adapter_opts(_: Dump) -> Iterator[str]:
     for name, opt in sorted(adapter_options().items()):
         kinds = f"; {', '.join(opt.kinds)}" if opt.kinds else ""
-        yield from wrapped(f"`{name}` ({' or '.join(opt.types)}{kinds})", 4)
-        yield from wrapped(opt.description, 8)
+        yield from wrapped(f"`{name}` ({' or '.join(opt.types)}{kinds}): {opt.description}", 4, 8)
 
 
 def _slash(dump: Dump) -> Iterator[str]:
@@ -124,18 +109,19 @@ def _slash(dump: Dump) -> Iterator[str]:
 
 
 def _autocmds(dump: Dump) -> Iterator[str]:
-    """Each event under its tag: when it fires, then its fields with type and meaning."""
+    """Each event under its tag: when it fires, then its fields; those of policies have a page for their fields."""
+    policies = {autocmd.name for autocmd in dump.policy_autocmds}
     for autocmd in dump.autocmds:
+        if autocmd.name in policies:
+            continue
         yield f"*{autocmd.name}*"
         yield from wrapped(autocmd.description, 4)
-        fields = "; ".join(_field(*field) for field in autocmd.data if field not in _policy_fields(dump))
+        fields = "; ".join(_field(*field) for field in autocmd.data)
         yield from wrapped(f"{fields}.", 8) if fields else ()
 
 
-def _policy_fields(dump: Dump) -> set[tuple[str, str]]:
-    """Return the fields with one meaning in every event of a policy: the text before the list explains them."""
-    policies = [autocmd for autocmd in dump.autocmds if autocmd.name.startswith(_POLICY_EVENTS)]
-    return set.intersection(*(set(autocmd.data) for autocmd in policies))
+def _policy_autocmds(dump: Dump) -> Iterator[str]:
+    yield from (f"*{autocmd.name}*" for autocmd in dump.policy_autocmds)
 
 
 def _field(name: str, meaning: str) -> str:
@@ -145,42 +131,18 @@ def _field(name: str, meaning: str) -> str:
 
 def _highlights(dump: Dump) -> Iterator[str]:
     for name, link, meaning in dump.highlights:
-        first, *rest = wrapped(f"`{name}`{'' if link == 'NONE' else f' ({link})'}: {meaning}.", 8)
-        yield first[4:]
-        yield from rest
+        yield from wrapped(f"`{name}`{'' if link == 'NONE' else f' ({link})'}: {meaning}.", 4, 8)
 
 
 def _guarded_files(_: Dump) -> Iterator[str]:
+    """Each reason with its first patterns: the whole list is a table of its own."""
     for reason, patterns in groups():
-        yield from wrapped(f"{reason[0].upper()}{reason[1:]}:", 4)
-        yield from wrapped(" ".join(patterns), 8)
+        yield from wrapped(f"{reason[0].upper()}{reason[1:]}: {' '.join(patterns[:_SHOWN_PATTERNS])} …", 4, 8)
 
 
 def _always(_: Dump) -> Iterator[str]:
     for sentence in ALWAYS:
-        first, *rest = wrapped(sentence, 2)
-        yield f"- {first.lstrip()}"
-        yield from rest
-
-
-def _ours(_: Dump) -> Iterator[str]:
-    """Each reason once, with the policies it is in: a step may be in several tiers."""
-    for name in policy_names():
-        policy = load_policy(name)
-        reasons = list(dict.fromkeys(one.why for one in deviations(policy)))
-        if policy.ours:
-            reasons = [f"{policy.ours}; it follows no document and has no strict form"]
-        for number, why in enumerate(reasons):
-            label = f"    `{name}`" if number == 0 else ""
-            first, *rest = wrapped(f"{why[0].upper()}{why[1:]}.", 22)
-            yield f"{label:<21} {first.lstrip()}"
-            yield from rest
-
-
-def _ours_of_gathering(name: PipelineName) -> Iterator[str]:
-    for one in load_pipeline(name).deviations():
-        yield f"    {one.place}"
-        yield from wrapped(f"{one.why[0].upper()}{one.why[1:]}.", 22)
+        yield from wrapped(f"- {sentence}", 0, 2)
 
 
 _LISTS: dict[str, Lister] = {
@@ -191,10 +153,8 @@ _LISTS: dict[str, Lister] = {
     "adapter_opts": _adapter_opts,
     "slash": _slash,
     "autocmds": _autocmds,
+    "policy_autocmds": _policy_autocmds,
     "highlights": _highlights,
     "guarded_files": _guarded_files,
-    "ours": _ours,
-    "ours_of_ranked": lambda _: _ours_of_gathering("ranked"),
-    "ours_of_document": lambda _: _ours_of_gathering("document"),
     "always": _always,
 }

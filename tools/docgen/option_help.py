@@ -6,17 +6,17 @@ has no heading of its own. Of an option with a long name, only one that a text l
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Collection, Iterator
 from typing import Any
 
 from tools.docgen.schema import Option, walk
+from tools.docgen.wrapping import WIDTH, wrapped
 
 TAG = "codecompanion."
 _MAX_DEFAULT_LENGTH = 60
-_MIN_REPEATED = 100  # characters of a description that is printed once and named afterwards
+_MAX_SIGNATURE = 36  # characters; `types.lua` has all of them
+_MIN_REPEATED = 60  # characters of a description that is printed once and named afterwards
 _MIN_SECTION = 6  # options of a section with a heading of its own
-_WIDTH = 78
 _PLURALS = {"string": "strings", "table": "tables", "list": "lists", "boolean": "booleans"}
 
 
@@ -34,12 +34,14 @@ class _Entries:
 
     def section(self, path: str, section: Option) -> Iterator[str]:
         """Yield heading and entries of a section, then the sections in it that have a heading."""
-        if path:
-            yield from _heading(path)
-            yield from _wrapped(_about(section), 4, 4)
         later: list[tuple[str, Option]] = []
-        yield from self._entries(path, "", section, later)
-        yield ""
+        entries = list(self._entries(path, "", section, later))
+        if entries or path in self._linked or _is_plain(section):
+            if path:
+                yield from _heading(path)
+                yield from wrapped(_about(section), 4, 4)
+            yield from entries
+            yield ""
         for inner_path, inner in later:
             yield from self.section(inner_path, inner)
 
@@ -52,7 +54,9 @@ class _Entries:
             path = f"{heading}.{name}" if heading else name
             if child.keymap or child.entry or _is_own_key(path) or _is_instance(child, section):
                 continue
-            if child.tool:
+            if _is_key(child):
+                yield from wrapped(f"`{name}` = {_keys_text(child) or 'no key'}: {child.description}.", 4, 8)
+            elif child.tool:
                 yield from self._more_of_tool(name, path, child, tool_names)
             elif child.fields is None and child.values is None:
                 yield from self._option(path, name, child)
@@ -61,7 +65,7 @@ class _Entries:
             else:
                 if child.name != "opts":
                     yield from self._tag(path)
-                    yield from _wrapped(f"`{name}`: {_about(child)}", 4, 8)
+                    yield from wrapped(f"`{name}`: {_about(child)}", 4, 8)
                 yield from self._entries(heading, f"{name}.", child, later)
 
     def _has_heading(self, path: str, section: Option) -> bool:
@@ -83,14 +87,30 @@ class _Entries:
             here = path.removesuffix(name)
             text = text if first == path else f"Like `{first.removeprefix(here)}`."
         long = len(option.default_text) > _MAX_DEFAULT_LENGTH
-        yield from _wrapped(f"`{name}`{_value(option)}: {text}", 4, 8)
+        yield from wrapped(f"`{name}`{_value(option)}: {text}", 4, 8)
         if long:
-            yield from _wrapped(f"Default: {option.default_text}", 8, 10)
+            yield from wrapped(f"Default: {option.default_text}", 8, 10)
 
     def _tag(self, path: str) -> Iterator[str]:
         if path in self._linked:
             tag = f"*{TAG}{path}*"
-            yield " " * max(0, _WIDTH - len(tag)) + tag
+            yield " " * max(0, WIDTH - len(tag)) + tag
+
+
+def _is_plain(section: Option) -> bool:
+    """Return whether a section has something of its own to say: keys have a list elsewhere."""
+    return any(one.keymap for one in section.children)
+
+
+def _is_key(option: Option) -> bool:
+    return not option.keymap and bool(option.fields) and option.children[0].name == "modes"
+
+
+def _keys_text(option: Option) -> str:
+    """Return the keys of a mapping as they are written in the lists: Normal mode without a letter."""
+    modes = (option.fields or [])[0]
+    keys = {mode.name: " ".join(_listed(mode.default)) for mode in modes.fields or () if mode.default}
+    return ", ".join(found if mode == "n" else f"{mode} {found}" for mode, found in keys.items())
 
 
 def _count(section: Option) -> int:
@@ -105,13 +125,13 @@ def _names_elsewhere(inside: str, section: Option) -> Iterator[str]:
         ([one.name for one in section.children if one.tool], "tools"),
     ):
         if names:
-            yield from _wrapped(f"{_listed_names(inside, names)}: see |codecompanion-{where}|.", 4, 8)
+            yield from wrapped(f"{_listed_names(inside, names)}: see |codecompanion-{where}|.", 4, 8)
     for tool in section.children[:1]:
         if tool.tool:
             for path, inner in walk(tool):
                 if not inner.children:
                     text = f"`{inside}<tool>.{path}` ({_types(inner)}): {inner.description}"
-                    yield from _wrapped(text, 4, 8)
+                    yield from wrapped(text, 4, 8)
 
 
 def _instances(inside: str, section: Option) -> Iterator[str]:
@@ -129,7 +149,7 @@ def _instances(inside: str, section: Option) -> Iterator[str]:
     for defaults, names in by_defaults.items():
         free_name = section.values.name if section.values else ""
         text = f"{_listed_names(inside, names)}: Built in, with the options of `{inside}{free_name}`."
-        yield from _wrapped(f"{text} Defaults: {defaults}." if defaults else text, 4, 8)
+        yield from wrapped(f"{text} Defaults: {defaults}." if defaults else text, 4, 8)
 
 
 def _is_instance(child: Option, section: Option) -> bool:
@@ -153,11 +173,8 @@ def keymap_lines(schema: Option) -> Iterator[str]:
     for path, option in walk(schema):
         if not option.keymap:
             continue
-        modes = (option.fields or [])[0]
-        keys = {mode.name: " ".join(_listed(mode.default)) for mode in modes.fields or () if mode.default}
-        shown = ", ".join(found if mode == "n" else f"{mode} {found}" for mode, found in keys.items())
-        label = f"    `{path.rpartition('.')[2]}`".ljust(25) + shown
-        first, *rest = _wrapped(option.description, 42, 42)
+        label = f"    `{path.rpartition('.')[2]}`".ljust(25) + _keys_text(option)
+        first, *rest = wrapped(option.description, 42, 42)
         yield f"{label:<41} {first.lstrip()}" if len(label) < 42 else label
         yield from rest if len(label) < 42 else [first, *rest]
 
@@ -171,18 +188,17 @@ def tool_lines(schema: Option) -> Iterator[str]:
         asks = "asks" if defaults["require_approval_before"] else "runs"
         yolo = "" if defaults["allowed_in_yolo_mode"] else ", even in YOLO mode"
         seconds = int(defaults["timeout"]) // 1000
-        first, *rest = _wrapped(f"{option.description} ({asks}{yolo}; {seconds} s)", 22, 22)
+        first, *rest = wrapped(f"{option.description} ({asks}{yolo}; {seconds} s)", 22, 22)
         yield f"    `{path.rpartition('.')[2]}`".ljust(21) + " " + first.lstrip()
         yield from rest
 
 
 def _heading(path: str) -> Iterator[str]:
     tag = f"*{TAG}{path}*"
-    if len(path) + 2 + len(tag) <= _WIDTH:
-        yield path + " " * (_WIDTH - len(path) - len(tag)) + tag
+    if len(path) + 2 + len(tag) <= WIDTH:
+        yield path + " " * (WIDTH - len(path) - len(tag)) + tag
     else:
-        yield " " * max(0, _WIDTH - len(tag)) + tag
-        yield path
+        yield tag
 
 
 def _about(section: Option) -> str:
@@ -216,7 +232,7 @@ def _joined(words: list[str], last: str) -> str:
 def _kinds(option: Option, kind: str) -> list[str]:
     if kind == "string" and option.enum:
         return [f'`"{value}"`' for value in option.enum]
-    if kind == "function" and option.signature:
+    if kind == "function" and option.signature and len(option.signature) <= _MAX_SIGNATURE:
         return [f"`{option.signature}`"]
     if kind == "list" and option.items:
         return [f"list of {' or '.join(_PLURALS.get(one, one) for one in option.items.types)}"]
@@ -225,14 +241,3 @@ def _kinds(option: Option, kind: str) -> list[str]:
 
 def _listed(keys: Any) -> list[str]:
     return [keys] if isinstance(keys, str) else list(keys)
-
-
-def _wrapped(text: str, first: int, rest: int) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=" " * first,
-        subsequent_indent=" " * rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

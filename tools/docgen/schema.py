@@ -74,6 +74,7 @@ class Dump(msgspec.Struct, frozen=True):
     for_host: dict[str, Any]
     slash: list[Slash]
     autocmds: list[Autocmd]
+    policy_autocmds: list[Autocmd]
     highlights: list[tuple[str, str, str]]
 
 

@@ -45,8 +45,7 @@ return {
       fields = {
         {
           name = "http",
-          description = "Adapters by name. An entry is a table, a function that returns one, or the name of another"
-            .. " adapter.",
+          description = "Adapters by name: a table, a function that returns one, or the name of another adapter.",
           fields = adapters.fields,
           values = adapters.other,
         },
@@ -68,7 +67,7 @@ return {
         },
         {
           name = "shared",
-          description = "Proposed changes, wherever they are shown, see |codecompanion-changes|.",
+          description = "Proposed changes, see |codecompanion-changes|.",
           fields = require("codecompanion.config.options.changes").fields(),
         },
         words[1],
@@ -77,7 +76,7 @@ return {
     },
     {
       name = "context",
-      description = "Code gathered for questions about the project, see |codecompanion-gather|.",
+      description = "Code that is sent with a question, see |codecompanion-gather|.",
       fields = require("codecompanion.config.options.gathering"),
     },
     {
@@ -92,7 +91,7 @@ return {
     },
     {
       name = "rules",
-      description = "Groups of files with instructions for the model.",
+      description = "Groups of files with instructions for the model, see |codecompanion-rules|.",
       fields = rules.fields,
       values = rules.group,
     },
@@ -104,11 +103,11 @@ return {
     },
     {
       name = "models",
-      description = "Facts about models by name; they override the built-in table.",
+      description = "Facts about models by name, before the built-in table.",
       fields = {},
       values = {
         name = "<model>",
-        description = "A model.",
+        description = "Facts about a model, before those of the built-in table.",
         fields = {
           {
             name = "context_window",
@@ -122,8 +121,8 @@ return {
             type = { "integer", "string" },
             check = require("codecompanion.config.tokens").check(),
             optional = true,
-            description = "Maximum tokens of a reply, sent with each request; this much of the window, up to half,"
-              .. " is reserved. Without it 10% of the window is reserved, at most 4096 tokens.",
+            description = "Maximum tokens of a reply; at most half of the context window is kept free for it. By"
+              .. " default 10 %, at most 4096 tokens.",
           },
         },
       },
@@ -137,15 +136,15 @@ return {
           type = { "string", "function" },
           optional = true,
           signature = "fun(): string",
-          description = "Folder that tools must not leave, by default the working folder. A function is called when"
-            .. " the host starts.",
+          description = "Folder that tools must not leave; by default the working folder. A function is called when the"
+            .. " host starts.",
         },
       },
     },
     require("codecompanion.config.options.sandbox"),
     {
       name = "trust",
-      description = "Folders whose files may instruct the model and start programs. See |codecompanion-trust|.",
+      description = "Folders whose files may instruct the model and start programs, see |codecompanion-trust|.",
       fields = require("codecompanion.config.options.trust"),
     },
     {
@@ -164,8 +163,8 @@ return {
       type = "string",
       enum = { "private", "python3" },
       default = "private",
-      description = "Where the Python host runs: `private` is the plugin's own environment, `python3` is Neovim's"
-        .. " Python provider after |:UpdateRemotePlugins|.",
+      description = "`private` is the plugin's own environment, `python3` Neovim's Python provider after"
+        .. " |:UpdateRemotePlugins|.",
     },
     {
       name = "python",
@@ -175,15 +174,13 @@ return {
           name = "host_prog",
           type = "string",
           optional = true,
-          description = "Python to use instead of the plugin's own environment. It needs the packages in"
-            .. " requirements.lock.",
+          description = "Python with the packages of requirements.lock, instead of the plugin's environment.",
         },
         {
           name = "module_cache",
           type = "boolean",
           default = true,
-          description = "Keep the byte code of the host's modules in one file in the data folder, so that the host"
-            .. " starts faster.",
+          description = "Keep the byte code of the host in one file, for a faster start.",
         },
       },
     },
@@ -196,22 +193,20 @@ return {
           type = "string",
           enum = { "TRACE", "DEBUG", "INFO", "WARN", "ERROR" },
           default = "ERROR",
-          description = "Minimum level of messages written to the log file.",
+          description = "Least severe level in the log file.",
         },
         {
           name = "language",
           type = "string",
           default = "English",
-          description = "Language of replies; also passed to a `system_prompt` function.",
+          description = "Language of replies.",
         },
         {
           name = "send_code",
           type = { "boolean", "function" },
           default = true,
           signature = "fun(): boolean",
-          description = "Send code to models. With false only your typed text is sent: no files, selections, editor"
-            .. " context, gathered code or tools, no edits in place and no completion at the cursor. A function is"
-            .. " called whenever code would be sent. See |codecompanion-send-code|.",
+          description = "Send code to models, see |codecompanion-send-code|. A function is called at each use.",
         },
       },
     },

@@ -53,7 +53,7 @@ vim.list_extend(fields, {
     type = "table",
     default = {},
     entries = true,
-    description = "Overrides by adapter name, merged over the entry: { openai = { env = { api_key = … } } }.",
+    description = "Overrides by adapter name: { openai = { env = { api_key = … } } }.",
   },
   {
     name = "opts",
@@ -73,9 +73,8 @@ vim.list_extend(fields, {
         type = "list",
         items = { type = "string" },
         default = ORDER,
-        description = "Where `interactions.chat.adapter` is not set, new chats use the first of these adapters that is"
-          .. " usable: its key is set, its login exists, or its local server lists a model. Your own adapters"
-          .. " come first unless they are listed. An empty list chooses none.",
+        description = "New chats use the first usable one of these adapters, see |codecompanion-choose|; {} chooses"
+          .. " none.",
       },
     },
   },

@@ -22,9 +22,8 @@ function M.fields()
   return {
     {
       name = "keymaps",
-      description = "Keys that decide about a proposed change: an approval in the chat, its diff, an edit in place, the"
-        .. " review. They exist only while there is something to decide. Each is { modes = { n = … } }, or false for no"
-        .. " key. A default key is not mapped if one of your own mappings begins with it, see |codecompanion-changes|.",
+      description = "Keys that decide about a proposed change: { modes = { n = … } }, or false. They exist only while"
+        .. " there is one.",
       fields = vim.tbl_map(function(key)
         return { name = key[1], description = key[3], disable = true, fields = { keymaps.modes(key[2]) } }
       end, M.KEYS),

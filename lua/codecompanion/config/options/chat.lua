@@ -9,8 +9,7 @@ return {
     type = { "string", "table" },
     optional = true,
     adapter = true,
-    description = "The adapter of new chats: its name, or { name = …, model = … }. Without it the first usable one of"
-      .. " `adapters.http.opts.order` is chosen, see |codecompanion-choose|.",
+    description = "Adapter of new chats: its name, or { name = …, model = … }; by default |codecompanion-choose|.",
   },
   {
     name = "roles",
@@ -37,31 +36,29 @@ return {
   },
   {
     name = "keymaps",
-    description = "Keys of the chat buffer. Each is { modes = { n = …, i = … }, description = … }, or false"
-      .. " for no mapping. Other names are your own mappings and need a `callback`.",
+    description = "Keys of the chat: { modes = { n = …, i = … } }, false for none; your own need a `callback`, see"
+      .. " |codecompanion-keymaps|.",
     fields = require("codecompanion.config.options.keymaps").list(),
     values = require("codecompanion.config.options.keymaps").custom(),
     alias = { goto_file_under_cursor = "open_file", inspect = "debug" },
   },
   {
     name = "tools",
-    description = "Tools that the model can call. Set a tool to false to switch it off. Other names are tools of your"
-      .. " own.",
+    description = "Tools of the model; false switches one off. Other names are your own tools.",
     fields = require("codecompanion.config.options.tools"),
     values = require("codecompanion.config.options.own_tools"),
     alias = { insert_edit_into_file = "insert_edit" },
   },
   {
     name = "slash_commands",
-    description = "Slash commands of your own, see |codecompanion-own-slash|. Set a built-in one to false to switch it"
-      .. " off.",
+    description = "Your own slash commands, see |codecompanion-own-slash|; false switches a built-in one off.",
     fields = {},
     values = require("codecompanion.config.options.slash_commands"),
   },
   {
     name = "editor_context",
-    description = "References to the editor in messages, see |codecompanion-editor-context|. Set an item to false"
-      .. " to switch it off; other names are your own items and need a `callback`.",
+    description = "Parts of the editor to mention, see |codecompanion-editor-context|; false switches one off, your own"
+      .. " need a `callback`.",
     fields = require("codecompanion.config.options.editor_context").fields(),
     values = require("codecompanion.config.options.editor_context").own(),
   },
@@ -74,16 +71,15 @@ return {
         type = { "string", "function" },
         optional = true,
         signature = "fun(ctx: CodeCompanion.SystemPromptContext): string",
-        description = "Replaces the built-in system prompt. A string can contain `${default_system_prompt}`, the"
-          .. " built-in one; a function finds it in `ctx.default_system_prompt`. It is called when the host starts.",
+        description = "Replaces the system prompt; `${default_system_prompt}`, or `ctx.default_system_prompt` in a"
+          .. " function, is the built-in one.",
       },
       {
         name = "context_window",
         type = { "integer", "string" },
         optional = true,
         check = require("codecompanion.config.tokens").check(),
-        description = 'Context window in tokens, for all models: 32000, "16k" or "1M" (k = 1000). Without it each'
-          .. " model has its own, from `models`, the endpoint or the built-in table.",
+        description = "Size of the context window of all models, in tokens; by default |codecompanion-windows|.",
       },
       {
         name = "policy",
@@ -91,35 +87,31 @@ return {
         items = { type = "string" },
         default = "codecompanion",
         check = require("codecompanion.config.policies").check_choice,
-        description = "Policy of context management: which strategies run, when, and in which order. A name, or"
-          .. ' names by adapter: { default = "codecompanion", anthropic = "cowork" }. `/policy` changes it for one'
-          .. " chat.",
+        description = 'Policy of context management, also by adapter: { default = "codecompanion", anthropic = "cowork"'
+          .. " }.",
       },
       {
         name = "policies",
-        description = "Your own policies by name. Each has `extends` and values for the options of the policy it"
-          .. " extends, see |codecompanion-own-policies|.",
+        description = "Your own policies, see |codecompanion-own-policies|.",
         fields = {},
         values = {
           name = "<name>",
           type = "table",
           optional = true,
           check = require("codecompanion.config.policies").check,
-          description = "Your own policy.",
+          description = "Your own policy: `extends`, and values for its options.",
         },
       },
       {
         name = "strategies",
-        description = "Your own strategies of context management, in Python; policies use them by name, see"
-          .. " |codecompanion-own-strategies|.",
+        description = "Your own steps of policies, in Python, see |codecompanion-own-strategies|.",
         fields = {},
         values = {
           name = "<name>",
           type = "string",
           optional = true,
           check = require("codecompanion.config.own_tool_settings").check_python,
-          description = 'Your own strategy: `path/to/file.py:function`, relative to `stdpath("config")`, or'
-            .. " `module.path:function`.",
+          description = '`path/to/file.py:function` (from `stdpath("config")`) or `module.path:function`.',
         },
       },
       {
@@ -129,8 +121,7 @@ return {
         check = function(value)
           return value == 0 and "0 would forbid every request; a negative number means no limit" or nil, value
         end,
-        description = "Maximum number of requests in response to one of your messages; then the turn ends. A negative"
-          .. " number means no limit.",
+        description = "Maximum requests in response to one message; negative = no limit.",
       },
       {
         name = "max_output_continuations",
@@ -139,75 +130,69 @@ return {
         check = function(value)
           return (value < 0 or value > 2) and "expected 0, 1 or 2" or nil, value
         end,
-        description = "How often per turn to continue a reply automatically that reached the model's output limit:"
-          .. " 0, 1 or 2. `/continue` does it manually.",
+        description = "Automatic continuations per turn of a reply that reached the output limit: 0, 1 or 2.",
       },
       {
         name = "tell_open_file",
         type = "boolean",
         default = true,
-        description = "Give the model one short line with the workspace file you are looking at and the visible lines."
-          .. " It is sent with a message if it has changed since the model last saw it.",
+        description = "Tell the model which file and lines you look at, see |codecompanion-looking-at|.",
       },
       {
         name = "tell_environment",
         type = "boolean",
         default = true,
-        description = "Describe the environment in a short block of the system prompt: system, shell, working folder,"
-          .. " git branch, date, your language, Neovim version, see |codecompanion-environment|.",
+        description = "Add system, folder, branch and date to the system prompt, see |codecompanion-environment|.",
       },
       {
         name = "budget",
         type = "number",
         min = 0,
         default = 0,
-        description = "Maximum cost of one chat, in US dollars; 0 = unlimited. Once it is reached, the next turn ends"
-          .. " before anything is sent. Calls without a known price are not counted; `/cost` says how many there are.",
+        description = "Maximum cost of a chat in US dollars; 0 = unlimited. See |codecompanion-budgets|.",
       },
       {
         name = "budget_warn",
         type = "number",
         default = 0,
-        description = "Warn when this share of `budget` is spent, between 0 and 1; 0 = never.",
+        description = "Warn at this share of `budget`, 0 to 1; 0 = never.",
       },
       {
         name = "total_budget",
         type = "number",
         min = 0,
         default = 0,
-        description = "Maximum cost of all stored chats together, in US dollars; 0 = unlimited.",
+        description = "Maximum cost of all stored chats in US dollars; 0 = unlimited.",
       },
       {
         name = "total_budget_warn",
         type = "number",
         default = 0,
-        description = "Warn when this share of `total_budget` is spent, between 0 and 1; 0 = never.",
+        description = "Warn at this share of `total_budget`, 0 to 1; 0 = never.",
       },
       {
         name = "on_compact",
         type = "string",
         enum = { "auto", "submit", "ask", "stop" },
         default = "auto",
-        description = "Behaviour after a compaction. `auto`: an interrupted turn continues, an idle chat waits for"
-          .. " you; `submit`: the model always continues; `ask` and `stop`: it always waits, and `ask` notifies you.",
+        description = "After a compaction, `auto` continues an interrupted turn, `submit` always continues, `ask` and"
+          .. " `stop` wait (`ask` says so).",
       },
       {
         name = "tokenizer",
         type = "string",
         enum = { "estimate", "exact" },
         default = "estimate",
-        description = "How tokens are counted until the provider reports them: a fast estimate (about 1 % off in"
-          .. " coding chats), or exactly by the vocabulary of OpenAI's models (o200k_base), which takes 0.2 s at"
-          .. " start-up and 80 MB. It comes with the plugin and needs no network; `/cost` shows both counts.",
+        description = "Token count before the provider's report: a fast estimate (about 1 % off in coding chats), or"
+          .. " exact for OpenAI's models (0.2 s at start-up, 80 MB).",
       },
       {
         name = "compaction_timeout",
         type = "integer",
         min = 1000,
         default = 120000,
-        description = "How long a compaction's model call may stay silent, in milliseconds; then it fails and nothing"
-          .. " is changed. A summary that keeps arriving is never cut off. All calls of one compaction together may be"
-          .. " silent ten times as long.",
+        description = "Maximum silence of a summary request, in milliseconds; of all requests of a compaction, ten"
+          .. " times as long.",
       },
       {
         name = "checkpoint_every_messages",
@@ -217,10 +202,8 @@ return {
           local fits = value == false or (type(value) == "number" and value >= 1)
           return not fits and "expected a whole number of messages from 1 on, or false" or nil, value
         end,
-        description = "Write a checkpoint of the chat beside the database after this many messages (yours and the"
-          .. " model's) and before every compaction, and its state after every turn and compaction, under every"
-          .. " policy; `:CodeCompanionRestore` restores a chat from them. false: only those of the policy: a"
-          .. " checkpoint before each compaction under `cowork` and `cowork_chat`, and none under the others.",
+        description = "Write a checkpoint after this many messages and before each compaction; false: only those of the"
+          .. " policy. See |codecompanion-checkpoints|.",
       },
       {
         name = "memory",
@@ -230,25 +213,22 @@ return {
             name = "enabled",
             type = "boolean",
             default = true,
-            description = "Let compactions write to the memory and to the daily log, and start new chats with the"
-              .. " memory of their project.",
+            description = "Write summaries to the memory, and start new chats with the memory of their project.",
           },
           {
             name = "max_tokens",
             type = "integer",
             min = 0,
             default = 1000,
-            description = "Maximum tokens of memory that a new chat starts with, and never more than 1/16 of the"
-              .. " model's context window; 0 = none. The chat shows it as a line of its context, with its tokens;"
-              .. " `dd` removes it.",
+            description = "Maximum tokens of memory in a new chat, at most 1/16 of the context window; 0 = none.",
           },
           {
             name = "exclude",
             type = "list",
             default = {},
             items = { type = "string", description = "A regular expression." },
-            description = "Python regular expressions, ignoring case. A summary is not remembered if one of them"
-              .. " matches it or one of your messages that it covers.",
+            description = "Python regular expressions, ignoring case: a match in a summary or its messages keeps it out"
+              .. " of the memory.",
           },
         },
       },
@@ -256,21 +236,19 @@ return {
         name = "live_attachments",
         type = "boolean",
         default = true,
-        description = "Keep attachments of `/file` and `/buffer` live, see |codecompanion-live|: before each of your"
-          .. " messages the model receives their changes. With false they are sent once, as they were.",
+        description = "Send changes of attached files before each message, see |codecompanion-live|; false sends a file"
+          .. " once.",
       },
       {
         name = "response_style",
         type = "string",
         enum = { "default", "terse" },
         optional = true,
-        description = "Length of ordinary replies: `default` leaves it to the model, `terse` adds three lines to the"
-          .. " system prompt of every turn that ask for brief replies. Without it the policy decides (`terse` with"
-          .. " kodacode, else `default`). A change applies to chats opened afterwards.",
+        description = "`terse` asks for brief replies; by default the policy decides.",
       },
       {
         name = "context_packet",
-        description = "A few facts about the workspace, sent with your messages to save the model questions.",
+        description = "Facts about the workspace, sent with your messages.",
         fields = {
           {
             name = "enabled_sections",
@@ -281,9 +259,7 @@ return {
               enum = { "repo", "git", "git_dirty_summary", "diagnostics" },
               description = "",
             },
-            description = "Which facts: `repo` (name, whether it uses git), `git` (branch, number of changed files),"
-              .. " `git_dirty_summary` (up to 20 changed files), `diagnostics` (a few from the editor, when your"
-              .. " message is about errors or tests). Never file contents. Off by default.",
+            description = "`repo`, `git`, `git_dirty_summary`, `diagnostics`: see |codecompanion-context-packet|.",
           },
         },
       },

@@ -78,63 +78,55 @@ return {
     name = "enabled",
     type = "boolean",
     default = false,
-    description = "Suggest code at the cursor. `:CodeCompanion complete on` and `off` switch it for this session.",
+    description = "Suggest code at the cursor. `:CodeCompanion complete on` and `off` apply to the session.",
   },
   {
     name = "endpoint",
     type = "string",
     enum = { "ollama", "llamacpp", "completions", "mistral", "deepseek", "chat" },
     default = "ollama",
-    description = "API of the server: `ollama` (/api/generate), `llamacpp` (/infill), `completions`"
-      .. " (/v1/completions of vLLM, llama.cpp, LM Studio …, with the model's own tokens), `mistral`"
-      .. " (/v1/fim/completions, Codestral), `deepseek` (/beta/completions), or `chat`: a chat model is asked to"
-      .. " fill the gap: slower and worse.",
+    description = "Protocol of the server, see |codecompanion-complete-servers|; `chat` asks a chat model, slower and"
+      .. " worse.",
   },
   {
     name = "url",
     type = "string",
     optional = true,
     check = check_url,
-    description = "Address of the server without the path; `host:port` is http. By default the usual server of the"
-      .. " endpoint: this machine for `ollama`, `llamacpp` and `completions`, the provider for `mistral` and"
-      .. " `deepseek`.",
+    description = "Address of the server without the path; by default that of the endpoint.",
   },
   {
     name = "adapter",
     type = "string",
     optional = true,
-    description = "Adapter of `adapters.http` whose address and key are used, unless `url` and `api_key` say"
-      .. " otherwise.",
+    description = "Adapter whose address and key are used, unless `url` and `api_key` are set.",
   },
   {
     name = "api_key",
     type = "string",
     optional = true,
     check = check_key_place,
-    description = 'Location of the key: the name of an environment variable, "cmd:…" or "file:…". Your own servers'
-      .. " need none.",
+    description = 'Place of the key: an environment variable, "cmd:…" or "file:…".',
   },
   {
     name = "model",
     type = "string",
     default = "qwen2.5-coder",
-    description = "Model of the suggestions. It must be one that fills in the middle: Qwen Coder, DeepSeek Coder,"
-      .. " CodeLlama, StarCoder, Codestral. Others continue the text before the cursor.",
+    description = "Model that fills in the middle: Qwen Coder, DeepSeek Coder, CodeLlama, StarCoder, Codestral.",
   },
   {
     name = "family",
     type = "string",
     optional = true,
-    description = "Tokens that mark prefix, suffix and middle: `qwen`, `deepseek`, `deepseek-ascii`, `starcoder`,"
-      .. " `codestral`, `codellama` or `plain` (none). By default it follows from the model's name.",
+    description = "Tokens of prefix, suffix and middle: `qwen`, `deepseek`, `deepseek-ascii`, `starcoder`, `codestral`,"
+      .. " `codellama`, `plain`; by default from the model's name.",
   },
   {
     name = "tokens",
     type = "table",
     default = {},
     check = check_tokens,
-    description = "Tokens of an unknown family: { prefix = …, suffix = …, middle = …, eot = … }, as documented on"
-      .. " the model's page. They override `family`.",
+    description = "Tokens of an unknown family: { prefix = …, suffix = …, middle = …, eot = … }.",
   },
   {
     name = "max_tokens",
@@ -148,83 +140,80 @@ return {
     type = "number",
     min = 0,
     default = 0.1,
-    description = "Randomness of the suggestions; 0 is none.",
+    description = "Randomness; 0 is none.",
   },
   {
     name = "multi_line",
     type = "boolean",
     default = true,
-    description = "Suggest several lines. False ends every suggestion after its first line.",
+    description = "Suggest several lines.",
   },
   {
     name = "project",
     type = "boolean",
     default = true,
-    description = "Include signatures and similar code of other files of the project, from its code index. False"
-      .. " sends only the current file.",
+    description = "Send signatures and similar code of other files; false sends only the current file.",
   },
   {
     name = "timeout",
     type = "integer",
     min = 100,
     default = 10000,
-    description = "How long to wait for the server, in milliseconds; then there is no suggestion.",
+    description = "Maximum time for the server, in milliseconds.",
   },
   {
     name = "trigger",
     type = "string",
     enum = { "automatic", "manual" },
     default = "automatic",
-    description = "`automatic` asks when you pause, `manual` only with `:CodeCompanionComplete` or its mapping.",
+    description = "`automatic` asks when you pause, `manual` with `:CodeCompanionComplete` or its mapping.",
   },
   {
     name = "debounce",
     type = "integer",
     min = 50,
     default = 300,
-    description = "Length of the pause before the server is asked, in milliseconds.",
+    description = "Pause before the server is asked, in milliseconds.",
   },
   {
     name = "adaptive",
     type = "boolean",
     default = true,
-    description = "Adapt the pause to how fast the server answers and how fast you type, between half of `debounce`"
-      .. " (but at least 50 ms) and twice as long. False always waits exactly `debounce`.",
+    description = "Adapt the pause to server and typing, between half of `debounce` and twice as long.",
   },
   {
     name = "display",
     type = "string",
     enum = { "ghost", "lsp", "none" },
     default = "ghost",
-    description = "Display of suggestions: `ghost` by this plugin, at the cursor; `lsp` by Neovim's own"
-      .. " `vim.lsp.inline_completion` (0.12); `none` only in the sources for completion menus.",
+    description = "`ghost`: this plugin; `lsp`: `vim.lsp.inline_completion` of Neovim 0.12; `none`: only sources of"
+      .. " completion menus.",
   },
   {
     name = "filetypes",
     type = "table",
     default = { ["*"] = true, gitcommit = false, gitrebase = false, help = false, hgcommit = false },
     check = check_filetypes,
-    description = "Where to suggest: filetypes with true or false; `*` is all the others.",
+    description = "Filetypes with true or false; `*` is all others.",
   },
   {
     name = "max_file_size_mb",
     type = "number",
     min = 0,
     default = 1,
-    description = "Suggest nothing in larger files, in megabytes.",
+    description = "No suggestions in larger files, in megabytes.",
   },
   {
     name = "keymaps",
-    description = "Keys in insert mode, none by default. Without a suggestion a key keeps its previous function."
-      .. " Instead you can map |codecompanion-complete-plug|.",
+    description = "Keys in Insert mode, none by default, see |codecompanion-complete-plug|.",
     fields = {
       key("accept", "Insert the whole suggestion."),
       key("accept_line", "Insert its next line."),
       key("accept_word", "Insert its next word."),
-      key("next", "Show the next suggestion; asks for more after the last one."),
+      key("next", "Show the next suggestion; asks for more."),
       key("previous", "Show the previous suggestion."),
-      key("dismiss", "Dismiss the suggestion."),
-      key("complete", "Ask for suggestions now, with or without one on the screen."),
+      key("dismiss", "Hide the suggestion."),
+      key("complete", "Ask for suggestions now."),
     },
   },
 }

@@ -14,8 +14,7 @@ local THRESHOLD = {
   name = "compaction_threshold",
   type = { "number", "string" },
   optional = true,
-  description = "KodaCode's own name of `compaction.trigger`, for policy `kodacode`: the share of the context"
-    .. " window (0.8 there), or the number of tokens, above which older history is summarised.",
+  description = "`compaction.trigger` of policy `kodacode` (0.8).",
 }
 
 ---@type CodeCompanion.Option
@@ -23,8 +22,7 @@ local TARGET = {
   name = "compaction_target_threshold",
   type = { "number", "string" },
   optional = true,
-  description = "For policy `kodacode`: any summary that brings the history to this share of the window (0.6"
-    .. " there), or to that number of tokens, is good enough. Smaller than `compaction_threshold`.",
+  description = "Target of policy `kodacode` (0.6): a share of the context window or a token count below the trigger.",
 }
 
 local TRIGGER = { "number", "string", "boolean", "function" }
@@ -35,27 +33,24 @@ return {
     type = { "boolean", "function" },
     default = true,
     signature = "fun(adapter: CodeCompanion.AdapterInfo): boolean",
-    description = "Use context editing and compaction. A function is called when a chat opens and when its adapter or"
-      .. " model changes.",
+    description = "Use context editing and compaction. A function is called when a chat opens or changes its model.",
   },
   {
     name = "strict",
     type = "boolean",
     default = false,
-    description = "Manage the context exactly as the policy's document describes, without the plugin's own steps."
-      .. " |codecompanion-strict| lists them, and those that always run. For one chat: `/policy codebuddy strict`.",
+    description = "Follow the policy's document alone, see |codecompanion-strict|.",
   },
   {
     name = "editing",
-    description = "Context editing: replace old tool results with a placeholder.",
+    description = "Context editing: clear old tool results.",
     fields = {
       {
         name = "trigger",
         type = TRIGGER,
         default = 0.65,
         signature = "fun(ctx: CodeCompanion.TriggerContext): number",
-        description = "When editing begins: a fraction of the context window (0 < t < 1), a number of tokens (2 or"
-          .. ' more), a percentage ("65%"), a function that returns one of these, or false for never.',
+        description = "A fraction of the context window, a token count, a percentage, a function, or false for never.",
       },
       {
         name = "exclude_tools",
@@ -69,8 +64,7 @@ return {
         type = "integer",
         min = 0,
         default = 3,
-        description = "How many of the newest cycles keep their tool results, including the current one. A cycle is"
-          .. " one of your messages and everything the model did in response.",
+        description = "Newest cycles that keep their tool results, including the current one.",
       },
     },
   },
@@ -83,31 +77,28 @@ return {
         type = TRIGGER,
         default = 0.85,
         signature = "fun(ctx: CodeCompanion.TriggerContext): number",
-        description = "When compaction begins, written like the trigger of editing; false for never (`/compact` still"
-          .. " works).",
+        description = "Like the trigger of editing; with false `/compact` still works.",
       },
       {
         name = "min_token_savings",
         type = { "integer", "string" },
         check = require("codecompanion.config.tokens").check(0),
         default = 10000,
-        description = "Skip an automatic compaction that would save fewer tokens than this; in small windows a fifth of"
-          .. " the window is enough.",
+        description = "Skip an automatic compaction that saves fewer tokens, or less than a fifth of a small context"
+          .. " window.",
       },
       {
         name = "adapter",
         type = { "string", "table" },
         optional = true,
         adapter = true,
-        description = "Adapter that writes the summary, also for `/compact`: its name, or"
-          .. " { name = …, model = … }. By default the chat's own adapter.",
+        description = "Adapter of summaries: its name, or { name = …, model = … }; by default the chat's own.",
       },
       {
         name = "fallback_to_chat_adapter",
         type = "boolean",
         default = false,
-        description = "Try the chat's own adapter once if the adapter above fails. Otherwise a failed compaction"
-          .. " changes nothing and shows a message.",
+        description = "Try the chat's own adapter once if that one fails.",
       },
     },
   },
@@ -115,7 +106,7 @@ return {
   TARGET,
   {
     name = "sessions",
-    description = "Options of policy `kodacode`, named as in its document.",
+    description = "Options of policy `kodacode`, in the form of its document.",
     fields = {
       THRESHOLD,
       TARGET,
@@ -124,7 +115,7 @@ return {
         type = "string",
         enum = { "default", "terse" },
         optional = true,
-        description = "Same as `interactions.chat.opts.response_style`, which is used if both are set.",
+        description = "Used if `interactions.chat.opts.response_style` is not set.",
       },
     },
   },

@@ -33,7 +33,7 @@ local window = {
     type = "string",
     enum = { "left", "right", "top", "bottom" },
     optional = true,
-    description = "Side of a split; by default from 'splitright' and 'splitbelow'.",
+    description = "Side of a split; by default 'splitright' and 'splitbelow' decide.",
   },
   { name = "full_height", type = "boolean", default = true, description = "Use the full height for a vertical split." },
   size("width", 0.5, "Width: a share of the editor (up to 1), or columns."),
@@ -42,17 +42,16 @@ local window = {
     type = "integer",
     min = 0,
     default = 60,
-    description = "Minimum columns of a vertical split whose width is a share of the editor. If that leaves fewer than"
-      .. " 40 columns beside it, `narrow_layout` is used instead. 0 = no minimum."
-      .. " In a terminal that shrinks later, a split keeps its layout and shrinks down to `width`.",
+    description = "Minimum columns of a vertical split; if fewer than 40 columns remain, `narrow_layout` is used. 0 ="
+      .. " no minimum.",
   },
   {
     name = "narrow_layout",
     type = "string",
     enum = { "float", "buffer", "tab", "horizontal", "vertical" },
     default = "buffer",
-    description = "Where a chat opens if there is no room for a vertical split. `buffer` uses the current window, or a"
-      .. " float if that window is narrow as well.",
+    description = "Layout without room for a vertical split; `buffer` uses the current Neovim window, or a float if it"
+      .. " is narrow.",
   },
   size("height", 0.8, "Height: a share of the editor (up to 1), or lines."),
   {
@@ -67,7 +66,7 @@ local window = {
     type = "string",
     enum = { "editor", "cursor", "win" },
     default = "editor",
-    description = "Position of a float: relative to the editor, the window or the cursor.",
+    description = "Origin of a float.",
   },
   { name = "buflisted", type = "boolean", default = false, description = "List the chat buffer." },
   {
@@ -84,13 +83,13 @@ return {
     name = "auto_scroll",
     type = "boolean",
     default = true,
-    description = "Follow the reply in windows whose cursor is at the end.",
+    description = "Follow the reply while the cursor is at the end.",
   },
   {
     name = "intro_message",
     type = "string",
     default = "Welcome to CodeCompanion. Press g? in normal mode for the keys.",
-    description = "Text of an empty chat; an empty string shows nothing.",
+    description = "Text of an empty chat.",
   },
   {
     name = "separator",
@@ -115,36 +114,33 @@ return {
     type = "function",
     optional = true,
     signature = "fun(tokens: integer): string",
-    description = "Returns the text of a token count, instead of `(2.1k tokens)`.",
+    description = "Returns the text of a token count.",
   },
   {
     name = "show_meter",
     type = "boolean",
     default = true,
-    description = "Show the context usage at the header of the input, if no bar of the chat does.",
+    description = "Show the size of the context at the input, if no bar shows it.",
   },
   {
     name = "winbar",
     type = "string",
     enum = { "auto", "always", "never" },
     default = "auto",
-    description = "Show title or state, model and context usage in the 'winbar' of chat windows. `auto`: if"
-      .. " the status line does not, that is in a float, with 'laststatus' 0, 1 or 3, or with your own status line."
-      .. " Your own 'winbar' is never changed.",
+    description = "Show title or state, model and size in the 'winbar'; `auto`: if the status line does not. Your own"
+      .. " 'winbar' stays.",
   },
   {
     name = "tabline",
     type = "boolean",
     default = true,
-    description = "Show the titles of chats in the tab line, instead of the names of their buffers. A 'tabline' of your"
-      .. " own is never changed.",
+    description = "Show the titles of chats in the tab line. Your own 'tabline' stays.",
   },
   {
     name = "notify_unseen",
     type = "boolean",
     default = true,
-    description = "Notify once with `vim.notify()` when an approval is waiting or a turn is complete in a chat that is"
-      .. " not visible, or while another program has the focus.",
+    description = "Notify once of a waiting approval or a finished turn in a chat that you do not see.",
   },
   { name = "start_in_insert_mode", type = "boolean", default = false, description = "Open a chat in insert mode." },
   {
@@ -152,7 +148,7 @@ return {
     type = "integer",
     min = 0,
     default = 2000,
-    description = "Stop a treesitter highlighter that your autocmds started in a chat of more lines than this, because"
-      .. " it would freeze a streaming reply. The chat highlights its Markdown itself, in pieces.",
+    description = "Stop a treesitter highlighter of your autocommands in longer chats, because it would freeze"
+      .. " streaming.",
   },
 }

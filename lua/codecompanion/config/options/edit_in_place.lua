@@ -20,13 +20,11 @@ return {
     type = { "string", "table" },
     optional = true,
     adapter = true,
-    description = "The adapter of edits in place: its name, or { name = …, model = … }. By default that of new chats.",
+    description = "Adapter of edits in place: its name, or { name = …, model = … }; by default that of new chats.",
   },
   {
     name = "keymaps",
-    description = "Further keys of a buffer while it shows a proposal; those that decide are in"
-      .. " `interactions.shared.keymaps`. Afterwards they do what they did before. Each is { modes = { n = … } }, or"
-      .. " false for no key.",
+    description = "More keys of a buffer with a proposal: { modes = { n = … } }, or false.",
     fields = vim.tbl_map(function(key)
       return {
         name = key[1],

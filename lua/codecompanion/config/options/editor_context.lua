@@ -30,8 +30,8 @@ local function fields_of(optional, takes_argument)
       type = { "function", "string" },
       optional = true,
       signature = "fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any",
-      description = optional and "The content of the item, instead of the built-in one."
-        or "The content of the item: a function, or the path of a Lua file that returns one.",
+      description = optional and "What it gives, in place of the built-in one."
+        or "Returns the content; or the path of a Lua file that returns such a function.",
     },
     {
       name = "description",
@@ -47,7 +47,7 @@ local function fields_of(optional, takes_argument)
           name = "async",
           type = "boolean",
           default = false,
-          description = "The callback calls `done(content)` when it is ready; the message waits for it.",
+          description = "The callback calls `done(content)`; the message waits.",
         },
         {
           name = "timeout",
@@ -61,13 +61,13 @@ local function fields_of(optional, takes_argument)
           type = "boolean",
           default = takes_argument,
           description = optional and "Your callback takes an argument, `#{name:argument}`."
-            or "It can be written with an argument, `#{name:argument}`.",
+            or "It takes an argument, `#{name:argument}`.",
         },
         {
           name = "contains_code",
           type = "boolean",
           default = optional,
-          description = "It is not sent while `opts.send_code` is false.",
+          description = "Refuse it while `opts.send_code` is false.",
         },
         {
           name = "complete",

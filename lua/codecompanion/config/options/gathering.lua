@@ -76,87 +76,81 @@ return {
     type = { "boolean", "string" },
     default = "auto",
     check = check_enabled,
-    description = 'When to look for code. "auto": for every question about the project under the policy `codebuddy`,'
-      .. " and under the others when a message has `#{codebase}` or names a file with `@`. True: under every policy."
-      .. " False: never.",
+    description = '"auto": with `#{codebase}` or `@file`, and every project question under `codebuddy`; true: every'
+      .. " project question; false: never.",
   },
   {
     name = "pipeline",
     type = "string",
     enum = { "ranked", "document" },
     default = "ranked",
-    description = 'How code is found and chosen. "ranked": all signals joined by fitted weights. "document": as in'
-      .. " the document of `codebuddy`; `/policy codebuddy strict` always uses it"
-      .. " (|codecompanion-gather-pipeline|).",
+    description = "How code is found, see |codecompanion-gather-pipeline|.",
   },
   {
     name = "classify",
     type = "boolean",
     default = true,
-    description = "Look for code only when the question is about the project, judged by `utility` or the index. False"
-      .. " looks for code for every question.",
+    description = "Only for questions about the project; false gathers code for every question.",
   },
   {
     name = "utility",
     type = { "string", "table" },
     optional = true,
     adapter = true,
-    description = "Adapter that classifies questions and finds search terms: its name, or { name = …, model = … }; a"
-      .. " small and fast model will do. Without it the project's index decides, and nothing is asked over the"
-      .. " network.",
+    description = "Adapter that classifies questions and finds search terms: its name, or { name = …, model = … }; by"
+      .. " default the index decides.",
   },
   {
     name = "window",
     type = { "integer", "string" },
     check = tokens.check(),
     optional = true,
-    description = "Context window that the code budget is measured against, in tokens. By default the model's own. Code"
-      .. " takes at most a quarter of it.",
+    description = "Context window for the budget of code, in tokens; by default the model's. Code takes at most a"
+      .. " quarter.",
   },
   {
     name = "budgets",
     type = "table",
     default = {},
     check = check_budgets,
-    description = "Maximum tokens of code for a model, by its name or the beginning of it; `default` is for all"
-      .. " others. They override the built-in table.",
+    description = "Maximum tokens of code by model name or its beginning; `default` for the others.",
   },
   {
     name = "timeout",
     type = "integer",
     min = 100,
     default = 8000,
-    description = "How long gathering may take, in milliseconds. The code found in this time is sent.",
+    description = "Maximum time for gathering, in milliseconds.",
   },
   {
     name = "include_hidden",
     type = "boolean",
     default = false,
-    description = "Look into hidden files too. A hidden file that you name with `@` is always read.",
+    description = "Include hidden files; those named with `@` are always read.",
   },
   {
     name = "max_file_size_mb",
     type = "number",
     default = 1,
     check = between(0, 100),
-    description = "Larger files are left out, in megabytes. Of a file that you name with `@` this much is read.",
+    description = "Leave out larger files, in megabytes; of those named with `@` this much is read.",
   },
   {
     name = "supplement_when_files_selected",
     type = "boolean",
     default = true,
-    description = "Look for more code also when files are named with `@`. False sends these files alone.",
+    description = "Find more code when files are named with `@`.",
   },
   {
     name = "hybrid",
-    description = 'Weights of the search under `pipeline = "document"`. "ranked" ignores them.',
+    description = 'Weights of `pipeline = "document"`.',
     fields = {
       {
         name = "vector_weight",
         type = "number",
         default = 0.7,
         check = between(0, 1),
-        description = "Weight of similarity in meaning. Both weights are scaled to a sum of 1.",
+        description = "Weight of similar meaning; both weights are scaled to a sum of 1.",
       },
       {
         name = "text_weight",
@@ -170,33 +164,33 @@ return {
         type = "integer",
         default = 10,
         check = between(1, 50),
-        description = "Number of results of a search.",
+        description = "Number of results.",
       },
       {
         name = "mmr",
-        description = "Prefer results that differ from each other.",
+        description = "Results that differ from each other.",
         fields = {
-          { name = "enabled", type = "boolean", default = false, description = "Enable it." },
+          { name = "enabled", type = "boolean", default = false, description = "Prefer them." },
           {
             name = "lambda",
             type = "number",
             default = 0.7,
             check = between(0, 1),
-            description = "1 ranks by relevance alone, 0 by difference alone.",
+            description = "1 ranks by relevance only, 0 by difference only.",
           },
         },
       },
       {
         name = "decay",
-        description = "Prefer recently changed files.",
+        description = "Recently changed files.",
         fields = {
-          { name = "enabled", type = "boolean", default = false, description = "Enable it." },
+          { name = "enabled", type = "boolean", default = false, description = "Prefer them." },
           {
             name = "half_life_days",
             type = "integer",
             default = 30,
             check = between(1, 365),
-            description = "After this many days without a change a result counts half.",
+            description = "Days without a change after which a result counts half.",
           },
         },
       },
@@ -204,65 +198,61 @@ return {
   },
   {
     name = "embedding",
-    description = "Search by meaning, with vectors of code and questions. Without `url` and `onnx` the search uses"
-      .. " words alone. See |codecompanion-embedding|.",
+    description = "Search by meaning, see |codecompanion-embedding|; without `url` and `onnx` words decide alone.",
     fields = {
       {
         name = "url",
         type = "string",
         optional = true,
         check = check_address,
-        description = "Address of an OpenAI-compatible endpoint for embeddings, such as `http://localhost:11434/v1`"
-          .. " (Ollama). Your code is sent there.",
+        description = "Address of an OpenAI-compatible endpoint, such as `http://localhost:11434/v1`. Your code is sent"
+          .. " there.",
       },
       {
         name = "model",
         type = "string",
         optional = true,
-        description = "Its embedding model, such as `nomic-embed-text`.",
+        description = "Embedding model, such as `nomic-embed-text`.",
       },
       {
         name = "key",
         type = "string",
         optional = true,
         check = check_key,
-        description = "Location of its key: the name of an environment variable, `cmd:…` or `file:…`.",
+        description = "Place of its key: an environment variable, `cmd:…` or `file:…`.",
       },
       {
         name = "onnx",
         type = "string",
         optional = true,
-        description = "Instead of an endpoint: a folder with `model.onnx` and `tokenizer.json`, run on this machine. It"
-          .. " needs `:CodeCompanion install semantic`, once.",
+        description = "Instead of an endpoint: a folder with `model.onnx` and `tokenizer.json`.",
       },
       {
         name = "dimensions",
         type = "integer",
         min = 1,
         optional = true,
-        description = "Length of the vectors, for models that support shorter ones.",
+        description = "Length of the vectors, if the model supports it.",
       },
       {
         name = "query_prefix",
         type = "string",
         optional = true,
-        description = "Prefix that the model expects before a question. By default the documented one, if known.",
+        description = "Text before a question; by default that of the model's makers.",
       },
       {
         name = "document_prefix",
         type = "string",
         optional = true,
-        description = "Prefix that the model expects before a piece of code. By default the documented one, if"
-          .. " known.",
+        description = "Text before a piece of code; by default that of the model's makers.",
       },
     },
   },
   {
     name = "memories",
-    description = "Facts for every question about a project, in Markdown files: `## [category] title`, then"
-      .. " the text. Instructions that try to take over the model are removed from them.",
+    description = "Your notes for every question, see |codecompanion-gather-memories|.",
     fields = {
-      { name = "enabled", type = "boolean", default = true, description = "Send them with questions." },
+      { name = "enabled", type = "boolean", default = true, description = "Send them." },
       {
         name = "user",
         type = "string",
@@ -273,19 +263,19 @@ return {
         name = "project",
         type = "string",
         default = ".codecompanion/memories.md",
-        description = "Knowledge of one project, relative to its folder.",
+        description = "Notes on a project, relative to its folder.",
       },
     },
   },
   {
     name = "team",
-    description = "Facts for questions about your team: a file, or the output of a program.",
+    description = "A text for questions about people, stand-ups or sprints.",
     fields = {
       {
         name = "enabled",
         type = "boolean",
         default = false,
-        description = "Send it when a question asks about people, stand-ups, sprints or similar.",
+        description = "Send it.",
       },
       {
         name = "file",
@@ -299,8 +289,7 @@ return {
         items = { type = "string" },
         optional = true,
         check = check_command,
-        description = "Program and arguments, run in the project's folder without a shell, at most once a"
-          .. " minute. It overrides `file`.",
+        description = "Program and arguments, run in the project's folder at most once a minute; wins over `file`.",
       },
     },
   },

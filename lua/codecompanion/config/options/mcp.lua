@@ -47,9 +47,7 @@ local function texts(name, description)
     type = "table",
     default = {},
     check = check_texts,
-    description = description
-      .. " `${NAME}` in a text is replaced by a variable of Neovim's environment; a text that"
-      .. " begins with `cmd:` or `file:` is replaced by the output of the command or the content of the file.",
+    description = description .. " `${NAME}`, `cmd:…` and `file:…` are replaced, see |codecompanion-mcp|.",
   }
 end
 
@@ -60,14 +58,14 @@ local tool = {
     name = "require_approval_before",
     type = "boolean",
     optional = true,
-    description = "Ask before each call of this tool; by default as the server's entry.",
+    description = "Ask before each call; by default as the server.",
   },
   {
     name = "timeout",
     type = "integer",
     min = 1,
     optional = true,
-    description = "Time limit of a call of this tool, in milliseconds; by default that of the server.",
+    description = "Time limit of a call, in milliseconds; by default that of the server.",
   },
 }
 
@@ -80,29 +78,28 @@ local server = {
     items = { type = "string" },
     optional = true,
     check = check_command,
-    description = "Program and arguments of a server on this machine (stdio).",
+    description = "Program and arguments of a local server (stdio).",
   },
   texts("env", "Environment variables of the program, besides Neovim's own without secrets."),
   {
     name = "cwd",
     type = "string",
     optional = true,
-    description = "Folder the program runs in, by default the workspace, or your home folder while you do not trust the"
-      .. " workspace.",
+    description = "Working folder; by default the workspace, or your home folder until you trust the workspace.",
   },
   {
     name = "url",
     type = "string",
     optional = true,
     check = check_address,
-    description = "Address of a server that is reached over streamable HTTP.",
+    description = "Address of a server with streamable HTTP.",
   },
   texts("headers", "HTTP headers of every request to `url`."),
   {
     name = "require_approval_before",
     type = "boolean",
     default = true,
-    description = "Ask before each call of one of its tools. The server's own claims about its tools are ignored here.",
+    description = "Ask before each call of its tools.",
   },
   {
     name = "timeout",
@@ -116,11 +113,11 @@ local server = {
     type = "integer",
     min = 1,
     default = 60000,
-    description = "Time limit for starting or reaching the server, in milliseconds.",
+    description = "Time limit of the start, in milliseconds.",
   },
   {
     name = "tools",
-    description = "Individual tools, by their names on the server.",
+    description = "Single tools by name.",
     fields = {},
     values = { name = "<tool>", description = "A tool.", disable = true, fields = tool },
   },
@@ -133,27 +130,26 @@ return {
     name = "start_with_chat",
     type = "boolean",
     default = false,
-    description = "Start the servers when the first chat is opened, not with its first message.",
+    description = "Start the servers when the first chat opens, not with its first message.",
   },
   {
     name = "wait",
     type = "integer",
     min = 0,
     default = 15000,
-    description = "How long a message waits for servers that are starting, in milliseconds. After that the request"
-      .. " is sent without their tools, and the chat notes it; they join the next one.",
+    description = "Maximum time that a message waits for starting servers, in milliseconds.",
   },
   {
     name = "project_file",
     type = "boolean",
     default = true,
-    description = "Ask about the servers in the file `.mcp.json` of the project; see |codecompanion-mcp-project|.",
+    description = "Use the project's `.mcp.json` after you trust it, see |codecompanion-mcp-project|.",
   },
   {
     name = "claude_desktop",
     type = "boolean",
     default = false,
-    description = "Ask about the servers in the configuration of Claude Desktop too.",
+    description = "Use the servers of Claude Desktop's configuration, too.",
   },
   {
     name = "servers",

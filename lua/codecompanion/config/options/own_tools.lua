@@ -5,7 +5,7 @@ local own_tools = require("codecompanion.config.own_tool_settings")
 
 return {
   name = "<name>",
-  description = "Your own tool, in Lua or in Python, see |codecompanion-own-tools|.",
+  description = "Your own tool, see |codecompanion-own-tools|.",
   disable = true,
   one_of = { "callback", "python" },
   fields = {
@@ -13,14 +13,13 @@ return {
       name = "description",
       type = "string",
       optional = true,
-      description = "Purpose of the tool and when to use it, for the model.",
+      description = "The purpose of the tool, for the model.",
     },
     {
       name = "schema",
       type = "table",
       optional = true,
-      description = "JSON schema of the arguments: of type `object`, or a whole function in the format of OpenAI's API."
-        .. " Without it a Lua tool takes no arguments; a Python tool takes those of its type hints.",
+      description = "JSON schema of the arguments, or a function as in OpenAI's API; without it a Lua tool takes none.",
     },
     {
       name = "callback",
@@ -28,22 +27,22 @@ return {
       optional = true,
       check = own_tools.check_callback,
       signature = "fun(arguments: table, context: CodeCompanion.ToolContext, done: fun(result: any)): any",
-      description = "The tool as a Lua function. A table is a tool of codecompanion.nvim: `cmds` and `schema`.",
+      description = "The function in Lua; a table is a tool of codecompanion.nvim.",
     },
     {
       name = "python",
       type = "string",
       optional = true,
       check = own_tools.check_python,
-      description = "The tool as a Python function: `module.path:function`, or `path/to/file.py:function`, relative to"
-        .. ' `stdpath("config")`.',
+      description = 'The function in Python: `path/to/file.py:function` (from `stdpath("config")`) or'
+        .. " `module.path:function`.",
     },
     {
       name = "enabled",
       type = { "boolean", "function" },
       default = true,
       signature = "fun(): boolean",
-      description = "Offer the tool to the model. A function is called when the host starts.",
+      description = "Offer the tool. A function is called when the host starts.",
     },
     {
       name = "opts",

@@ -11,8 +11,7 @@ return {
           type = "list",
           items = { type = "string" },
           default = {},
-          description = "Further folders with prompts, besides `codecompanion/prompts` in the folder of your"
-            .. " configuration. A folder inside a project contains the project's prompts.",
+          description = "More folders with prompts.",
         },
       },
     },
@@ -22,7 +21,7 @@ return {
     type = { "table", "boolean" },
     optional = true,
     check = require("codecompanion.config.prompt_entries").check,
-    description = "Your own prompt, see |codecompanion-prompt-entries|, or a built-in one (`explain`, `fix`,"
-      .. " `tests`, `commit`, `review`): false removes it, an entry replaces it.",
+    description = "Your own prompt (|codecompanion-prompt-entries|), or a built-in one: false removes it, an entry"
+      .. " replaces it.",
   },
 }

@@ -38,15 +38,14 @@ local function group_fields(group)
       type = "list",
       items = { type = { "string", "table" }, check = check_file },
       default = group.files or {},
-      description = "Paths, globs or folders, relative to the working folder. An entry can be"
-        .. " { path = …, parser = … }.",
+      description = "Paths, globs or folders, relative to the working folder, or { path = …, parser = … }.",
     },
     {
       name = "parser",
       type = "string",
       enum = { "none", "claude" },
       default = "none",
-      description = "Parser of files without their own: `claude` follows `@path` includes.",
+      description = "Parser of files without their own: `claude` follows `@path`.",
     },
     {
       name = "enabled",
@@ -101,7 +100,7 @@ local fields = {
             items = { type = "string" },
             default = "default",
             signature = "fun(): string|string[]",
-            description = "Group or groups that every new chat starts with.",
+            description = "Group or groups of every new chat.",
           },
         },
       },

@@ -36,7 +36,6 @@ return {
   default = "auto",
   replace = true,
   check = check,
-  description = "Where the model's commands run: `auto` uses the system's sandbox if there is one, `required` refuses"
-    .. " commands without one, `off` runs them as you. A table has `mode`, `write` and `read` (more paths that commands"
-    .. " can write or read) and `network` (`true` allows the network without asking). See |codecompanion-sandbox|.",
+  description = "`auto` uses the system's sandbox, `required` refuses commands without one, `off` uses none; a table"
+    .. " has `mode`, `write`, `read`, `network`. See |codecompanion-sandbox|.",
 }

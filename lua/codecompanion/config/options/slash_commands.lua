@@ -3,7 +3,7 @@
 
 return {
   name = "<name>",
-  description = "A slash command: your own, or a built-in one that you switch off.",
+  description = "Your own slash command, or a built-in one.",
   disable = true,
   fields = {
     {
@@ -11,20 +11,19 @@ return {
       type = "function",
       optional = true,
       signature = "fun(chat: CodeCompanion.SlashChat, argument: string): string?",
-      description = "Function of your command, see |codecompanion-own-slash|. A string that it returns is put into the"
-        .. " input. Built-in commands have none: their names are reserved.",
+      description = "The function of your command; a returned string is put into the input.",
     },
     {
       name = "description",
       type = "string",
       optional = true,
-      description = "Text beside its name in the help and in completion.",
+      description = "Text in help and completion.",
     },
     {
       name = "argument",
       type = "string",
       optional = true,
-      description = "Form of its argument, such as `[words]`. Without it the command takes none.",
+      description = "Form of the argument, such as `[words]`; without it there is none.",
     },
     {
       name = "multiline",
@@ -44,7 +43,7 @@ return {
       type = { "boolean", "function" },
       optional = true,
       signature = "fun(): boolean",
-      description = "False switches the command off. A function is called whenever commands are listed.",
+      description = "False switches the command off. A function is called at each use.",
     },
     {
       name = "opts",
@@ -54,8 +53,8 @@ return {
           name = "contains_code",
           type = "boolean",
           optional = true,
-          description = "It is refused while `opts.send_code` is false. Built-in commands that attach files, buffers,"
-            .. " outlines, diffs or terminals are; false allows one.",
+          description = "Refuse the command while `opts.send_code` is false (default of built-in ones that attach code:"
+            .. " true).",
         },
       },
     },

@@ -89,8 +89,7 @@ return {
   tool("recall", "Finds and reads content removed from the chat."),
   {
     name = "groups",
-    description = "Groups of tools, chosen in a chat by `@{name}`, see |codecompanion-tool-groups|. Set a built-in one"
-      .. " (`full`, `files`, `read_only`, `none`) to false to switch it off.",
+    description = "Groups of tools, see |codecompanion-tool-groups|; false switches a built-in one off.",
     fields = {},
     values = {
       name = "<name>",
@@ -114,7 +113,7 @@ return {
           name = "system_prompt",
           type = "string",
           optional = true,
-          description = "Text that is added to the system prompt while the group is chosen.",
+          description = "Text added to the system prompt while the group is chosen.",
         },
         {
           name = "opts",
@@ -124,7 +123,7 @@ return {
               name = "collapse_tools",
               type = "boolean",
               default = true,
-              description = "Show one line for the group above the chat; false shows one for each of its tools.",
+              description = "Show one line for the group above the chat, not one per tool.",
             },
           },
         },
@@ -141,37 +140,35 @@ return {
         type = "list",
         optional = true,
         items = { type = "string", description = "The name of a tool or of a group." },
-        description = "Tools and groups that new chats are offered; {} = none. Without it all tools are.",
+        description = "Tools and groups of new chats; {} = none, not set = all.",
       },
       {
         name = "yolo",
         type = "boolean",
         default = false,
-        description = "Start new chats in YOLO mode: tools run without asking, except those with"
-          .. " `allowed_in_yolo_mode = false`.",
+        description = "Start new chats in YOLO mode: no questions, except for tools with `allowed_in_yolo_mode ="
+          .. " false`.",
       },
       {
         name = "save_with_autocmds",
         type = "boolean",
         default = true,
-        description = "Run your `BufWrite*` autocommands, such as format on save, when saving a file that a tool"
-          .. " changed in a loaded buffer. False saves it like `:noautocmd write`.",
+        description = "Run your `BufWrite*` autocommands when a tool saves a loaded buffer.",
       },
       {
         name = "guarded_files",
         type = "list",
         default = {},
         items = { type = "string", description = "A pattern as in a `.gitignore`." },
-        description = "More files whose changes always ask, as patterns of a `.gitignore`; a pattern with `!` in front"
-          .. " excludes files of the built-in list. The last matching pattern wins. See |codecompanion-guarded-files|.",
+        description = "More files whose changes always ask, as `.gitignore` patterns; `!` excludes, see"
+          .. " |codecompanion-guarded-files|.",
       },
       {
         name = "max_result_chars",
         type = "integer",
         min = 1000,
         default = 40000,
-        description = "Maximum length of a tool result in characters. The model gets the beginning and the end of a"
-          .. " longer one and a note on how to read the rest; the history keeps all of it.",
+        description = "Maximum characters of a tool result in a request; the history keeps all of it.",
       },
     },
   },

@@ -15,15 +15,14 @@ return {
     name = "enabled",
     type = "boolean",
     default = true,
-    description = "Do not load files that instruct the model or start programs until you trust the folder. `false`"
-      .. " trusts every folder.",
+    description = "Ask for trust before such files are used; false trusts every folder.",
   },
   {
     name = "folders",
     type = "list",
     items = { type = "string", check = check_folder },
     default = {},
-    description = "Folders to trust from the start: `~/src/mine` matches that repository or folder alone,"
-      .. " `~/src/mine/*` each one in it, `~/src/mine/**` it and everything below.",
+    description = "Folders to trust from the start: `~/src/mine`, `~/src/mine/*` (each in it), `~/src/mine/**` (all"
+      .. " below).",
   },
 }

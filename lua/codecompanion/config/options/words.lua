@@ -9,16 +9,14 @@ local function fields(what)
       type = { "string", "table" },
       optional = true,
       adapter = true,
-      description = "Adapter that writes "
-        .. what
-        .. ": its name, or { name = …, model = … }. By default that of new chats.",
+      description = ("Adapter that writes %s; by default that of new chats."):format(what),
     },
     {
       name = "timeout",
       type = "integer",
       min = 1000,
       default = 60000,
-      description = "How long to wait for the answer, in milliseconds; then nothing is changed.",
+      description = "Maximum time for the answer, in milliseconds.",
     },
   }
 end

@@ -1,0 +1,24 @@
+"""Lines of the help file: at most 78 columns, with code between backticks in one piece."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+WIDTH = 78
+_CODE = re.compile(r"`[^`]{1,50}`")
+_JOINT = "\N{NO-BREAK SPACE}"
+
+
+def wrapped(text: str, first: int, rest: int | None = None) -> list[str]:
+    """Return the text as lines; `first` is the indent of the first line, `rest` that of the others."""
+    joined = _CODE.sub(lambda found: found[0].replace(" ", _JOINT), text)
+    lines = textwrap.wrap(
+        joined,
+        WIDTH,
+        initial_indent=" " * first,
+        subsequent_indent=" " * (first if rest is None else rest),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_JOINT, " ") for line in lines]
