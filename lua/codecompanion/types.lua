@@ -1711,7 +1711,7 @@
 ---@field allowed_in_yolo_mode? boolean
 ---@field timeout? integer
 
----Groups of tools, see |codecompanion-tool-groups|; false switches a built-in one off.
+---Groups of tools, see |codecompanion-tool-groups|.
 ---@class CodeCompanion.Options.interactions.chat.tools.groups
 ---@field [string] CodeCompanion.Options.interactions.chat.tools.groups.name|false
 
@@ -2090,7 +2090,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Accept all hunks, in place of the key in `interactions.shared.keymaps`
+---Accept all hunks instead of the shared key
 ---@class CodeCompanion.Options.interactions.inline.keymaps.accept_change
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.accept_change.modes
 
@@ -2100,7 +2100,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Reject all hunks, in place of the key in `interactions.shared.keymaps`
+---Reject all hunks instead of the shared key
 ---@class CodeCompanion.Options.interactions.inline.keymaps.reject_change
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.reject_change.modes
 
@@ -2110,7 +2110,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Always accept, in place of the key in `interactions.shared.keymaps`
+---Always accept instead of the shared key
 ---@class CodeCompanion.Options.interactions.inline.keymaps.always_accept
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.always_accept.modes
 
@@ -2432,7 +2432,7 @@
 ---@field start_in_insert_mode? boolean
 ---@field treesitter_max_lines? integer
 
----The window of the chat.
+---The Neovim window of the chat.
 ---@class CodeCompanion.Options.display.chat.window
 ---@field layout? "vertical"|"horizontal"|"float"|"tab"|"buffer"
 ---@field position? "left"|"right"|"top"|"bottom"

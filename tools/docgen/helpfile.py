@@ -21,9 +21,11 @@ from tools.docgen.wrapping import WIDTH, wrapped
 
 # Not below doc/: `:helptags doc` reads every text file there, and a tag must not occur twice.
 PARTS = Path(__file__).parent / "parts"
-_SHOWN_PATTERNS = 5
-_TAGGED = re.compile(r"^(\S*.*?)\s*(\*[^*\s]+\*)$")
+_SHOWN_PATTERNS = 4
+_TAGGED = re.compile(r"^(\S*.*?)\s*(\*[^*\s]+\*(?: >\w+)?)$")
 _OPTION_LINK = re.compile(r"\|codecompanion\.([\w.<>]+)\|")
+# Neovim highlights capitals beside a tag as a headline.
+_TITLE = re.compile(r"[A-Z][\w', -]+$")
 _LIST = re.compile(r"^\{\{(\w+)\}\}$")
 
 Lister = Callable[[Dump], Iterator[str]]
@@ -51,7 +53,7 @@ def _filled(lines: list[str], dump: Dump) -> Iterator[str]:
         if listed:
             yield from _LISTS[listed[1]](dump)
         elif tagged and not line.startswith(" "):
-            yield _right(tagged[1], tagged[2])
+            yield _right(tagged[1].upper() if _TITLE.match(tagged[1]) else tagged[1], tagged[2])
         else:
             yield line
 
@@ -95,9 +97,15 @@ def _adapters(_: Dump) -> Iterator[str]:
 
 
 def _adapter_opts(_: Dump) -> Iterator[str]:
+    """The options by the kinds of adapters that have them, those of all adapters first."""
+    by_kinds: dict[tuple[str, ...], list[str]] = {(): []}
     for name, opt in sorted(adapter_options().items()):
-        kinds = f"; {', '.join(opt.kinds)}" if opt.kinds else ""
-        yield from wrapped(f"`{name}` ({' or '.join(opt.types)}{kinds}): {opt.description}", 4, 8)
+        text = f"`{name}` ({' or '.join(opt.types)}): {opt.description}"
+        by_kinds.setdefault(tuple(opt.kinds), []).append(text)
+    for kinds, texts in by_kinds.items():
+        yield f"{', '.join(kinds) or 'All adapters'} ~"
+        for text in texts:
+            yield from wrapped(text, 4, 8)
 
 
 def _slash(dump: Dump) -> Iterator[str]:
@@ -115,9 +123,8 @@ def _autocmds(dump: Dump) -> Iterator[str]:
         if autocmd.name in policies:
             continue
         yield f"*{autocmd.name}*"
-        yield from wrapped(autocmd.description, 4)
         fields = "; ".join(_field(*field) for field in autocmd.data)
-        yield from wrapped(f"{fields}.", 8) if fields else ()
+        yield from wrapped(f"{autocmd.description} {fields}.".removesuffix(" ."), 4)
 
 
 def _policy_autocmds(dump: Dump) -> Iterator[str]:

@@ -17,7 +17,6 @@ _MAX_DEFAULT_LENGTH = 60
 _MAX_SIGNATURE = 36  # characters; `types.lua` has all of them
 _MIN_REPEATED = 60  # characters of a description that is printed once and named afterwards
 _MIN_SECTION = 6  # options of a section with a heading of its own
-_PLURALS = {"string": "strings", "table": "tables", "list": "lists", "boolean": "booleans"}
 
 
 def option_lines(schema: Option, linked: Collection[str]) -> Iterator[str]:
@@ -125,7 +124,7 @@ def _names_elsewhere(inside: str, section: Option) -> Iterator[str]:
         ([one.name for one in section.children if one.tool], "tools"),
     ):
         if names:
-            yield from wrapped(f"{_listed_names(inside, names)}: see |codecompanion-{where}|.", 4, 8)
+            yield f"    Built in: |codecompanion-{where}|."
     for tool in section.children[:1]:
         if tool.tool:
             for path, inner in walk(tool):
@@ -216,10 +215,12 @@ def _value(option: Option) -> str:
 
 def _types(option: Option, default: str = "") -> str:
     """Return the types of an option; beside a default, nothing that the default shows."""
+    if option.adapter:
+        return "adapter"
     kinds = [kind for name in option.types for kind in _kinds(option, name) if kind != f"`{default}`"]
     if default and option.enum and len(option.types) == 1:
         return f"or {_joined(kinds, ', ')}" if kinds else ""
-    least = f"at least {option.min:g}" if option.min else ""
+    least = f"≥ {option.min:g}" if option.min else ""
     if default and kinds in (["boolean"], ["string"], ["number"], ["integer"]):
         return least
     return _joined(kinds, " or ") + (f", {least}" if least else "")
@@ -235,7 +236,7 @@ def _kinds(option: Option, kind: str) -> list[str]:
     if kind == "function" and option.signature and len(option.signature) <= _MAX_SIGNATURE:
         return [f"`{option.signature}`"]
     if kind == "list" and option.items:
-        return [f"list of {' or '.join(_PLURALS.get(one, one) for one in option.items.types)}"]
+        return ["list" if option.items.types == ["string"] else f"list of {_joined(option.items.types, ' or ')}"]
     return [kind]
 
 

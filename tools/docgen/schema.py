@@ -36,6 +36,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     values: Option | None = None
     disable: bool = False
     signature: str = ""
+    adapter: bool = False
     entry: bool = False
     keymap: bool = False
     tool: bool = False

@@ -6,11 +6,11 @@ local M = {}
 
 ---@type { [1]: string, [2]: string, [3]: string }[]
 M.groups = {
-  { "CodeCompanionAdded", "DiffAdd", "An added line, in every diff of the plugin" },
-  { "CodeCompanionRemoved", "DiffDelete", "A removed line, in every diff of the plugin" },
-  { "CodeCompanionConflict", "DiagnosticWarn", "A hunk that overlaps your own change" },
-  { "CodeCompanionChangeHint", "Comment", "The keys of a change, its line numbers and signs" },
-  { "CodeCompanionEditProgress", "DiagnosticInfo", "The status of an edit in place while the model answers" },
+  { "CodeCompanionAdded", "DiffAdd", "An added line in a diff" },
+  { "CodeCompanionRemoved", "DiffDelete", "A removed line in a diff" },
+  { "CodeCompanionConflict", "DiagnosticWarn", "A hunk that overlaps your change" },
+  { "CodeCompanionChangeHint", "Comment", "Keys, line numbers and signs" },
+  { "CodeCompanionEditProgress", "DiagnosticInfo", "State of an edit in place" },
 }
 
 ---Sources of the two diff colours: the first pair that the theme makes distinguishable.

@@ -114,15 +114,14 @@ return {
             type = { "integer", "string" },
             check = require("codecompanion.config.tokens").check(),
             optional = true,
-            description = "Size of the context window in tokens.",
+            description = "Size of the context window.",
           },
           {
             name = "max_output_tokens",
             type = { "integer", "string" },
             check = require("codecompanion.config.tokens").check(),
             optional = true,
-            description = "Maximum tokens of a reply; at most half of the context window is kept free for it. By"
-              .. " default 10 %, at most 4096 tokens.",
+            description = "Maximum tokens of a reply; by default 10 % of the context window, at most 4096.",
           },
         },
       },
@@ -163,8 +162,7 @@ return {
       type = "string",
       enum = { "private", "python3" },
       default = "private",
-      description = "`private` is the plugin's own environment, `python3` Neovim's Python provider after"
-        .. " |:UpdateRemotePlugins|.",
+      description = "`private` is the plugin's own environment, `python3` Neovim's Python provider.",
     },
     {
       name = "python",
@@ -180,7 +178,7 @@ return {
           name = "module_cache",
           type = "boolean",
           default = true,
-          description = "Keep the byte code of the host in one file, for a faster start.",
+          description = "Keep the host's byte code in one file, to start faster.",
         },
       },
     },

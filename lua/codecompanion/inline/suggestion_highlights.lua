@@ -4,8 +4,8 @@ local M = {}
 
 ---@type { [1]: string, [2]: string, [3]: string }[]
 M.groups = {
-  { "CodeCompanionGhost", "NonText", "A suggestion at the cursor; italic where colours are few" },
-  { "CodeCompanionGhostHint", "Comment", "The reason why there is no suggestion, after the cursor's line" },
+  { "CodeCompanionGhost", "NonText", "A suggestion at the cursor" },
+  { "CodeCompanionGhostHint", "Comment", "Why there is none, after the line" },
 }
 
 local GREY, GREY_OF_16 = 244, 8

@@ -7,23 +7,23 @@ local M = {}
 M.groups = {
   { "CodeCompanionHeaderUser", "String", "The header of your messages" },
   { "CodeCompanionHeaderModel", "Special", "The header of the model's messages" },
-  { "CodeCompanionHeaderLine", "CursorLine", "The whole line of a header, but not of headings in a reply" },
+  { "CodeCompanionHeaderLine", "CursorLine", "The whole line of a header" },
   { "CodeCompanionHeaderSeparator", "FloatBorder", "The line after a header" },
   { "CodeCompanionTokens", "Comment", "Token counts next to headers" },
   { "CodeCompanionHint", "Comment", "Key hints, notices and the intro text" },
-  { "CodeCompanionActivity", "DiagnosticInfo", "The current activity: streaming, a running tool, a retry" },
+  { "CodeCompanionActivity", "DiagnosticInfo", "The state, such as streaming" },
   { "CodeCompanionPending", "Comment", "sending… and queued" },
   { "CodeCompanionContext", "Comment", "The context block" },
-  { "CodeCompanionContextItem", "Identifier", "A path or name in the context block" },
+  { "CodeCompanionContextItem", "Identifier", "A name in the context block" },
   { "CodeCompanionFold", "NONE", "The line of a closed fold" },
   { "CodeCompanionFoldMark", "Comment", "The triangle of a fold" },
   { "CodeCompanionTool", "Function", "The title of a tool call" },
   { "CodeCompanionToolSummary", "Comment", "The summary of a tool result" },
   { "CodeCompanionToolOk", "DiagnosticOk", "✓ of a tool call" },
   { "CodeCompanionToolFailed", "DiagnosticError", "✗ of a tool call" },
-  { "CodeCompanionToolStopped", "DiagnosticWarn", "⊘ of a cancelled or rejected tool call" },
+  { "CodeCompanionToolStopped", "DiagnosticWarn", "⊘ of a stopped tool call" },
   { "CodeCompanionToolOutput", "Comment", "The output of a tool" },
-  { "CodeCompanionCleared", "DiagnosticHint", "✂: results cleared from the context" },
+  { "CodeCompanionCleared", "DiagnosticHint", "✂: cleared tool results" },
   { "CodeCompanionCompacted", "DiagnosticHint", "The card of a compaction" },
   { "CodeCompanionUndone", "Comment", "An edit or compaction that was undone" },
   { "CodeCompanionSuperseded", "Comment", "A card replaced by a newer one" },
@@ -32,22 +32,22 @@ M.groups = {
   { "CodeCompanionError", "DiagnosticError", "An error message" },
   { "CodeCompanionWarning", "DiagnosticWarn", "A warning or a notice" },
   { "CodeCompanionApproval", "DiagnosticWarn", "The question of an approval" },
-  { "CodeCompanionInvisible", "WarningMsg", "Invisible text made visible in an approval" },
+  { "CodeCompanionInvisible", "WarningMsg", "Invisible text in an approval" },
   { "CodeCompanionApprovalKey", "Special", "The keys of an approval" },
-  { "CodeCompanionMeter", "Comment", "How full the context is, below 80 %" },
-  { "CodeCompanionMeterHigh", "DiagnosticWarn", "How full the context is, from 80 %" },
-  { "CodeCompanionChartSent", "Identifier", "The chart of /cost: tokens sent" },
-  { "CodeCompanionChartWithout", "DiagnosticWarn", "The chart of /cost: tokens without context management" },
-  { "CodeCompanionChartLimit", "Comment", "The chart of /cost: limits, axes and numbers" },
-  { "CodeCompanionMeterFull", "DiagnosticError", "How full the context is, from 95 %" },
+  { "CodeCompanionMeter", "Comment", "How full the context is" },
+  { "CodeCompanionMeterHigh", "DiagnosticWarn", "The meter from 80 % on" },
+  { "CodeCompanionChartSent", "Identifier", "The area in the chart of /cost" },
+  { "CodeCompanionChartWithout", "DiagnosticWarn", "The line in the chart of /cost" },
+  { "CodeCompanionChartLimit", "Comment", "Limits and axes of the chart" },
+  { "CodeCompanionMeterFull", "DiagnosticError", "The meter from 95 % on" },
 }
 
 ---Groups for status lines, whose background differs from that of the text. The colours of `group` are readable on the
 ---background of text, so they are swapped here: readable in any colour scheme, light or dark.
 ---@type { [1]: string, [2]: string, [3]: string }[]
 M.swapped = {
-  { "CodeCompanionStatusHigh", "DiagnosticWarn", "The meter in the status line from 80 %, with swapped colours" },
-  { "CodeCompanionStatusFull", "DiagnosticError", "The meter in the status line from 95 %, with swapped colours" },
+  { "CodeCompanionStatusHigh", "DiagnosticWarn", "Status line from 80 % on: swapped colours" },
+  { "CodeCompanionStatusFull", "DiagnosticError", "Status line from 95 % on: swapped colours" },
 }
 
 ---Return all groups in the order of the help.

@@ -9,7 +9,7 @@ return {
     type = { "string", "table" },
     optional = true,
     adapter = true,
-    description = "Adapter of new chats: its name, or { name = …, model = … }; by default |codecompanion-choose|.",
+    description = "Adapter of new chats; by default |codecompanion-choose|.",
   },
   {
     name = "roles",
@@ -23,14 +23,14 @@ return {
         end,
         default_text = 'function(adapter) → "CodeCompanion (<adapter.formatted_name>)"',
         signature = "fun(adapter: CodeCompanion.AdapterInfo): string",
-        description = "The header of the model's messages.",
+        description = "Header of the model's messages.",
       },
       {
         name = "user",
         type = { "string", "function" },
         default = "Me",
         signature = "fun(): string",
-        description = "The header of your messages.",
+        description = "Header of your messages.",
       },
     },
   },
@@ -71,8 +71,8 @@ return {
         type = { "string", "function" },
         optional = true,
         signature = "fun(ctx: CodeCompanion.SystemPromptContext): string",
-        description = "Replaces the system prompt; `${default_system_prompt}`, or `ctx.default_system_prompt` in a"
-          .. " function, is the built-in one.",
+        description = "Replaces the system prompt; `${default_system_prompt}`, or a field of `ctx`, is the built-in"
+          .. " one.",
       },
       {
         name = "context_window",
@@ -87,8 +87,7 @@ return {
         items = { type = "string" },
         default = "codecompanion",
         check = require("codecompanion.config.policies").check_choice,
-        description = 'Policy of context management, also by adapter: { default = "codecompanion", anthropic = "cowork"'
-          .. " }.",
+        description = "Policy of context management, or policies by adapter, see |codecompanion-policies|.",
       },
       {
         name = "policies",
@@ -99,7 +98,7 @@ return {
           type = "table",
           optional = true,
           check = require("codecompanion.config.policies").check,
-          description = "Your own policy: `extends`, and values for its options.",
+          description = "`extends`, and values for options.",
         },
       },
       {
@@ -149,26 +148,26 @@ return {
         type = "number",
         min = 0,
         default = 0,
-        description = "Maximum cost of a chat in US dollars; 0 = unlimited. See |codecompanion-budgets|.",
+        description = "Maximum cost of a chat in US dollars, see |codecompanion-budgets|.",
       },
       {
         name = "budget_warn",
         type = "number",
         default = 0,
-        description = "Warn at this share of `budget`, 0 to 1; 0 = never.",
+        description = "Warn at this share of `budget`, 0 to 1.",
       },
       {
         name = "total_budget",
         type = "number",
         min = 0,
         default = 0,
-        description = "Maximum cost of all stored chats in US dollars; 0 = unlimited.",
+        description = "Maximum cost of all stored chats in US dollars.",
       },
       {
         name = "total_budget_warn",
         type = "number",
         default = 0,
-        description = "Warn at this share of `total_budget`, 0 to 1; 0 = never.",
+        description = "Warn at this share of `total_budget`, 0 to 1.",
       },
       {
         name = "on_compact",
@@ -183,16 +182,14 @@ return {
         type = "string",
         enum = { "estimate", "exact" },
         default = "estimate",
-        description = "Token count before the provider's report: a fast estimate (about 1 % off in coding chats), or"
-          .. " exact for OpenAI's models (0.2 s at start-up, 80 MB).",
+        description = "A fast estimate (1 % off in coding chats), or exact for OpenAI models (0.2 s at start, 80 MB).",
       },
       {
         name = "compaction_timeout",
         type = "integer",
         min = 1000,
         default = 120000,
-        description = "Maximum silence of a summary request, in milliseconds; of all requests of a compaction, ten"
-          .. " times as long.",
+        description = "Maximum silence of a summary request; of a whole compaction ten times as long.",
       },
       {
         name = "checkpoint_every_messages",
@@ -202,8 +199,8 @@ return {
           local fits = value == false or (type(value) == "number" and value >= 1)
           return not fits and "expected a whole number of messages from 1 on, or false" or nil, value
         end,
-        description = "Write a checkpoint after this many messages and before each compaction; false: only those of the"
-          .. " policy. See |codecompanion-checkpoints|.",
+        description = "Write a checkpoint after this many messages, see |codecompanion-checkpoints|; false: only those"
+          .. " of the policy.",
       },
       {
         name = "memory",
@@ -213,7 +210,7 @@ return {
             name = "enabled",
             type = "boolean",
             default = true,
-            description = "Write summaries to the memory, and start new chats with the memory of their project.",
+            description = "Write to the memory and start new chats with it.",
           },
           {
             name = "max_tokens",
@@ -227,8 +224,7 @@ return {
             type = "list",
             default = {},
             items = { type = "string", description = "A regular expression." },
-            description = "Python regular expressions, ignoring case: a match in a summary or its messages keeps it out"
-              .. " of the memory.",
+            description = "Python regular expressions: matching summaries are not remembered.",
           },
         },
       },

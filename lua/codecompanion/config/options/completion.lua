@@ -85,28 +85,27 @@ return {
     type = "string",
     enum = { "ollama", "llamacpp", "completions", "mistral", "deepseek", "chat" },
     default = "ollama",
-    description = "Protocol of the server, see |codecompanion-complete-servers|; `chat` asks a chat model, slower and"
-      .. " worse.",
+    description = "Protocol of the server, see |codecompanion-complete-servers|; `chat` is slower and worse.",
   },
   {
     name = "url",
     type = "string",
     optional = true,
     check = check_url,
-    description = "Address of the server without the path; by default that of the endpoint.",
+    description = "Address without the path; by default that of the endpoint.",
   },
   {
     name = "adapter",
     type = "string",
     optional = true,
-    description = "Adapter whose address and key are used, unless `url` and `api_key` are set.",
+    description = "Adapter whose address and key are used.",
   },
   {
     name = "api_key",
     type = "string",
     optional = true,
     check = check_key_place,
-    description = 'Place of the key: an environment variable, "cmd:…" or "file:…".',
+    description = "Place of the key, see |codecompanion-keys|.",
   },
   {
     name = "model",
@@ -133,7 +132,7 @@ return {
     type = "integer",
     min = 1,
     default = 128,
-    description = "Maximum length of a suggestion, in tokens.",
+    description = "Maximum tokens of a suggestion.",
   },
   {
     name = "temperature",
@@ -159,7 +158,7 @@ return {
     type = "integer",
     min = 100,
     default = 10000,
-    description = "Maximum time for the server, in milliseconds.",
+    description = "Maximum time for the server.",
   },
   {
     name = "trigger",
@@ -173,7 +172,7 @@ return {
     type = "integer",
     min = 50,
     default = 300,
-    description = "Pause before the server is asked, in milliseconds.",
+    description = "Pause before the server is asked.",
   },
   {
     name = "adaptive",
@@ -186,15 +185,14 @@ return {
     type = "string",
     enum = { "ghost", "lsp", "none" },
     default = "ghost",
-    description = "`ghost`: this plugin; `lsp`: `vim.lsp.inline_completion` of Neovim 0.12; `none`: only sources of"
-      .. " completion menus.",
+    description = "`ghost`: this plugin; `lsp`: Neovim 0.12; `none`: only completion menus.",
   },
   {
     name = "filetypes",
     type = "table",
     default = { ["*"] = true, gitcommit = false, gitrebase = false, help = false, hgcommit = false },
     check = check_filetypes,
-    description = "Filetypes with true or false; `*` is all others.",
+    description = "Where to suggest; `*` is the rest.",
   },
   {
     name = "max_file_size_mb",

@@ -14,7 +14,7 @@ local THRESHOLD = {
   name = "compaction_threshold",
   type = { "number", "string" },
   optional = true,
-  description = "`compaction.trigger` of policy `kodacode` (0.8).",
+  description = "Trigger of policy `kodacode` (0.8).",
 }
 
 ---@type CodeCompanion.Option
@@ -22,7 +22,7 @@ local TARGET = {
   name = "compaction_target_threshold",
   type = { "number", "string" },
   optional = true,
-  description = "Target of policy `kodacode` (0.6): a share of the context window or a token count below the trigger.",
+  description = "Target of policy `kodacode` (0.6), below its trigger.",
 }
 
 local TRIGGER = { "number", "string", "boolean", "function" }
@@ -33,13 +33,13 @@ return {
     type = { "boolean", "function" },
     default = true,
     signature = "fun(adapter: CodeCompanion.AdapterInfo): boolean",
-    description = "Use context editing and compaction. A function is called when a chat opens or changes its model.",
+    description = "Use context editing and compaction. A function is called when a chat opens.",
   },
   {
     name = "strict",
     type = "boolean",
     default = false,
-    description = "Follow the policy's document alone, see |codecompanion-strict|.",
+    description = "Follow the policy's document, see |codecompanion-strict|.",
   },
   {
     name = "editing",
@@ -50,21 +50,21 @@ return {
         type = TRIGGER,
         default = 0.65,
         signature = "fun(ctx: CodeCompanion.TriggerContext): number",
-        description = "A fraction of the context window, a token count, a percentage, a function, or false for never.",
+        description = "See |codecompanion-context-settings|; false for never.",
       },
       {
         name = "exclude_tools",
         type = "list",
         items = { type = "string" },
         default = { "memory" },
-        description = "Tools whose results are never cleared.",
+        description = "Tools whose results stay.",
       },
       {
         name = "keep_cycles",
         type = "integer",
         min = 0,
         default = 3,
-        description = "Newest cycles that keep their tool results, including the current one.",
+        description = "Newest cycles that keep their tool results.",
       },
     },
   },
@@ -77,22 +77,21 @@ return {
         type = TRIGGER,
         default = 0.85,
         signature = "fun(ctx: CodeCompanion.TriggerContext): number",
-        description = "Like the trigger of editing; with false `/compact` still works.",
+        description = "As in editing; with false `/compact` still works.",
       },
       {
         name = "min_token_savings",
         type = { "integer", "string" },
         check = require("codecompanion.config.tokens").check(0),
         default = 10000,
-        description = "Skip an automatic compaction that saves fewer tokens, or less than a fifth of a small context"
-          .. " window.",
+        description = "Minimum savings; in a small context window a fifth of it is enough.",
       },
       {
         name = "adapter",
         type = { "string", "table" },
         optional = true,
         adapter = true,
-        description = "Adapter of summaries: its name, or { name = …, model = … }; by default the chat's own.",
+        description = "Adapter of summaries; by default the chat's own.",
       },
       {
         name = "fallback_to_chat_adapter",

@@ -78,7 +78,7 @@ local window = {
 }
 
 return {
-  { name = "window", description = "The window of the chat.", fields = window },
+  { name = "window", description = "The Neovim window of the chat.", fields = window },
   {
     name = "auto_scroll",
     type = "boolean",
@@ -114,27 +114,26 @@ return {
     type = "function",
     optional = true,
     signature = "fun(tokens: integer): string",
-    description = "Returns the text of a token count.",
+    description = "Text of a token count.",
   },
   {
     name = "show_meter",
     type = "boolean",
     default = true,
-    description = "Show the size of the context at the input, if no bar shows it.",
+    description = "Show the size of the context at the input if no bar does.",
   },
   {
     name = "winbar",
     type = "string",
     enum = { "auto", "always", "never" },
     default = "auto",
-    description = "Show title or state, model and size in the 'winbar'; `auto`: if the status line does not. Your own"
-      .. " 'winbar' stays.",
+    description = "Title, model and size in the 'winbar'; `auto`: if the status line has none. Your own stays.",
   },
   {
     name = "tabline",
     type = "boolean",
     default = true,
-    description = "Show the titles of chats in the tab line. Your own 'tabline' stays.",
+    description = "Titles of chats in the tab line. Your own 'tabline' stays.",
   },
   {
     name = "notify_unseen",

@@ -9,9 +9,9 @@ local KEYS = {
   { "retry", { n = "g<CR>" }, "Ask again with another instruction, about the current lines" },
   { "follow_up", { n = "g." }, "Describe how to change the proposal" },
   { "open_chat", {}, "Open the chat of the edit (:CodeCompanion edits)" },
-  { "accept_change", {}, "Accept all hunks; overrides the key in `interactions.shared.keymaps`" },
-  { "reject_change", {}, "Reject all hunks; overrides the key in `interactions.shared.keymaps`" },
-  { "always_accept", {}, "Always accept; overrides the key in `interactions.shared.keymaps`" },
+  { "accept_change", {}, "Accept all hunks instead of the shared key" },
+  { "reject_change", {}, "Reject all hunks instead of the shared key" },
+  { "always_accept", {}, "Always accept instead of the shared key" },
 }
 
 return {
@@ -20,7 +20,7 @@ return {
     type = { "string", "table" },
     optional = true,
     adapter = true,
-    description = "Adapter of edits in place: its name, or { name = …, model = … }; by default that of new chats.",
+    description = "Adapter of edits in place; by default that of new chats.",
   },
   {
     name = "keymaps",

@@ -30,7 +30,7 @@ local function fields_of(optional, takes_argument)
       type = { "function", "string" },
       optional = true,
       signature = "fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any",
-      description = optional and "What it gives, in place of the built-in one."
+      description = optional and "Returns the content, in place of the built-in one."
         or "Returns the content; or the path of a Lua file that returns such a function.",
     },
     {
@@ -47,14 +47,14 @@ local function fields_of(optional, takes_argument)
           name = "async",
           type = "boolean",
           default = false,
-          description = "The callback calls `done(content)`; the message waits.",
+          description = "The callback calls `done(content)`.",
         },
         {
           name = "timeout",
           type = "integer",
           min = 1,
           default = 10000,
-          description = "How long to wait for `done`, in milliseconds.",
+          description = "Maximum wait for `done`.",
         },
         {
           name = "has_params",
@@ -74,7 +74,7 @@ local function fields_of(optional, takes_argument)
           type = "function",
           optional = true,
           signature = "fun(lead: string): string[]",
-          description = "Arguments to offer in completion.",
+          description = "Returns arguments.",
         },
       },
     },

@@ -58,14 +58,14 @@ local tool = {
     name = "require_approval_before",
     type = "boolean",
     optional = true,
-    description = "Ask before each call; by default as the server.",
+    description = "Ask before each call.",
   },
   {
     name = "timeout",
     type = "integer",
     min = 1,
     optional = true,
-    description = "Time limit of a call, in milliseconds; by default that of the server.",
+    description = "Time limit of a call.",
   },
 }
 
@@ -80,12 +80,12 @@ local server = {
     check = check_command,
     description = "Program and arguments of a local server (stdio).",
   },
-  texts("env", "Environment variables of the program, besides Neovim's own without secrets."),
+  texts("env", "More environment variables."),
   {
     name = "cwd",
     type = "string",
     optional = true,
-    description = "Working folder; by default the workspace, or your home folder until you trust the workspace.",
+    description = "Working folder; by default the workspace, once you trust it.",
   },
   {
     name = "url",
@@ -106,14 +106,14 @@ local server = {
     type = "integer",
     min = 1,
     default = 60000,
-    description = "Time limit of a call, in milliseconds.",
+    description = "Time limit of a call.",
   },
   {
     name = "start_timeout",
     type = "integer",
     min = 1,
     default = 60000,
-    description = "Time limit of the start, in milliseconds.",
+    description = "Time limit of the start.",
   },
   {
     name = "tools",
@@ -137,7 +137,7 @@ return {
     type = "integer",
     min = 0,
     default = 15000,
-    description = "Maximum time that a message waits for starting servers, in milliseconds.",
+    description = "Maximum time that a message waits for starting servers.",
   },
   {
     name = "project_file",
@@ -149,7 +149,7 @@ return {
     name = "claude_desktop",
     type = "boolean",
     default = false,
-    description = "Use the servers of Claude Desktop's configuration, too.",
+    description = "Use the servers of Claude Desktop, too.",
   },
   {
     name = "servers",

@@ -27,7 +27,7 @@ return {
       optional = true,
       check = own_tools.check_callback,
       signature = "fun(arguments: table, context: CodeCompanion.ToolContext, done: fun(result: any)): any",
-      description = "The function in Lua; a table is a tool of codecompanion.nvim.",
+      description = "The Lua function, or a tool of codecompanion.nvim.",
     },
     {
       name = "python",
@@ -65,7 +65,7 @@ return {
           type = "integer",
           min = 1,
           default = 60000,
-          description = "Time limit of a call, in milliseconds.",
+          description = "Time limit of a call.",
         },
       },
     },

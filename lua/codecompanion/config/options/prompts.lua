@@ -21,7 +21,6 @@ return {
     type = { "table", "boolean" },
     optional = true,
     check = require("codecompanion.config.prompt_entries").check,
-    description = "Your own prompt (|codecompanion-prompt-entries|), or a built-in one: false removes it, an entry"
-      .. " replaces it.",
+    description = "Your own prompt (|codecompanion-prompt-entries|), or a built-in one.",
   },
 }

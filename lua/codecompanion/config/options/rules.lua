@@ -45,7 +45,7 @@ local function group_fields(group)
       type = "string",
       enum = { "none", "claude" },
       default = "none",
-      description = "Parser of files without their own: `claude` follows `@path`.",
+      description = "`claude` follows `@path`.",
     },
     {
       name = "enabled",

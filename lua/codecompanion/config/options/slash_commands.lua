@@ -11,7 +11,7 @@ return {
       type = "function",
       optional = true,
       signature = "fun(chat: CodeCompanion.SlashChat, argument: string): string?",
-      description = "The function of your command; a returned string is put into the input.",
+      description = "The function; a returned string goes to the input.",
     },
     {
       name = "description",
@@ -23,7 +23,7 @@ return {
       name = "argument",
       type = "string",
       optional = true,
-      description = "Form of the argument, such as `[words]`; without it there is none.",
+      description = "Form of the argument, such as `[words]`.",
     },
     {
       name = "multiline",
@@ -36,7 +36,7 @@ return {
       type = "function",
       optional = true,
       signature = "fun(lead: string): string[]",
-      description = "Returns values of the argument that begin with `lead`.",
+      description = "Returns arguments.",
     },
     {
       name = "enabled",

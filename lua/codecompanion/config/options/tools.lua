@@ -39,7 +39,7 @@ local function tool(name, description, overrides)
             type = "integer",
             min = 1,
             default = overrides.timeout or 60000,
-            description = "Time limit of a call, in milliseconds.",
+            description = "Time limit of a call.",
           },
         }, overrides.more or {}),
       },
@@ -52,7 +52,7 @@ local prefixes = {
   type = "list",
   default = {},
   items = { type = "string", description = "The beginning of a command, such as `git status`." },
-  description = "Commands that run without asking, given by their first words; see |codecompanion-approvals|.",
+  description = "Commands that run without a question, see |codecompanion-approvals|.",
 }
 
 ---@param name string
@@ -68,8 +68,8 @@ local function variables(name, description)
   }
 end
 
-local keep = variables("keep_variables", "Environment variables that commands get although they look like secrets.")
-local hide = variables("hide_variables", "Further environment variables to hide from commands.")
+local keep = variables("keep_variables", "Variables that commands get although they look like secrets.")
+local hide = variables("hide_variables", "More variables that commands do not get.")
 
 return {
   tool("read_file", "Reads a file, or a range of its lines."),
@@ -89,7 +89,7 @@ return {
   tool("recall", "Finds and reads content removed from the chat."),
   {
     name = "groups",
-    description = "Groups of tools, see |codecompanion-tool-groups|; false switches a built-in one off.",
+    description = "Groups of tools, see |codecompanion-tool-groups|.",
     fields = {},
     values = {
       name = "<name>",
@@ -107,13 +107,13 @@ return {
           name = "description",
           type = "string",
           default = "Your own group.",
-          description = "Text beside its name in lists.",
+          description = "Text in lists.",
         },
         {
           name = "system_prompt",
           type = "string",
           optional = true,
-          description = "Text added to the system prompt while the group is chosen.",
+          description = "Added to the system prompt.",
         },
         {
           name = "opts",
@@ -140,7 +140,7 @@ return {
         type = "list",
         optional = true,
         items = { type = "string", description = "The name of a tool or of a group." },
-        description = "Tools and groups of new chats; {} = none, not set = all.",
+        description = "Tools and groups of new chats; by default all.",
       },
       {
         name = "yolo",
@@ -160,8 +160,7 @@ return {
         type = "list",
         default = {},
         items = { type = "string", description = "A pattern as in a `.gitignore`." },
-        description = "More files whose changes always ask, as `.gitignore` patterns; `!` excludes, see"
-          .. " |codecompanion-guarded-files|.",
+        description = "More files whose changes always ask, see |codecompanion-guarded-files|; `!` excludes.",
       },
       {
         name = "max_result_chars",

@@ -15,14 +15,13 @@ return {
     name = "enabled",
     type = "boolean",
     default = true,
-    description = "Ask for trust before such files are used; false trusts every folder.",
+    description = "Ask for trust; false trusts every folder.",
   },
   {
     name = "folders",
     type = "list",
     items = { type = "string", check = check_folder },
     default = {},
-    description = "Folders to trust from the start: `~/src/mine`, `~/src/mine/*` (each in it), `~/src/mine/**` (all"
-      .. " below).",
+    description = "Folders to trust: `~/src/mine`, `~/src/mine/*` (each in it), `~/src/mine/**` (all below).",
   },
 }
