@@ -91,7 +91,7 @@ def linked_options(dump: Dump) -> frozenset[str]:
 def _adapters(_: Dump) -> Iterator[str]:
     for name, about in builtin_adapters().items():
         key, model = about.get("key"), about.get("model")
-        first, *rest = wrapped(f"{key} · {model}" if key else about["about"].rstrip("."), 25)
+        first, *rest = wrapped(f"{key} · {model}" if key else about["about"].rstrip("."), 25, 23)
         yield f"{f'    `{name}`':<24} {first.lstrip()}"
         yield from rest
 
@@ -111,7 +111,7 @@ def _adapter_opts(_: Dump) -> Iterator[str]:
 def _slash(dump: Dump) -> Iterator[str]:
     for command in dump.slash:
         usage = f"    `/{command.name}{' ' + command.argument if command.argument else ''}`"
-        first, *rest = wrapped(command.description, 31)
+        first, *rest = wrapped(command.description, 31, 29)
         yield usage.ljust(30) + " " + first.lstrip()
         yield from rest
 

@@ -16,6 +16,7 @@ TAG = "codecompanion."
 _MAX_DEFAULT_LENGTH = 60
 _MAX_SIGNATURE = 36  # characters; `types.lua` has all of them
 _MIN_REPEATED = 60  # characters of a description that is printed once and named afterwards
+_KEY_TEXT = 42  # column of the description of a key
 _MIN_SECTION = 6  # options of a section with a heading of its own
 
 
@@ -173,9 +174,14 @@ def keymap_lines(schema: Option) -> Iterator[str]:
         if not option.keymap:
             continue
         label = f"    `{path.rpartition('.')[2]}`".ljust(25) + _keys_text(option)
-        first, *rest = wrapped(option.description, 42, 42)
-        yield f"{label:<41} {first.lstrip()}" if len(label) < 42 else label
-        yield from rest if len(label) < 42 else [first, *rest]
+        # Neovim hides the two backticks of a label, so the lines below it begin two columns further left.
+        if len(label) < _KEY_TEXT:
+            first, *rest = wrapped(option.description, _KEY_TEXT, _KEY_TEXT - 2)
+            yield f"{label:<{_KEY_TEXT}}{first.lstrip()}"
+            yield from rest
+        else:
+            yield label
+            yield from wrapped(option.description, _KEY_TEXT - 2)
 
 
 def tool_lines(schema: Option) -> Iterator[str]:
@@ -187,7 +193,7 @@ def tool_lines(schema: Option) -> Iterator[str]:
         asks = "asks" if defaults["require_approval_before"] else "runs"
         yolo = "" if defaults["allowed_in_yolo_mode"] else ", even in YOLO mode"
         seconds = int(defaults["timeout"]) // 1000
-        first, *rest = wrapped(f"{option.description} ({asks}{yolo}; {seconds} s)", 22, 22)
+        first, *rest = wrapped(f"{option.description} ({asks}{yolo}; {seconds} s)", 22, 20)
         yield f"    `{path.rpartition('.')[2]}`".ljust(21) + " " + first.lstrip()
         yield from rest
 

@@ -76,8 +76,8 @@ return {
     type = { "boolean", "string" },
     default = "auto",
     check = check_enabled,
-    description = '"auto": with `#{codebase}` or `@file`, under `codebuddy` always; true: every project question;'
-      .. " false: never.",
+    description = '"auto": with `#{codebase}` or `@file`, and for project questions under `codebuddy`; true: every'
+      .. " project question; false: never.",
   },
   {
     name = "pipeline",
