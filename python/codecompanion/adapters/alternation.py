@@ -16,7 +16,7 @@ from codecompanion.errors import AdapterError, Overloaded, RequestRejected
 from codecompanion.formats.regex import regex
 
 Speaker = Literal["system", "user", "assistant", "calls", "tool"]
-"""Who speaks in a piece; `calls` is an assistant that called tools, which templates do not count as its turn."""
+"""The speaker of a piece; `calls` is an assistant that called tools, which templates do not count as its turn."""
 NO_REPLY = "[No reply: the user continued.]"
 """Stands for the assistant between a tool's result and the user's next words."""
 GO_ON = "[Go on.]"

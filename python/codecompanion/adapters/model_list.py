@@ -1,8 +1,8 @@
 """Names and windows of models, as endpoints list them: OpenAI's shape, Ollama's, a bare list, and extensions.
 
-A window counts only when it is what a request gets. A local server often knows two figures: what the model was trained
-for, and what is loaded; the first would let it cut prompts silently (lesson 30). So: Ollama's `/api/ps` (loaded) and
-not `/api/show`, LM Studio's `loaded_context_length`, llama.cpp's `n_ctx` (per slot, in `/props`) and not `n_ctx_train`.
+A window counts only if a request gets it. A local server often knows two windows: that of the model's training and the
+loaded one; with the first, prompts would be truncated silently (lesson 30). So: Ollama's `/api/ps` (loaded) and not
+`/api/show`, LM Studio's `loaded_context_length`, llama.cpp's `n_ctx` (per slot, in `/props`) and not `n_ctx_train`.
 koboldcpp cuts the front of longer prompts without a word; it reports its window in `/props` like llama.cpp and, before
 that, as `{"value": 8192}` at `/api/extra/true_max_context_length`.
 """
@@ -50,7 +50,7 @@ Ollama, llama.cpp, vLLM and LM Studio name themselves; LiteLLM, which forwards r
 """
 _CLOUD_MODEL = regex(r"[:-]cloud$")
 _VERSION = regex(r"[-@:](?:\d{4}-?\d{2}-?\d{2}|\d{4}|latest)$|\.gguf$")
-"""What a reply may add to the name of the model that was asked for, or leave out: a date, `latest`, a file's ending."""
+"""Suffixes that a reply may add to or omit from the requested model's name: a date, `latest`, a file extension."""
 _MAX_NAME = 200
 
 
@@ -89,7 +89,7 @@ def is_cloud_model(model: str) -> bool:
 def other_model(wanted: str, answered: str) -> str:
     """Return the short name of the model that answered, "" when it is the wanted one or its name is not known.
 
-    A path or a vendor before the name, a date after it and `latest` are no other model.
+    A path or a vendor before the name, a date after it and `latest` do not make it another model.
     """
     short = answered.replace("\\", "/").rpartition("/")[2][:_MAX_NAME]
     return short if wanted and short and _bare(short) != _bare(wanted) else ""

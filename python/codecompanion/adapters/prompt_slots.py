@@ -1,7 +1,7 @@
-"""Which prompts a server of the user's own may still have in its cache: those it read last, one in each slot.
+"""The prompts that the user's own server may still have in its cache: those it read last, one per slot.
 
-llama.cpp gives a prompt the slot that begins like it, else the one that was used longest ago. Newer versions also keep
-prompts that lost their slot in memory (`--cache-ram`): which ones do, their replies tell (`learn_kept`). Pure.
+llama.cpp gives a prompt the slot with the same prefix, else the least recently used one. Newer versions also keep
+prompts that lost their slot in memory (`--cache-ram`); their replies show it (`learn_kept`). Pure.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ MAX_OWNERS = 50
 
 
 class PromptSlots:
-    """The prompts of one model, by who sent them: a chat, or what is asked beside it."""
+    """The prompts of one model, by owner: a chat, or a request beside it."""
 
     def __init__(self) -> None:
         self._read_at: dict[str, float] = {}
         self._keeps_more = False
 
     def read(self, owner: str, now: float) -> None:
-        """Take in that the server reads a prompt of this owner."""
+        """Record that the server reads a prompt of this owner."""
         self._read_at.pop(owner, None)
         self._read_at[owner] = now
         if len(self._read_at) > MAX_OWNERS:
             del self._read_at[next(iter(self._read_at))]
 
     def learn_kept(self) -> None:
-        """Take in that a prompt was there although other requests had used all slots since."""
+        """Record that a prompt was still cached although other requests had used all slots since."""
         self._keeps_more = True
 
     def loss(self, owner: str, slots: int, lost_at: float) -> Loss:
-        """Return why the newest prompt of the owner is not in the cache any more, "" when nothing tells that.
+        """Return why the owner's newest prompt is no longer in the cache, "" if it may still be.
 
-        `slots`: how many the server has, 0 = unknown; `lost_at`: when it was last not there.
+        `slots`: how many the server has, 0 = unknown; `lost_at`: when the server was last unreachable.
         """
         if owner not in self._read_at:
             return ""

@@ -1,6 +1,6 @@
-"""What a local server reports about a model: window, slots, tools, images.
+"""The facts that a local server reports about a model: window, slots, tools, images.
 
-Read from what these servers answer: llama.cpp's `GET /props` (`tools/server/README.md`; a router answers for one model
+Sources: llama.cpp's `GET /props` (`tools/server/README.md`; a router answers for one model
 with `?model=`), its listing (`status`, `architecture`), Ollama's `GET /api/ps` (`context_length` of loaded models) and
 `POST /api/show` (`capabilities`), LM Studio's `GET /api/v0/models` (`state`, `type`, `loaded_context_length`), vLLM's
 `GET /v1/models` (`max_model_len`). Pure; `http/server_reader.py` asks.
@@ -50,7 +50,7 @@ _TOOL_REFUSALS = (
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server reports about one of its models. 0, "" and None: it has not said.
+    """The facts that a server reports about one of its models. 0, "" and None: not reported.
 
     `window` is that of one request, in tokens; `slots` is how many requests it works on at once. `tools`: whether the
     chat template shows tools to the model; `refuses_tools` is why a request with tools was refused, in a few words.
@@ -133,7 +133,7 @@ def own_cache_lifetime_s(limits_path: str) -> float:
 
 
 def tool_refusal(said: str) -> str:
-    """Return why a server refused a request for its tools, in a few words; "" when that is not what it says."""
+    """Return why a server refused a request for its tools, in a few words; "" if it gives another reason."""
     return next((why for pattern, why in _TOOL_REFUSALS if pattern.search(said)), "")
 
 

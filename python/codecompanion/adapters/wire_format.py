@@ -1,6 +1,6 @@
 """The interface of wire formats: how requests become bytes and replies become events, one class per format.
 
-Rendering and decoding are pure but for a cache of what was rendered and what the endpoint reports about its models.
+Rendering and decoding are pure except for a cache of rendered messages and the endpoint's reports about its models.
 The transport (`http/`), retries and errors are the same for all of them.
 """
 

@@ -268,13 +268,13 @@ class FormatTranscript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S8. `schema` names a table of `prompts/schemas.toml`; `max_tokens` caps the reply (R-526).
 
-    The cap shrinks to `share_of_available` of what the window leaves beside `available_reserve`, system prompt and
-    tools, and to `share_of_slack` of what is still free there when the removed messages are gone; 0 = not looked at. It
-    never falls below `min_tokens` (R-427, R-428). The number of calls is bounded by the run's deadline alone (R-120).
-    `in_place`: the chat's own model is asked in the chat itself where that costs less than a transcript. In a window of
-    fewer than `spares_below` tokens a model is asked once, and only if that can pay; else code writes from the log.
-    `asks_unusable` false: so it does at once where the model wrote no usable summary before in this chat, and where
-    the user would wait more than `max_wait_s` seconds for a model on a server of their own (0 = any time).
+    The cap shrinks to `share_of_available` of the window without `available_reserve`, system prompt and tools, and to
+    `share_of_slack` of the room still free there once the removed messages are gone; 0 = no such limit. It never falls
+    below `min_tokens` (R-427, R-428). The number of calls is bounded by the run's deadline alone (R-120). `in_place`:
+    the chat's own model is asked in the chat itself if that costs less than a transcript. In a window of fewer than
+    `spares_below` tokens a model is asked once, and only if that can pay; else code writes the summary from the log.
+    `asks_unusable` false: code also writes it at once if the model wrote no usable summary before in this chat, or if
+    the user would wait more than `max_wait_s` seconds for a model on their own server (0 = any time).
     """
 
     schema: SchemaName = "cc_9"
@@ -309,9 +309,9 @@ class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S9. `schema`: the format of each part's summary; `max_tokens` caps each reply.
 
-    `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks: what ends a run is
-    its deadline, and they may be written at the same time (R-120). `spares_below`, `asks_unusable` and `max_wait_s` as
-    for `SummarizeOne`.
+    `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks, written in
+    parallel; only the deadline ends a run (R-120). `spares_below`, `asks_unusable` and `max_wait_s` as for
+    `SummarizeOne`.
     """
 
     chunk: ChunkFormula = ChunkFormula()

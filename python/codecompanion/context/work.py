@@ -29,9 +29,9 @@ class Measure(msgspec.Struct, frozen=True):
 class CacheState(msgspec.Struct, frozen=True):
     """The state of a provider's prompt cache for the next request, with prices relative to plain input.
 
-    `warm_tokens` of its prefix are likely still cached; 0 = cold, or nobody knows. `lifetime_s`: for how long a prefix
-    stays once it was read, in seconds (0 = there is no cache, inf = until another prompt takes its place).
-    `reads_per_s`: how many tokens a server of the user's own reads in a second, 0 = nobody knows.
+    `warm_tokens` of its prefix are likely still cached; 0 = cold or unknown. `lifetime_s`: how long a prefix stays
+    cached after it was read, in seconds (0 = there is no cache, inf = until another prompt takes its place).
+    `reads_per_s`: how many tokens the user's own server reads in a second, 0 = unknown.
     """
 
     warm_tokens: int = 0
@@ -98,22 +98,22 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     belong to the chat's model; the `summariser_*` figures to the model that writes summaries. `new_id` returns the ids
     of messages that a strategy creates; it is deterministic.
 
-    `target` is the size the stage is to reach, in tokens of the whole request (0 = none); the pipeline sets it.
-    `turn_id` is the running turn, "" between turns. `artifact` is what the last summary was rendered from, when it was
-    typed (R-319), `history` gives the messages of the whole log as they were before any compaction (None = the log is
-    not at hand), `key_of` the key under which `recall` gives a message back, by its id ("" = not at all).
-    `has_utility`: somebody else than the chat's own model writes summaries. `prompt_text` is the system prompt, `title`
+    `target`: the size that the stage should reach, in tokens of the whole request (0 = none); the pipeline sets it.
+    `turn_id` is the running turn, "" between turns. `artifact`: the source of the last summary, if it was typed
+    (R-319). `history` returns the messages of the whole log as they were before any compaction (None = the log is not
+    available), `key_of` the key with which `recall` returns a message, by its id ("" = no key).
+    `has_utility`: another model than the chat's own writes summaries. `prompt_text` is the system prompt, `title`
     the chat's name. `exists` knows the files of the workspace; without one no relative path is a file (R-419). `sent`
-    counts a request as it goes out, where that is shaped and so smaller than what `measure` counts (R-338; None = it
-    goes out as it is). `asks_models` false: whoever writes summaries has failed too often, and nobody is asked (R-532).
-    `has_summary`: the text of the summary is given (on the command line), so that asking for it costs nothing.
-    `writer_is_proven` false: the first part of a long history is asked for alone. `unusable_writer` names the model
-    that wrote no usable summary in this chat when last asked ("" = it did). `continuation` tells the size of the chat
-    for a writer who has read it: the chat's own model (None = somebody else writes, or it is not to be asked so).
-    `writer_seconds` estimates how long a server of the user's own needs to read and write this many tokens (None = its
-    speed is not known, or a provider writes).
-    `original` gives a message as it was before an earlier stage or turn cleared it, itself where that is not known (on
-    the command line).
+    counts a request as it is sent, if it is shaped and so smaller than the count of `measure` (R-338; None = it is sent
+    unshaped). `asks_models` false: the models that write summaries have failed too often and are not asked (R-532).
+    `has_summary`: the text of the summary is given (on the command line), so asking for it costs nothing.
+    `writer_is_proven` false: the first part of a long history is requested alone. `unusable_writer` names the model
+    that wrote no usable summary in this chat when last asked ("" = it did). `continuation` returns the size of the chat
+    for a writer that has read it: the chat's own model (None = another model writes, or it must not be asked this way).
+    `writer_seconds` estimates how long the user's own server needs to read and write this many tokens (None = its speed
+    is unknown, or a provider writes).
+    `original` returns a message as it was before an earlier stage or turn cleared it, or the message itself if that is
+    unknown (on the command line).
     """
 
     window: int
@@ -171,10 +171,10 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
 class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A model call that a strategy asks for. `subject`: the messages to summarise (for a model-free summariser).
 
-    `max_output_tokens` is how long the text may be, `room_tokens` what the summariser's window leaves for text and
-    thinking together (0 = the same), `prompt_tokens` the estimate of the prompt (0: nobody has counted it). `beside`
-    are further requests that may be answered at the same time (R-120). `in_place`: the prompt follows the chat as it
-    would be sent now; `unread_tokens` is the part of it that no prompt cache holds (0 = all).
+    `max_output_tokens` limits the text, `room_tokens` is the room in the summariser's window for text and thinking
+    together (0 = `max_output_tokens`), `prompt_tokens` the estimate of the prompt (0 = not counted). `beside`: further
+    requests that may be answered in parallel (R-120). `in_place`: the prompt follows the chat as it would be sent now;
+    `unread_tokens` is the part of it that is in no prompt cache (0 = all).
     """
 
     prompt: str

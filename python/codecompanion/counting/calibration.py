@@ -100,8 +100,8 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 def wants_provider_count(count: Count, thresholds: Iterable[int], coming: int = 0) -> bool:
     """Return whether the provider should be asked: a threshold lies within the doubt, and the doubt is more than 1 %.
 
-    Soon after a report the doubt is smaller than that: then nobody is asked. `coming`: up to so many tokens will be
-    added before it matters.
+    Soon after a report the doubt is smaller than that, so the provider is not asked. `coming`: the most tokens that
+    will be added before the count matters.
     """
     doubt = max(count.upper - count.tokens, count.tokens - count.lower)
     return doubt > _GOOD_ENOUGH * count.tokens and any(count.lower <= at <= count.upper + coming for at in thresholds)

@@ -356,7 +356,7 @@ class Runtime:
         self._start_in_background(warm())
 
     def _server_changed(self, adapter_name: str) -> None:
-        """Let every chat with this adapter take in what its server has reported."""
+        """Let every chat with this adapter use the new facts of its server."""
         for session in self._chats.values():
             if session.adapter_name == adapter_name:
                 session.refresh_limits()

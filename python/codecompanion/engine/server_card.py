@@ -1,4 +1,4 @@
-"""The card of a local server: what it runs, and what would be better (`:checkhealth`, the list of adapters)."""
+"""The card of a local server: its model, and advice on its settings (`:checkhealth`, the list of adapters)."""
 
 from __future__ import annotations
 

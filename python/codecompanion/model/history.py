@@ -107,11 +107,10 @@ class ReadTwice(msgspec.Struct, frozen=True, omit_defaults=True):
 class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="usage_reported"):
     """The provider's token counts for the call that gave `message_id`.
 
-    `other_passes` were billed with it and are no part of the context (R-538): the provider's own compaction, or, with
+    `other_passes` were billed with it and are not part of the context (R-538): the provider's own compaction, or, with
     an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd` is for all of them
-    at the prices of that day, None when nobody knows the price; `prices` are those of a prompt of that size.
-    `included`: a subscription pays for them, so that they cost no money; `local`: or a server of the user's own
-    answered. `request_id`
+    at the prices of that day, None if the price is unknown; `prices` are those of a prompt of that size. `included`:
+    they cost no money, because a subscription pays for them or (`local`) the user's own server answered. `request_id`
     names the `RequestSent`.
     """
 

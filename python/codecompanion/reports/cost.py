@@ -221,7 +221,7 @@ def _counts(counts: LocalCounts | None, page: Page) -> list[str]:
 
 
 def _time(calls: Sequence[Call], speeds: Mapping[tuple[str, str], str], page: Page) -> list[str]:
-    """Return one line per model that a server of the user's own runs: what that costs is time."""
+    """Return one line per model that the user's own servers run: the time it took."""
     own, rows, said = [call for call in calls if call.is_local], [], []
     for named in dict.fromkeys((call.adapter, call.model) for call in own):
         sums = sum_calls(call for call in own if (call.adapter, call.model) == named)
@@ -239,7 +239,7 @@ def _time(calls: Sequence[Call], speeds: Mapping[tuple[str, str], str], page: Pa
 
 
 def _cache(calls: Sequence[Call], whole: Sums, page: Page) -> list[str]:
-    """Return one line per model: whether its provider reported a cache, and what that saved."""
+    """Return one line per model: whether its provider reported a cache, and the savings."""
     names = dict.fromkeys((call.adapter, call.model) for call in calls)
     rows = []
     for adapter, model in names:

@@ -21,7 +21,7 @@ def no_price(sums: Sums) -> str:
 
 
 def costs_time(sums: Sums) -> bool:
-    """Return whether servers of the user's own answered all calls: what these cost is time."""
+    """Return whether the user's own servers answered all calls, so that they cost time instead of money."""
     return sums.local > 0 and sums.local == sums.included and not sums.unpriced and not sums.priced
 
 
@@ -43,7 +43,7 @@ def known_usd(sums: Sums) -> float:
 
 
 def price_text(sums: Sums) -> str:
-    """Return the cell of a table with what calls cost: money, or the time of servers of the user's own."""
+    """Return the table cell with the cost of calls: money, or the time of the user's own servers."""
     if sums.local_ms and costs_time(sums):
         return duration_text(sums.local_ms)
     if not sums.priced:

@@ -29,9 +29,9 @@ WARM_S = 300.0
 class Sums(msgspec.Struct):
     """Sums over calls. `unpriced`: calls with usage but no price; `silent`: calls that reported no usage at all.
 
-    `included`: calls that cost no money, which are neither: a subscription paid, or (`local`) a server of the user's
-    own answered. `local_ms`: how long these took for them, as far as their ends were logged.
-    `estimated_tokens`: what the silent ones sent, by our own count; it is in no other sum.
+    `included`: calls that cost no money, which are neither: a subscription paid, or (`local`) the user's own server
+    answered. `local_ms`: how long the latter took, as far as their ends were logged. `estimated_tokens`: the prompts of
+    the silent calls by our own count, included in no other sum.
     """
 
     calls: int = 0

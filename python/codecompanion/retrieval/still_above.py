@@ -13,7 +13,7 @@ from codecompanion.retrieval.shown_lines import Above
 
 STILL_ABOVE = "Already above, unchanged: "
 STOOD_ABOVE = "Previously provided; some has since been removed from context (read it again if needed): "
-"""The same once it does not stand there any more."""
+"""The sentence for text that is no longer all above."""
 MAX_CHARS = 600
 """Limit of the sentence that names code above; it must not use up the room it saves."""
 MIN_SAVED_CHARS = 80

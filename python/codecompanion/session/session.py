@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from codecompanion.session.turn.edit_turn import EditTurn
 
 IDLE_S = 1.0
-"""A chat in which nothing has happened for so long is counted, if nobody knows how large it is."""
+"""How long a chat of unknown size must be idle before it is counted."""
 
 
 class Session(Chat):
@@ -143,7 +143,7 @@ class Session(Chat):
             self.meter.resume(events, *model)
 
     def refresh_limits(self) -> None:
-        """Take in what the endpoint has reported about its models since the chat was opened."""
+        """Apply the limits that the endpoint has reported for its models since the chat was opened."""
         if self.control.window.refresh():
             self.show_meter()
 
@@ -249,7 +249,7 @@ class Session(Chat):
             super().emit(told)
 
     def show_meter(self) -> None:
-        """Show how large the next request is; where nobody knows that exactly, it is counted while the chat is idle."""
+        """Show how large the next request is; if that is only estimated, it is counted while the chat is idle."""
         super().show_meter()
         self._count_idle()
 
@@ -277,7 +277,7 @@ class Session(Chat):
                 self.keep_calibration()
                 self.show_meter()
         except Exception as error:
-            self.services.report_bug(error)  # in the log only: nobody has asked for it
+            self.services.report_bug(error)  # in the log only: the user did not ask for the count
 
     def _finished(self) -> None:
         """Process requests that arrived meanwhile."""

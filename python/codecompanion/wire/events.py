@@ -363,10 +363,10 @@ class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):
 class Meter(Event, frozen=True, kw_only=True, tag="meter"):
     """The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
 
-    `assumed`: nobody has said how large the window is (`?`, R-506). `paused`: neither happens by itself, because the
-    user undid one, until they compact, redo or choose a policy. `stopped` is the policy that the chat should have and
-    that does not run, because the option `stopped_by` is wrong; neither is sent while it runs. `no_tools`: why
-    the model would not see tools, so that none are sent. `held_back`: the tools that are not sent in a small window.
+    `assumed`: the window is a guess (`?`, R-506). `paused`: neither happens automatically, because the user undid one,
+    until they compact, redo or choose a policy. `stopped` is the chat's configured policy if it does not run because
+    the option `stopped_by` is wrong; neither is sent while it runs. `no_tools`: why no tools are sent: the model would
+    not see them. `held_back`: the tools that are not sent in a small window.
     """
 
     tokens: int

@@ -21,7 +21,7 @@ local function tight(before, kind)
   return before == "header" or (before == "tool" and kind == "tool") or (before == "gathered" and kind == "gathered")
 end
 
----Cells that a line takes in the narrowest window of a chat, with what a break between words leaves empty.
+---Return the cells that a line takes in the narrowest window of a chat, including those that word wrap leaves empty.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param room integer Cells of a row of that window
@@ -35,7 +35,7 @@ local function cells_of(chat, row, room)
   return api.nvim_strwidth(api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or "")
 end
 
----What follows the text of a line: a note that would be broken in the middle of a word begins the next row.
+---Return the virtual text after a line: a note that would wrap in the middle of a word begins the next row.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param chunks { [1]: string, [2]: string }[]

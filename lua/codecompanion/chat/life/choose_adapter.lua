@@ -73,8 +73,8 @@ function M.lua_line(name, model)
   return ('interactions = { chat = { adapter = "%s" } },'):format(name)
 end
 
----What stands of each adapter in the list. Pages for keys only where all of them are in one piece: `o` opens them.
----Advice about a server where it fits into the line: `:checkhealth` has it, too.
+---Return the row of each adapter. URLs of pages for keys are shown only if all of them fit; `o` opens them anyway.
+---Advice about a server is shown if it fits; `:checkhealth` shows it, too.
 ---@param found CodeCompanion.AdapterReadiness[]
 ---@param room integer
 ---@return table<CodeCompanion.AdapterReadiness, string>
@@ -258,10 +258,10 @@ local function show(found, chat)
   end
 end
 
----How long the list waits for what the host knows about the servers.
+---How long the list waits for the host's facts about the servers.
 M.CARDS_MS = 1000
 
----Add what a running host knows of the servers that answer: window, tools, speed; without one the names have to do.
+---Add the facts that a running host has about the servers that answer: window, tools, speed; without a host only names.
 ---@param found CodeCompanion.AdapterReadiness[]
 ---@param done fun()
 local function add_cards(found, done)

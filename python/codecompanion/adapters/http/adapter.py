@@ -1,6 +1,6 @@
-"""One provider endpoint over HTTP, the same for every wire format: what `base.Adapter` asks for.
+"""One provider endpoint over HTTP: the `base.Adapter` of every wire format.
 
-How the bytes travel is `exchange.py`'s business, rendering and decoding the wire format's (`wire_format.py`). Consume
+`exchange.py` moves the bytes; the wire format renders and decodes them (`wire_format.py`). Consume
 `stream` with `contextlib.aclosing`, so that the connection closes when the consumer stops early.
 """
 
@@ -146,7 +146,7 @@ class HttpAdapter:
     # ---- requests
 
     def render(self, request: ChatRequest) -> bytes:
-        """Return the request body as sent; what was rendered and validated of it is kept for the request itself."""
+        """Return the request body as sent; its rendered and validated parts are reused for the request itself."""
         call = self._wire.render(request)
         self._connection.gate.find_problem(call.chunks, "reply")
         return call.body

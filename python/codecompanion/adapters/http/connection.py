@@ -1,7 +1,7 @@
 """The connection to one endpoint: its key and headers, one request and its answer, and the pause before another try.
 
-How the bytes travel is `exchange.py`'s business. A body is validated before it is sent (`request_gate.py`); what fails
-becomes one of our errors, with everything secret taken out of its sentence.
+`exchange.py` moves the bytes. A body is validated before it is sent (`request_gate.py`); a failure becomes one of our
+errors, with secrets removed from its message.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_LESSONS = 4
 """How many times a request is sent again because a wire format knows how to avoid what was refused."""
 _OWN_SERVER = Remedies(after_loss="The request may have been processed.")
-"""Nobody bills for a model that this machine runs."""
+"""A model that runs on this machine costs no money."""
 
 
 class Connection:

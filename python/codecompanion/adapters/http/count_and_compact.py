@@ -22,7 +22,7 @@ from codecompanion.formats.bounded import LimitHit
 async def compact(
     connection: Connection, request: ChatRequest, instructions: str, on_wait: OnWait | None
 ) -> CompactionDone:
-    """Let the provider compact the messages of the request now, and return what it made of them (R-540).
+    """Let the provider compact the messages of the request now, and return its result (R-540).
 
     Raises:
         AdapterError: it did not; nothing was changed.

@@ -1,7 +1,7 @@
-"""The models of one endpoint: their names and windows, and what a server of the user's own reports about them.
+"""The models of one endpoint: their names and windows, and the facts that the user's own server reports about them.
 
-The listing is read when somebody asks for it, and beside a first reply where it names who runs the model: a gateway on
-this machine passes requests on to providers who bill. The server itself is asked in `server_reader.py`.
+The listing is read on demand, and during a first reply if it names the owner of the model: a gateway on this machine
+passes requests on to providers who bill. `server_reader.py` asks the server itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LISTING_LIMIT_S = 5.0
 
 
 class EndpointModels:
-    """What is known of the models of one endpoint.
+    """The known models of one endpoint.
 
     `default` is the model of requests that name none, "" until the listing has been read for it. `on_facts` is called
     when the server reports something new.
@@ -95,7 +95,7 @@ class EndpointModels:
             await asyncio.wait([self._reading_listing()])
 
     def read_beside_reply(self) -> asyncio.Task[None] | None:
-        """Return a task that reads the listing now, None when it need not be read.
+        """Return a task that reads the listing now, None if there is no need to.
 
         In the listing a server on this machine names itself.
         """
@@ -141,7 +141,7 @@ class EndpointModels:
         except TimeoutError:
             _log.info("the server was not recognised: no answer in %g s", MAX_WAIT_S)
         if path is None:
-            return  # nobody is there yet
+            return  # the server is not running yet
         self._may_be_unnamed = False
         if path:
             listing = self._settings.models_path or self._wire.models_path
@@ -150,7 +150,7 @@ class EndpointModels:
             await self.server.ask(self.default)
 
     def _forget_listing(self) -> None:
-        """Take in that another server answers: what it lists is read with the next reply."""
+        """Forget the listing because another server answers; the next reply reads that server's listing."""
         self._wire.forget_models()
         self._is_listed = False
 

@@ -64,7 +64,7 @@ class ReplyRequests:
                             self._models.server.reply_began(request.model)
                         reading = reading or self._models.read_beside_reply()
                         if reading is not None and isinstance(event, Finished):
-                            await asyncio.wait([reading])  # what the reply costs depends on who has answered
+                            await asyncio.wait([reading])  # the price of the reply depends on the server that answered
                         yielded = True
                         yield event
                 return
@@ -87,7 +87,7 @@ class ReplyRequests:
             if not yielded and server.is_worth_waiting(error):
                 yield self._wait_for(server, error, attempt, deadline)
                 await self._connection.sleep(server.look_every_s)
-                # The server that is there now may have been started with other options.
+                # The server that runs now may have been started with other options.
                 await self._models.server.make_sure(request.model)
                 call = await self._connection.judged(self._wire.render(request), "reply")
                 continue

@@ -1,6 +1,6 @@
 """Read the body of one HTTP response into stream events: an event stream, or one JSON object from a gateway.
 
-What ends a reply is the wire format's business; here it is seen how the body ends.
+The wire format decides where a reply ends; this module sees how the body ends.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ after `NEAR_FRESH_S`: an answer takes a few milliseconds, and a client that reco
 restart. Any other endpoint, and such a server at a public address, is asked once for each model, if its entry says that
 it can report it (lesson 30).
 
-Never trouble for the user: a server that does not answer leaves its facts unknown, and what an unknown window means is
-said elsewhere (R-506). A request waits for an answer on loopback only: at most `CONNECT_WAIT_S` where nothing that is
-known holds any more, else `NEAR_WAIT_S`. A server that loads a model with the first request (Ollama, LM Studio) can
-report its window only after that: it is asked when a reply begins.
+A server that does not answer never disturbs the user: its facts stay unknown, and other code handles an unknown window
+(R-506). A request waits for an answer on loopback only: at most `CONNECT_WAIT_S` if no earlier fact is still valid,
+else `NEAR_WAIT_S`. A server that loads a model with the first request (Ollama, LM Studio) can report its window only
+after that: it is asked when a reply begins.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class ServerReader:
-    """What is known of one server. `get` and `post` send a request to a path of it and return the body.
+    """The known facts of one server. `get` and `post` send a request to one of its paths and return the body.
 
-    `take_listing` gives a listing to the wire format, `has_window` returns whether a model's window is known by that.
+    `take_listing` gives a listing to the wire format, `has_window` returns whether it gave the model's window.
     `forget_listing` is called when another server answers at the address, `on_change` when facts have changed.
     """
 
@@ -112,7 +112,7 @@ class ServerReader:
         return msgspec.structs.replace(facts, tools=False, refuses_tools=why) if why else facts
 
     def learn_toolless(self, error: AdapterError, model: str) -> bool:
-        """Take in that a server on the user's machine refused a request for its tools; return whether it did."""
+        """Record that the user's own server refused a request for its tools; return whether it did."""
         is_refusal = isinstance(error, RequestRejected) and error.status in _REFUSALS
         why = tool_refusal(str(error)) if self._is_local and (is_refusal or error.status == _FAILED) else ""
         if why:
@@ -129,7 +129,7 @@ class ServerReader:
         return speed if timed_at > self._lost_at else NO_SPEED
 
     def learn_speed(self, timings: Timings, model: str) -> None:
-        """Take in what a reply took."""
+        """Update the model's speed from the timings of a reply."""
         if not self._is_local:
             return
         speed = mean_speed(self.speed(model), timings.speed)
@@ -179,7 +179,7 @@ class ServerReader:
     # ---- asking
 
     async def ask(self, model: str = "") -> None:
-        """Ask now, unless that was done just before; what goes wrong is logged only."""
+        """Ask now, unless the last answer is recent; only log failures."""
         answer = self._answers.get(model)
         if self._asks and (answer is None or self._clock() - answer.asked_at > JUST_ASKED_S):
             await asyncio.wait([self._asking(model)])
@@ -259,7 +259,7 @@ class ServerReader:
             self._on_change()
 
     def _take_failure(self, error: AdapterError) -> None:
-        """Take in that asking failed: nobody was there, or somebody who does not answer as the server did before."""
+        """Handle a failed question: no server answered, or one that does not answer as the server did before."""
         if not self._is_local:
             return
         if isinstance(error, NetworkFailed) or error.status == _LOADING:

@@ -1,9 +1,9 @@
 """How long one request waits for a server on this machine that is not ready: it starts, or loads its model.
 
-Nothing of the request was sent, or the server said that it did nothing with it, so waiting costs nothing. A server on
-this machine that says it is loading is waited for as long as it says so, one elsewhere for a few minutes; one that does
-not listen yet for a minute, because it may not be running at all. The user sees what is waited for and can stop it, or
-switch it off (`max_retries` 0).
+No part of the request was sent, or the server reported that it did not process it, so waiting costs nothing. A request
+waits for a server on this machine for as long as it reports that it is loading, for one elsewhere for a few minutes;
+for one that does not listen yet it waits a minute, because that may not be running at all. The user sees the reason of
+the wait and can stop it, or switch waiting off (`max_retries` 0).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOAD_LIMIT_S = 300.0
 
 
 class ServerWait:
-    """What one request has waited for so far. `look_every_s`: the pause before the next look, as the server wishes."""
+    """The wait of one request so far. `look_every_s`: the pause before the next look, as the server wishes."""
 
     look_every_s = 1.0
 

@@ -42,7 +42,7 @@ FOREIGN_CALL = {"google": {"thought_signature": "skip_thought_signature_validato
 (https://ai.google.dev/gemini-api/docs/thought-signatures).
 """
 _USER = user_form("text")
-"""`no_reply` stands after a tool's result also for Mistral's own endpoint, which takes neighbours otherwise."""
+"""`no_reply` follows a tool result for Mistral's own endpoint too, which otherwise accepts adjacent messages."""
 _COUNTED = ("chat_template_kwargs", "reasoning_effort")
 """Parameters that change the prompt, at servers that count it (llama.cpp, vLLM)."""
 _CHATS_KEPT = 4
@@ -114,7 +114,7 @@ class ChatRenderer:
         return self._body(request, learned, self._parameters(request, learned))
 
     def render_count(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> tuple[bytes, ...]:
-        """Return the body that counts the prompt of the request: what the chat template gets, and nothing else."""
+        """Return the body that counts the prompt of the request: the input of the chat template, and nothing else."""
         return self._body(request, learned, {k: v for k, v in self._settings.parameters.items() if k in _COUNTED})
 
     def _body(self, request: ChatRequest, learned: Learned, fields: Mapping[str, Any]) -> tuple[bytes, ...]:

@@ -33,15 +33,15 @@ from codecompanion.formats.outside_text import NOT_READABLE
 
 PATH = "/chat/completions"
 _COUNTS = {"/props": (PATH, f"{PATH}/input_tokens"), "/v1/models": (f"/v1{PATH}", "/tokenize")}
-"""How servers of the user's own count a prompt, by the path at which they tell their window: the end of the path of
-their replies, and what takes its place. llama.cpp (`tools/server`) and vLLM (`entrypoints/serve/tokenize`)."""
+"""Where the user's own servers count a prompt, by the path at which they report their window: the end of the path of
+their replies, and its replacement. llama.cpp (`tools/server`) and vLLM (`entrypoints/serve/tokenize`)."""
 LLAMA_CPP = "llamacpp"
-"""The owner that llama.cpp's server names in its listing; nobody else is asked for the progress of reading."""
+"""The owner that llama.cpp's server names in its listing; no other server is asked for the progress of reading."""
 _NO_COUNT = (400, 404, 405, 422, 501)
 
 
 class _Count(msgspec.Struct):
-    """What either answers: llama.cpp `input_tokens`, vLLM `count`."""
+    """The answer of either server: llama.cpp `input_tokens`, vLLM `count`."""
 
     input_tokens: int = -1
     count: int = -1

@@ -4,9 +4,9 @@ The last request cached everything before the newest reply; it stays warm for th
 reply. When a time is unknown, the cache counts as warm: an edit that breaks a cache wrongly thought cold costs more
 than one that waits. Edits since then are ignored, as edits are made right before a request.
 
-A server of the user's own sends no bill: what it costs is the time to read. What is in its cache takes none, and stays
-there until another prompt takes its place (llama.cpp's slots), not for a few minutes (issue 24). Then it is `lost`.
-That each token takes longer in a long chat is not weighed: no server tells by how much.
+The user's own server costs no money, only the time to read. Cached tokens take none, and stay cached until another
+prompt takes their place (llama.cpp's slots), not for a few minutes (issue 24). Then they are `lost`. That each token
+takes longer in a long chat is not weighed: no server reports by how much.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def find_cache_state(
 ) -> CacheState:
     """Return the cache state for the next request at `now` (seconds since the epoch, 0 = unknown).
 
-    `lifetime_s` 0 = the provider caches nothing: every token costs the same, always. `total` are the tokens of all the
-    messages, where they are known: then only the newest are looked at. `is_own`: the server is
-    the user's own, and reads so many tokens per second; `is_lost`: it has nothing of the chat any more.
+    `lifetime_s` 0 = the provider caches nothing: every token always has the full price. `total`: the token count of
+    all messages, if known; then only the newest are looked at. `is_own`: the server is the user's own and reads
+    `reads_per_s` tokens per second; `is_lost`: it has no part of the chat in its cache any more.
     """
     if lifetime_s <= 0:
         return CacheState(read_price=1.0, write_price=1.0, lifetime_s=0.0)

@@ -5,15 +5,15 @@ message that stays is read again with each future request. So for a cut at messa
 
     gain(p) = cleared tokens after p × read price × requests to come − kept warm tokens after p × (write − read price)
 
-and the cut with the greatest gain is made, if it pays `repay` times over and frees enough. How many requests will come
-until the cache is cold, nobody knows; recorded sessions say: about half as many as there were, within bounds. A cold
-cache has nothing to lose: all is written anyway, so all that is not needed goes. Cycles do not matter: one long run of
-tools is treated like a chat.
+and the cut with the greatest gain is made, if it pays `repay` times over and frees enough. The number of requests until
+the cache is cold is unknown; in recorded sessions it is about half the number so far, within bounds. A cold cache has
+nothing to lose: everything is written again anyway, so everything that is not needed is cleared. Cycles do not matter:
+one long tool loop is treated like a chat.
 
-A server of the user's own does not read again what its cache has, and its cache does not age: leaving messages costs
-nothing, an edit costs the seconds in which the rest is read again. So it waits until its cache has lost the chat (then
-it saves seconds, if `min_seconds` of them, whatever the size of the chat) or the window gets tight (`repay` 0). There
-the cut is made that frees the most tokens for each one that is read again: seconds buy room.
+The user's own server does not read cached tokens again, and its cache does not age: kept messages cost nothing, an
+edit costs the seconds in which the rest is read again. So the edit waits until the cache has lost the chat (then it
+saves seconds, if at least `min_seconds`, whatever the size of the chat) or the window gets tight (`repay` 0). Then the
+cut is made that frees the most tokens for each token that is read again.
 
 Content likely to be needed is kept: the newest messages, protected messages, results of excluded tools, and the newest
 look at a file that was used recently. How recently depends on later events (`KeepReads`): a file edited since needs its

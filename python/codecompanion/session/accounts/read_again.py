@@ -1,8 +1,8 @@
-"""Whether a server of the user's own still had a chat in its cache, as its replies tell (issue 24).
+"""Whether the user's own server still had a chat in its cache, judged by its replies (issue 24).
 
-A reply that says how much of its prompt was read tells it afterwards: when far more was read than is new, somebody
-else has used the slot, or the server cannot keep this model's cache. Then the next turn counts as cold; the next
-request of a running tool loop, which follows at once, only after two such replies in a row.
+A reply may report how many tokens of its prompt were read. If far more were read than are new, another request has
+used the slot, or the server cannot keep this model's cache. Then the next turn counts as cold; the next request of a
+running tool loop, which follows at once, only after two such replies in a row.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from codecompanion.adapters.prompt_slots import Loss
 from codecompanion.model.messages import Usage
 
 MIN_SHARED = 256
-"""A shared prefix of fewer tokens tells nothing: it is estimated."""
+"""A shared prefix of fewer tokens is not judged, because its size is an estimate."""
 SHARE = 0.5
-"""Lost is a prefix of which this share (0..1) or more was read."""
+"""A prefix counts as lost if this share of it (0..1) or more was read."""
 
 
 class ReadAgain(msgspec.Struct):
-    """What the replies of one model tell in one chat. `misses`: how many in a row had to read the chat again."""
+    """Cache misses of one model in one chat. `misses`: how many replies in a row had to read the chat again."""
 
     misses: int = 0
     was_kept: bool = False
-    """Whether the last reply that told anything had the prefix in its cache."""
+    """Whether the last judged reply had the prefix in its cache."""
 
     def judge(self, usage: Usage | None, read_tokens: int | None, shared_tokens: int, loss: Loss) -> int:
-        """Take in a reply; return how many tokens had to be read again, 0 = none, or nothing is known.
+        """Judge a reply; return how many tokens had to be read again, 0 = none or unknown.
 
-        `shared_tokens`: how much of the request was in the one before, by estimate; `loss`: why it was expected to be
+        `shared_tokens`: how much of the request was in the previous one, by estimate; `loss`: why it was expected to be
         read again.
         """
         self.was_kept = False

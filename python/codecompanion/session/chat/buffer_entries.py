@@ -107,7 +107,7 @@ class _Drawing:
         self._said: tuple[Entry, ...] = ()
         """The sentences below the newest message."""
         self._changes: list[FileChange] = []
-        """The file changes made by the tools of this turn."""
+        """File changes by the tools of this turn."""
         self._adapter, self._model = before.adapter, before.model
         self._typed = before.typed
         self._turn: str | None = ""

@@ -82,7 +82,7 @@ def is_listed(folder: Path, patterns: Iterable[str]) -> bool:
 
 
 def _matches(folder: Path, pattern: str) -> bool:
-    written = os.path.expanduser(pattern.rstrip("/") or "/")  # noqa: PTH111 (a `~name` nobody has stays as it is)
+    written = os.path.expanduser(pattern.rstrip("/") or "/")  # noqa: PTH111 (the `~name` of an unknown user stays as it is)
     if not Path(written).is_absolute():
         return False
     parts = Path(written).parts

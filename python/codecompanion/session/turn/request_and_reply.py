@@ -128,7 +128,7 @@ class Exchange:
         return f"reading about {tokens_text(tokens)} tokens, ≈ {expected_text(seconds)}"
 
     def _read_again(self, finished: Finished, loss: Loss) -> ReadTwice | None:
-        """Take in what the reply tells of the cache of a server of the user's own; return what that read again."""
+        """Record a cache hit or miss of the user's own server; return the tokens it had to read again."""
         chat, control = self._chat, self._chat.control
         is_own = finished.read_tokens is not None and runs_on_own_server(chat.services.adapters, *control.named)
         if self.is_switched or not is_own:
@@ -194,7 +194,7 @@ class Exchange:
         chat.show_meter()
 
     def _other_model(self, finished: Finished) -> str:
-        """Return the model that answered in place of the one that was asked for; "" when it is the same.
+        """Return the model that answered in place of the requested one; "" if the requested one answered.
 
         Providers answer to an alias with the name of a version; only gateways and local servers pass requests on.
         """

@@ -336,7 +336,7 @@ class ChatModel:
         return Standing(self.policy, self.room, self.log.view.cycle, self.meter.measure(()).tokens)
 
     def tell_wait(self, silence: asyncio.Timeout, limit_s: float, event: RetryScheduled) -> None:
-        """Show that a local server is waited for; the time limit of what waits for it begins when it answers."""
+        """Show that a request waits for a local server; its time limit begins when the server answers."""
         silence.reschedule(asyncio.get_running_loop().time() + event.wait_ms / 1000 + limit_s)
         self.services.emit(Retrying(chat=self.chat_id, **msgspec.structs.asdict(event)))
 

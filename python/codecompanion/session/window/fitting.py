@@ -180,9 +180,9 @@ class Fitting:
         return await self._ask(messages) if least <= room else 0
 
     async def ask_when_close(self) -> None:
-        """Ask the provider how large the request is, when it decides what happens and nobody knows exactly.
+        """Ask the provider for the size of the request if the size is only estimated and close to a limit.
 
-        A server of the user's own was asked while nobody waited (`count_idle`).
+        The user's own server was already asked while the chat was idle (`count_idle`).
         """
         chat = self._chat
         if not self._is_close() or runs_on_own_server(chat.services.adapters, *chat.named):
@@ -193,7 +193,7 @@ class Fitting:
             chat.meter.take_provider_count(counted, chat.log.view)
 
     def _is_close(self, coming: int = 0) -> bool:
-        """Return whether the count decides what happens, and nobody knows it exactly; so many tokens may be added."""
+        """Return whether the estimate is close to a limit, also when up to `coming` tokens are added."""
         chat = self._chat
         limits = [at for at in (*chat.thresholds(), chat.limits.prompt_tokens) if at]
         return wants_provider_count(chat.meter.count(chat.log.view), limits, coming)
@@ -210,7 +210,7 @@ class Fitting:
         return is_asked and chat.adapter().counts_tokens(chat.model)
 
     def _may_see(self, messages: Messages) -> bool:
-        """Return whether a count shows the endpoint nothing new: what was attached since, only the user sends.
+        """Return whether a count shows the endpoint nothing new: only the user sends newly attached text.
 
         A server on this machine may see everything.
         """

@@ -52,21 +52,21 @@ class WindowWatch:
         chat.offer_tools()
 
     def refresh(self) -> bool:
-        """Take in what the endpoint has reported about the model meanwhile; return whether that changed anything."""
+        """Apply the endpoint's latest report about the model; return whether it changed anything."""
         chat = self._chat
         old = chat.limits, chat.specs
         self.resolve()
         return old != (chat.limits, chat.specs)
 
     def take_in(self) -> None:
-        """Take in what the endpoint has reported about the model since; some know it only once it is loaded."""
+        """Apply the endpoint's reports about the model; some endpoints know its limits only once it is loaded."""
         chat = self._chat
         told = chat.adapter().limits(chat.model), chat.adapter().facts(chat.model)
         if told != (self._told_of_endpoint, self._facts):
             self.resolve()
 
     async def know_server(self) -> None:
-        """Take in what the server of the model reports now; an earlier report may be out of date (`ServerFacts`)."""
+        """Ask the model's server now and apply its report; an earlier one may be out of date (`ServerFacts`)."""
         await self._chat.adapter().know_server(self._chat.model)
         self.take_in()
 
