@@ -175,7 +175,7 @@ def replay(name: str, messages: Iterable[Message], calibration: Calibration, win
 
 
 def _after_idle_count(meter: ContextMeter, system: Message | None, view: View, start: int, before: Usage) -> Count:
-    """Return the count of a chat nobody has reported on, after one of its first messages while it was idle."""
+    """Return the idle count of a chat without any provider report, after one of its first messages."""
     meter.window, meter.assumed_window = 0, _ASSUMED
     if system is not None:
         meter.set_fixed_part(system, ())

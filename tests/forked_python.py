@@ -45,7 +45,7 @@ IMPORTED = (
     *("anyio._backends._asyncio", "anyio.streams.tls", "httpcore2._async", "genai_prices.data_snapshot"),
     *("pathspec.gitignore", "tree_sitter", "tree_sitter_python", "tree_sitter_markdown"),
 )
-"""Beside the package itself: what it imports late, each of it in most of a group of tests."""
+"""Modules imported beside the package itself: its lazy imports that most tests of a group need."""
 
 _LAUNCHER = """#!{python} -IS
 import sys, posix

@@ -1,8 +1,8 @@
 """A chat driven through the real session while its provider keeps changing, and the invariants of every request.
 
-Checked: nothing is refused; no check of ours and no SDK type complains; no message is lost or
-reordered (`switch_reading.find_loss`); no seal reaches any provider but its own (R-542); no request had to be
-repaired; every turn ends as in its story.
+Checked: no provider refuses a request; our checks and the SDK types accept it; no message is lost or reordered
+(`switch_reading.find_loss`); no seal reaches any provider but its own (R-542); no request had to be repaired; every
+turn ends as in its story.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SwitchingChat:
         self.allowed: tuple[str, ...] = ()
         """Words of refusals and warnings that this chat provokes on purpose."""
         self.queued: dict[int, str] = {}
-        """What the user sends while the n-th reply arrives."""
+        """The message that the user sends while the n-th reply arrives."""
 
     async def open(self, root: Path, providers: dict[str, Provider], story: Story, **settings: Any) -> Session:
         """Begin the chat with the first provider of the route."""

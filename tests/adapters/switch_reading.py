@@ -101,8 +101,8 @@ def _is_cut(found: Any, told: Any) -> bool:
 def find_loss(reading: Reading, told: Sequence[Entry]) -> str:
     """Return the missing part of the story so far, "" if nothing is lost.
 
-    Without a compaction all of it is there, in order. With one, the end of the story is there, and no entry is
-    new or out of order.
+    Without a compaction the request must contain all of it, in order. With one, it must contain the end of the story,
+    and no entry is new or out of order.
     """
     expected = normal_form(told)
     if not reading.compacted:

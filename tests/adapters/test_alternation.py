@@ -89,7 +89,7 @@ def words(messages: Sequence[Any]) -> str:
 @FEW
 @given(history=histories(), data=st.data())
 def test_the_template_accepts_any_history_and_reads_all_of_it(kind: str, history: History, data: st.DataObject) -> None:
-    """The same text in order; identical bytes with and without the cache; the prefix stays the same."""
+    """The same text in order; identical bytes with and without the cache; an unchanged prefix."""
     made, last = make(kind, alternates=True), [{"role": "system", "content": "Be brief."}]
     messages = [m for m in history.messages if data.draw(st.booleans()) or m.role == "tool" or m.tool_calls]
     for length in range(1, len(messages) + 1):

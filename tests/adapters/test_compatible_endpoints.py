@@ -358,7 +358,7 @@ async def test_a_local_server_is_recognised_where_the_entry_does_not_name_it(
 
 
 async def test_a_server_that_starts_late_is_recognised_then(make_adapter: MakeAdapter) -> None:
-    """Nobody was there to be asked before."""
+    """Before, no server answered."""
     server = ChatServer(pages={"/props": LLAMA})
     await server.start()
     port = server.port
@@ -401,7 +401,7 @@ async def test_no_other_endpoint_is_asked_what_it_is(
 
 
 async def test_a_configured_window_is_not_asked_for(make_adapter: MakeAdapter) -> None:
-    """The user has said it."""
+    """The user has configured it."""
     async with ChatServer() as server:
         adapter = make_adapter(server.url, limits_path="/ps", context_window=8192)
         await adapter.warm_up()

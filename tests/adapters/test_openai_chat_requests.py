@@ -1,4 +1,4 @@
-"""The content and the recipient of requests, and what is never sent (lesson 44)."""
+"""The content and the recipient of requests, and content that is never sent (lesson 44)."""
 
 from __future__ import annotations
 

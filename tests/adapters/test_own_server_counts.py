@@ -29,7 +29,7 @@ def own(make_adapter: MakeAdapter, server: ChatServer, limits_path: str, **setti
 async def test_a_server_of_the_users_own_counts_the_prompt(
     make_adapter: MakeAdapter, path: str, limits_path: str, pages: dict[str, Any]
 ) -> None:
-    """What the template gets is counted, also what the user has set for it; the reply says the same."""
+    """The input of the template is counted, including the user's settings for it; the reply reports that count."""
     told = {"chat_template_kwargs": {"enable_thinking": False}, "temperature": 0.5}
     async with ChatServer(counts=path, pages=pages, extra_arguments=("chat_template_kwargs",)) as server:
         adapter = own(make_adapter, server, limits_path, parameters=told)
@@ -73,11 +73,11 @@ async def test_a_server_that_sleeps_or_is_away_is_not_woken_by_a_count(
         {"limits_path": "/api/ps"},  # Ollama
         {"local_server": False, "limits_path": "/props"},
         {"base_url": "https://llama.example.com", "limits_path": "/props"},
-        {"chat_path": "/chat/completions", "limits_path": "/v1/models"},  # where `/tokenize` is, nobody knows
+        {"chat_path": "/chat/completions", "limits_path": "/v1/models"},  # the path of `/tokenize` is unknown
     ],
 )
 def test_others_are_not_asked(make_adapter: MakeAdapter, settings: dict[str, Any]) -> None:
-    """Nobody says that they count for nothing."""
+    """They may charge for a count."""
     url = settings.pop("base_url", "http://127.0.0.1:1")
     assert not make_adapter(url, **{**OWN, **settings}).counts_tokens("test-model")
 
@@ -91,7 +91,7 @@ async def test_a_gateway_on_this_machine_is_not_asked(make_adapter: MakeAdapter)
         assert not adapter.counts_tokens("test-model")
 
 
-async def test_an_answer_without_a_count_is_no_count(make_adapter: MakeAdapter) -> None:
+async def test_an_answer_without_a_count_is_ignored(make_adapter: MakeAdapter) -> None:
     """One sentence for the log."""
     async with ChatServer(counts=LLAMA_CPP, pages={"/props": PROPS}) as server:
         adapter = own(make_adapter, server, "/props")

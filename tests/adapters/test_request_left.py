@@ -32,7 +32,7 @@ LOST = f"the connection ended before the reply began. {BILLED}"
 SILENT = "the provider sent nothing for 0.2 s (opts.idle_timeout)."
 END_MARKS = {"chat": b'"finish_reason":"stop"', "responses": b"response.completed", "messages": b"message_delta"}
 LARGE = "x" * 200_000
-"""More than the buffers of both ends of a connection hold, which are small here."""
+"""Larger than the buffers of both ends of a connection, which are small here."""
 SMALL_BUFFER = [(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)]
 REFUSED = b"HTTP/1.1 503 Busy\r\ncontent-length: 4\r\n\r\nBusy"
 _recorded: dict[str, bytes] = {}
@@ -150,10 +150,10 @@ def full_port() -> Iterator[int]:
 async def test_without_a_connection_nothing_was_sent(
     format_: Any, where: str, full_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that nobody knows or tells, a port that is closed or silent: tried again, and told as such.
+    """An unknown name, a silent resolver, a closed or silent port: the request is retried, and the error says which.
 
-    A resolver that hangs up shows as a temporary failure. A port cannot hang up before it has taken the connection, and
-    the row `accepted` × `close` is about one that does so then.
+    A resolver that hangs up looks like a temporary failure. A port cannot hang up before it has accepted the
+    connection; the row `accepted` × `close` covers one that does so afterwards.
     """
 
     async def resolve(*_: Any, **__: Any) -> Any:

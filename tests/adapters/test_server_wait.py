@@ -79,7 +79,7 @@ async def test_a_server_that_starts_late_is_also_awaited_if_it_names_the_model(m
 
 @pytest.mark.parametrize("is_shown", [True, False])
 async def test_a_count_waits_for_a_server_that_starts_late_where_that_is_shown(is_shown: bool) -> None:
-    """Nobody would see what a count in the background waits for."""
+    """The user would not see why a count in the background waits."""
     server, port = AnthropicServer(), free_port()
     waits, looks = list[float](), list[RetryScheduled]()
 
@@ -107,7 +107,7 @@ async def test_a_count_waits_for_a_server_that_starts_late_where_that_is_shown(i
     assert len(waits) == (9 if is_shown else 2)
 
 
-async def test_a_server_that_never_starts_is_told_with_its_command(make_adapter: MakeAdapter) -> None:
+async def test_a_server_that_never_starts_is_reported_with_its_command(make_adapter: MakeAdapter) -> None:
     """After a minute; it may not be running at all."""
     port, waits = free_port(), list[float]()
     outcome = await collect(make_adapter(f"http://127.0.0.1:{port}/v1", waits=waits, **LOCAL))

@@ -1,4 +1,4 @@
-"""Every provider gets the whole history in a valid request, whoever wrote it (R-146, R-542; lessons 22…28).
+"""Every provider gets the whole history in a valid request, whichever model wrote it (R-146, R-542; lessons 22…28).
 
 Generated histories (`switch_histories.py`) are rendered by every format and judged by the fake providers' own rules,
 without sockets: growing, with a compaction in front, edited, and without encrypted parts.

@@ -28,7 +28,7 @@ class ChatPath:
     def __init__(self) -> None:
         self._found = set[str]()
         self._of_fixtures = dict[str, frozenset[str]]()
-        """By the name of a fixture that several tests share: what it started for them."""
+        """The sessions and processes started by a fixture that several tests share, by its name."""
         self._watching = False
 
     def _watch(self) -> None:

@@ -29,7 +29,7 @@ from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, says
 SMALL = "small"
 """The adapter of the utility model."""
 QUESTIONS = ("classify_question", "question_type", "search_terms")
-"""What the utility model is asked, by the id of the message."""
+"""The ids of the utility model's prompts."""
 Replies = Mapping[str, str | Exception]
 
 

@@ -1,4 +1,4 @@
-"""The comparison with other plugins: each "yes" of ours names an existing test, each "no" gives the reason."""
+"""The comparison with other plugins: each of our "yes" names an existing test, each "no" gives the reason."""
 
 from __future__ import annotations
 

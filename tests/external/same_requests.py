@@ -36,9 +36,9 @@ from tests.unit.session.stored.story import YOUNGER_TOOLS
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 DIGESTS = Path(__file__).with_name("same_requests.json")
 POLICIES = (*policy_names(), *(f"{name}{SUFFIX}" for name in policy_names() if not load_policy(name).ours))
-"""Every policy, and each that follows a document once more as that document has it.
+"""Every policy, plus the strict form of each policy that follows a document.
 
-A step of ours without a mark changes the requests of a strict policy, and is found here.
+If one of our own steps has no mark, it changes the requests of a strict policy, and is found here.
 """
 MODELS = {"openai": "gpt-4.1", "openai_responses": "gpt-5.4", "anthropic": "claude-sonnet-4-5"}
 """One model for each wire format."""

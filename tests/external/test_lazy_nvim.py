@@ -39,7 +39,7 @@ for name, plugin in pairs(require("lazy.core.config").plugins) do
 end
 return found
 """
-"""What lazy.nvim's window would show in red."""
+"""Errors that lazy.nvim's window would show in red."""
 
 BUILD_OUTPUT = """
 for _, task in ipairs(require("lazy.core.config").plugins.codecompanion._.tasks or {}) do
@@ -335,7 +335,7 @@ return {
   select = tostring(vim.ui.select),
 }
 """
-"""What a Neovim has that a plugin could leave behind."""
+"""Things that a plugin could leave behind in Neovim."""
 
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)

@@ -31,7 +31,7 @@ pytestmark = [
 ]
 QUESTION = RecordedTurn("One more question: what did we do?", (RecordedReply("We untangled the run modes."),))
 SOME = 620
-"""So many messages, which the smaller windows compact several times."""
+"""The number of messages, which the smaller windows compact several times."""
 CASES: dict[str, tuple[type, int, int, dict[str, Any]]] = {
     "openai, 200k": (ChatVoice, 200_000, 975, {}),
     "anthropic compacts, 200k": (AnthropicVoice, 200_000, 975, {}),

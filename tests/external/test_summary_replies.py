@@ -29,7 +29,7 @@ FILLERS = (
     "None", "No errors were encountered.", "There are no pending tasks.", "Not applicable.", "None",
     "The session has ended.", "See above.", "The work is complete.", "None",
 )  # fmt: skip
-"""What a model writes where a section has nothing to say."""
+"""Placeholders that models write in empty sections."""
 _ORDER = (0, 2, 3, 4, 7, 6, 8, 1, 5)
 _FILE = re.compile(r"[\w/.-]+\.(?:py|md|tsx?|c|yml|rst|zip|pcap|txt)\b")
 KINDS = ("topic", "generic", "named", "placeholder", "continuation")

@@ -14,7 +14,7 @@ from tests.patience import PATIENCE_S
 Kind = Literal["status", "stream", "tool", "server", "summary", "clock", "disk", "window", "usage"]
 WireName = Literal["chat", "responses", "messages", "plan"]
 ALL: tuple[WireName, ...] = ("chat", "responses", "messages")
-"""`plan` is Responses for a ChatGPT plan: rows of its own, and what its login adds."""
+"""`plan` is Responses for a ChatGPT plan: it has its own rows, and those of its login."""
 Place = Literal["before the first byte", "in the text", "in a call", "after the text"]
 
 

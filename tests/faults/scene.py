@@ -57,7 +57,7 @@ from tests.unit.session.mcp_bench import server as hostile_server
 
 COLUMNS = 80
 GENERATING = ("/chat/completions", "/responses", "/messages")
-"""What requests for a reply are sent to; others only count."""
+"""The paths of requests for a reply; other requests only count."""
 FIRST, SECOND, THIRD, FOURTH = (f"Message {word}: what comes next?" for word in ("one", "two", "three", "four"))
 SUMMARY = nine_sections("The user asks what comes next, in message one and message two, and gets an answer each time.")
 

@@ -23,7 +23,7 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter
 
 SECRET = "the-secret-of-another-folder"
 WORDS = re.compile(r"[!-~]+")
-"""What is left of any text, however control characters are made harmless."""
+"""The part of any text that stays, however control characters are made harmless."""
 MARKDOWN = MarkdownIt("commonmark")
 
 

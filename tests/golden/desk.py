@@ -58,9 +58,9 @@ LASTING: tuple[str, ...] = (
     *("_guarded", "_ask", "_run_one", "_serve", "_played", "_run_coro", "_read_messages", "_write_messages"),
     *("_read_stderr", "_keep", "Event.wait", "StreamReader.read", "_answer_when_quiet", "Queue.get", "_stand_by"),
 )
-"""How the names of the host's coroutines end that go on while an answer is waited for: the turn, what it asks, servers
-and connections, and the import of modules after a second without a request. All others have to end before the story
-goes on, or their place in the record would be chance."""
+"""Endings of the names of the host's coroutines that keep running while the story waits for an answer: the turn and its
+requests, servers and connections, and the import of modules after a second without a request. All others must end
+before the story continues, or their place in the record would be random."""
 QUIET_LIMIT_S = 20.0
 
 

@@ -35,7 +35,7 @@ _RUN = re.compile(r"(.{2,120}?)\1{7,}", re.DOTALL)
 
 
 BESIDE = {"conversation_snapshot", "memory_flushed", "daily_log_written"}
-"""Events of what is written beside the turn: the order of those of one name counts, not their place in it."""
+"""Events of background writes: the order of events of one name is compared, not their place in the turn."""
 
 
 def beside_last(told: list[Any]) -> list[Any]:

@@ -77,7 +77,7 @@ class Desk:
         path.write_text(lua, encoding="utf-8")
 
     def plain_nvim(self, *args: str, size: tuple[int, int] = (80, 24), env: dict[str, str] | None = None) -> Terminal:
-        """Start Neovim like a user, without arguments of ours."""
+        """Start Neovim like a user, without our arguments."""
         return self.terminal([self.binary, *args], size=size, env=env)
 
     def nvim(self, *args: str, size: tuple[int, int] = (80, 24), env: dict[str, str] | None = None) -> Terminal:

@@ -28,7 +28,7 @@ OLDEST_TMUX = (3, 0)
 WAIT_S = PATIENCE_S
 _POLL_S = 0.06
 _QUIET_S = 0.25
-"""A screen stands still when for so long it did not change and nobody worked who could change it."""
+"""How long a screen must be unchanged, with no process at work that could change it, to count as settled."""
 
 _CONFIGURATION = """
 set -g default-terminal tmux-256color
@@ -40,7 +40,7 @@ set -g remain-on-exit on
 """
 
 PROMPT = re.compile(r"Press ENTER or type command to continue|^-- More --|^E\d+:.*\n.*Press ENTER", re.MULTILINE)
-"""What must never be seen: Neovim waits for a key before it goes on."""
+"""Prompts that must never appear: Neovim waits for a key before it continues."""
 
 _KEYS = {
     "CR": "0d", "Tab": "09", "BS": "7f", "Space": "20", "lt": "3c", "Bar": "7c", "Bslash": "5c",

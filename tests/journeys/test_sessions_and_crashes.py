@@ -62,7 +62,7 @@ def test_a_session_file_restores_both_chats_after_a_power_cut(desk_at_work: Desk
 
 
 def test_reloading_and_closing_the_buffer_keeps_the_chat(desk_at_work: Desk) -> None:
-    """`:e`, `:e!`, `:bd` and back: transcript and draft are there, and the chat continues."""
+    """`:e`, `:e!`, `:bd` and back: transcript and draft survive, and the chat continues."""
     terminal = desk_at_work.nvim("notes.md")
     open_chat(terminal)
     say(terminal, "read src/stack.py", r"`read_file` src/stack\.py")

@@ -24,7 +24,7 @@ REPORTS = [
     ("gp", r"Preview"),
     ("gs", r"You are CodeCompanion"),
 ]
-"""Keys that show something to read, and what is on it."""
+"""Keys that open something to read, and its expected text."""
 
 
 def assert_no_trace(screen: str) -> None:

@@ -57,9 +57,9 @@ from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import submit
 
 ALONG = (GATHERED_TAG, UPDATE_TAG, EDITOR_TAG)
-"""What goes along with a question: before it in the request, below it on the screen."""
+"""Tags of attachments of a question: before it in the request, below it on the screen."""
 TAKEN_OUT = ("since removed from context", "some has since been removed from context")
-"""What a message says that names something which is sent no more; the buffer says so in its line."""
+"""The words of a message that names removed content; the buffer shows the removal in the message's line."""
 STEPS_LUA = Path(__file__).with_name("buffer_story.lua").read_text(encoding="utf-8")
 
 
@@ -77,7 +77,7 @@ class Story:
         self.said = 0
         self.bench = make_bench(root, self.random, self.policy)
         self.along: dict[str, list[str]] = {}
-        """What went along with each question, by message id."""
+        """The attachments of each question, by message id."""
         self.loop = asyncio.new_event_loop()
         self.chat = nvim.lua("return Story.begin()")
         self.session: Session = self.run(self._open())

@@ -37,7 +37,7 @@ end })
 REPO = Path(__file__).resolve().parents[2]
 LOGINS = ("COPILOT_GITHUB_TOKEN", "CODESPACES", "GITHUB_TOKEN")
 NOBODY = "127.0.0.1:9"
-"""An address at which no server listens (the port is that of a service nobody runs)."""
+"""An address at which no server listens (the port of the discard service, which is never running)."""
 TIMEOUT_S = PATIENCE_S
 LEAVE_S = 20.0
 """After this long Neovim does not leave by itself: a prompt, perhaps."""

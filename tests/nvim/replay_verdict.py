@@ -1,4 +1,4 @@
-"""Promises about a replayed session, whoever compacts: one function per promise, which raises if it is broken.
+"""Promises about a replayed session, for any compactor: one function per promise, which raises if it is broken.
 
 Everything is compared with the server's counts and received requests, not with the plugin's own reports.
 """
@@ -18,7 +18,7 @@ from session_player import Seen
 
 EDIT_AT, COMPACT_AT, KEPT_CYCLES = 0.65, 0.85, 3
 DOUBT = 0.01
-"""Triggers compare with the best guess, which lies within this of what the server counts."""
+"""Triggers compare with the best guess, which lies within this share of the server's count."""
 
 
 def check_replay(replay: Replay, *, compacts: bool = True) -> dict[str, dict[str, float]]:

@@ -41,7 +41,7 @@ RULES_MARK = "«001» is its mark"
 CHUNK_CHARS = 600
 _SUMMARY_MARK = prompts.load("summary_cc_9").partition("\n")[0][:60]
 Texts = Sequence[tuple[str, str]]
-"""Role and text of what a request says, results of tools left out."""
+"""Role and text of a request's messages, without tool results."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Player:
 
 
 CLAUDE_RATIO, CLAUDE_MARKS = 1.10, 0.225
-"""Tokens of Claude for one of OpenAI's and for a punctuation mark: least squares on what recorded sessions reported."""
+"""Claude's tokens per OpenAI token and per punctuation mark: least squares over the reports of recorded sessions."""
 _MARK = re.compile(r"[!-/:-@\[-`{-~]")
 
 

@@ -15,7 +15,7 @@ from harness import REPO
 from tests.patience import PATIENCE_S
 
 OFTEN = ("cold_start", "turns")
-"""What `make ci` runs, too: the others stand on the same ground."""
+"""Benchmarks that `make ci` runs too; the others share their code."""
 
 
 @pytest.mark.slow("a run of every measurement, with hosts that really start")

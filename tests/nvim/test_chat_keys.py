@@ -55,7 +55,7 @@ def test_q_stops_a_visible_turn_and_asks_about_one_that_is_not(chat: ChatDriver)
 
 
 def test_q_ends_a_macro_and_starts_none(chat: ChatDriver) -> None:
-    """The next key would be taken as a register; when idle, a message says that nothing is running."""
+    """Otherwise the next key would name a register. In an idle chat, a message says that nothing is running."""
     chat.nvim.feed("q")
     chat.nvim.wait_screen("Nothing is running in this chat")
     assert chat.nvim.lua("return vim.fn.reg_recording()") == ""

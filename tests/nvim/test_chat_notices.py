@@ -185,7 +185,7 @@ AWAY = (
 )
 
 
-def test_no_word_of_what_is_said_of_a_local_server_is_broken(nvim_factory: Callable[..., Nvim]) -> None:
+def test_no_word_of_the_status_of_a_local_server_is_broken(nvim_factory: Callable[..., Nvim]) -> None:
     """In 40 columns, where words are wrapped, whatever the length of its last row."""
     chat = make_chat(nvim_factory, size=(40, 24))
     for length in range(1, 36, 2):

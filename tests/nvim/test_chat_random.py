@@ -169,7 +169,7 @@ class Player:
 
 
 ATTENTION = re.compile(r"^\s*$|Approval needed in |The reply in .* is complete")
-"""What is said of a chat that nobody looks at (it was toggled away)."""
+"""Messages about a chat that is not visible (it was toggled away)."""
 
 
 @pytest.mark.parametrize("seed", [1, 5, 11])

@@ -352,7 +352,7 @@ def test_a_server_that_loads_its_model_can_be_chosen(start: Start) -> None:
 
 
 def test_the_list_does_not_open_over_something_else(start: Start) -> None:
-    """Who has gone on typing meanwhile is not disturbed."""
+    """A user who kept typing meanwhile is not disturbed."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

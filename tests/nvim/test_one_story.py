@@ -331,7 +331,7 @@ class Scene:
     play: Callable[[RealChat], None]
     story: tuple[str, ...]
     told: str = ""
-    """What is on the command line in the end."""
+    """The final text of the command line."""
     replies: tuple[Callable[[], Answer], ...] = (FILLS,)
     summaries: tuple[Callable[[], Answer], ...] = (GOOD,)
     trigger: int | bool = False

@@ -113,7 +113,7 @@ def test_leaving_neovim_completes_a_chat_that_did_something(nvim_factory, tmp_pa
 
 
 def test_a_host_killed_during_a_reply_leaves_complete_files(nvim_factory, tmp_path):
-    """R-478: the state after the last complete turn is there, and every file is readable."""
+    """R-478: the state after the last complete turn is kept, and every file is readable."""
     slow = reply("word " * 400, chunk_chars=5, delay_s=0.02)
     with ChatServerThread([reply("first answer"), slow], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=OFTEN)

@@ -90,7 +90,7 @@ def test_a_wiped_chat_is_resumed_with_its_draft(chat):
 
 
 def test_a_reply_continues_while_the_buffer_is_unloaded(chat):
-    """The turn belongs to the host; received text is there when the buffer is shown again, and the rest follows."""
+    """The host runs the turn: when the buffer is shown again, it has the text received so far, and the rest follows."""
     chat.send("slowly")
     chat.nvim.wait_screen("slow slow")
     chat.nvim.command("bdelete")
@@ -150,7 +150,7 @@ def test_reloading_the_modules_keeps_the_chat(chat):
 
 
 def test_nothing_prevents_leaving_neovim(chat):
-    """With unsent text `:qa` leaves at once, `:w` works, and the draft is there the next time."""
+    """With unsent text `:qa` leaves at once, `:w` works, and the draft reappears the next time."""
     chat.nvim.feed("Gia draft<Esc>:w<CR>")
     chat.nvim.settle()
     assert chat.nvim.lua("return vim.bo.modified") is False

@@ -27,7 +27,7 @@ QUESTION = RecordedTurn("One more question: where was the error?", (RecordedRepl
     ids=lambda voice: voice.adapter,
 )
 def test_a_session_is_edited_and_compacted_as_specified_and_the_meter_is_right(nvim_factory, tmp_path, voice):
-    """87 replies, 203 calls; whoever compacts; the host is killed on the way."""
+    """87 replies, 203 calls, compacted by each provider or by us; the host is killed during the session."""
     session = read_recording(DEMO)
     with Replay(nvim_factory, tmp_path, session, voice, window=WINDOW) as replay:
         replay.play(kill_host_at=10)

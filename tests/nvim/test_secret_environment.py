@@ -84,7 +84,7 @@ def test_the_host_has_no_secret_in_its_environment_and_the_keys_work(nvim_factor
     (result,) = [message.text for message in chat.view().messages if message.role == "tool"]
     assert "done" in result
     assert "HARMLESS=stays" in result
-    # Nothing had to be redacted: it was not there. A kept variable is there, and redacted before it is stored.
+    # The removed variables are not in the output. A kept one is, and is redacted before it is stored.
     assert result.count("[hidden]") == 1
     assert "NEEDED_TOKEN=[hidden]" in result
     assert not [name for name in (*SECRETS, "NVIM") if f"\n{name}=" in f"\n{result}"]

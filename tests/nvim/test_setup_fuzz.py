@@ -16,7 +16,7 @@ from codecompanion.wire.requests import Hello, OpenChat, Snapshot
 from harness import REPO, Nvim
 
 BATCH = 40
-"""So many tables go to Neovim in one call; a failure names its table, so that none need be looked for by shrinking."""
+"""How many tables are sent to Neovim in one call; a failure names its table, so shrinking is not necessary."""
 BOUNDED = {"deadline": None, "suppress_health_check": list(HealthCheck), "phases": (Phase.explicit, Phase.generate)}
 
 _SCHEMA = """

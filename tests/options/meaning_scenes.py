@@ -27,7 +27,7 @@ UTILITY = {
     "question_type": '{"isDebugging": false}',
     "search_terms": "bucket, brush",
 }
-"""What the utility model answers, by the prompt; only its search terms find `paint.py`."""
+"""The utility model's answers by prompt; only its search terms find `paint.py`."""
 OLD_S = 40 * 86_400
 UTILITY_S = 0.02
 

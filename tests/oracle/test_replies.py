@@ -20,7 +20,7 @@ OTHER_USAGE = {
     "test_anthropic_advisor_tool_redacted-0": _TWO_PASSES,
     "test_anthropic_advisor_tool_stream-0": _TWO_PASSES,
 }
-"""Recordings whose usage we read otherwise, on purpose, and why; everything else in them is the same."""
+"""Recordings whose usage we deliberately read differently, with the reason; the rest of each reading must be equal."""
 
 
 def ours(reply: Reply) -> Reading | None:

@@ -20,7 +20,7 @@ MAKE_TARGETS = (
 
 
 EXTRAS = {"": (), "-semantic": ("semantic",), "-mcp": ("mcp",), "-semantic-mcp": ("semantic", "mcp")}
-"""What the name of a lock file says that is in it."""
+"""The extras in a lock file, by the suffix of its name."""
 LOCKS = tuple(f"requirements{name}.lock" for name in EXTRAS)
 
 

@@ -31,7 +31,7 @@ COMMON = " aA1\n.-/`([*#>\"':,_=\\"
 SHORT = {
     "store/files/checkpoints.py:_NAME": "names of files",
 }
-"""Where the text is ours or short by what happens before, and why."""
+"""Patterns whose text is our own, or already limited in length, with the reason."""
 
 
 class Used:

@@ -1,8 +1,8 @@
 """Write the recorded session that `make demo` plays: `python -m tools.demo.make_session [--check]`.
 
-An invented assistant works for an afternoon on an invented project (`codebase.py`, `story.py`). The tools are stand-ins
-that work on the files in memory and answer in the real tools' words (`stand_ins.py`), so every edit really applies and
-every later read shows it. The output of commands is composed from the tests in the files. Deterministic; the file is
+An invented assistant works for an afternoon on an invented project (`codebase.py`, `story.py`). The tools are fakes
+that edit files in memory and answer in the real tools' words (`stand_ins.py`), so every edit really applies and every
+later read shows it. The output of commands is composed from the tests in the files. Deterministic; the file is
 committed, and `--check` reports whether it is up to date.
 """
 

@@ -44,7 +44,7 @@ async def test_only_fields_a_plan_accepts_are_sent(
 
 
 async def test_tools_are_at_the_front_of_the_input(make: Maker, openai: ChatGPTServer) -> None:
-    """A call, its result, the answer; the prompt's prefix is always the same, so that it is cached."""
+    """A call, its result, the answer; the prompt's prefix never changes, so it is cached."""
     openai.script = [
         Reply((Thought(("Where?",)), Text("Looking.", "commentary"), Call("weather", '{"city":"Oslo"}'))),
         Reply((Text("It rains.", "final_answer"),)),

@@ -19,7 +19,7 @@ Block = Mapping[str, Any]
 
 BYTES_PER_TOKEN = 3.6
 BLOCK_TOKENS = 4
-"""What a block costs beside its text."""
+"""The overhead of a block beside its text."""
 TOOL_SYSTEM_TOKENS = 346
 """The prompt the provider adds when there are tools."""
 THINKING_KINDS = ("thinking", "redacted_thinking")

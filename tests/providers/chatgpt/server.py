@@ -53,13 +53,13 @@ class ChatGPTServer(ResponsesServer):
         self.sign_in = SignIn()
         self.models: list[dict[str, Any]] = list(MODELS)
         self.listing: Any = None
-        """What `GET /v1/models` answers instead of `models`."""
+        """The answer of `GET /v1/models` instead of `models`."""
         self.failures: list[Answer] = []
         """Answers of `/v1/responses` that come first."""
         self.tells_output = False
         """Whether the last event repeats the output; the endpoint was seen to leave it empty."""
         self.gates: dict[str, asyncio.Event] = {}
-        """By `grant_type`: a request that waits until it is opened; what it asks for is done before (`_done`)."""
+        """Gates by `grant_type`: the server processes a request at once, and answers when its gate opens."""
 
     async def start(self, port: int = 0) -> None:
         """Listen, and know the own address."""

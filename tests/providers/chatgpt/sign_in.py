@@ -45,7 +45,7 @@ class SignIn:
     base: str = ""
     user: str = "ada@example.com"
     consent: str = "allow"
-    """What the user does on the page: allow, deny, or `identity` (signs in, but not the plan)."""
+    """The user's choice on the page: allow, deny, or `identity` (signs in, but not the plan)."""
     lives_s: int = 3600
     issuer: str = ""
     endpoints_at: str = ""

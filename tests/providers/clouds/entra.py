@@ -16,7 +16,7 @@ from tests.providers.loopback.server import CERTIFICATE, LoopbackServer, Receive
 
 TENANT, CLIENT_ID, SECRET = "tenant-EXAMPLE", "11111111-2222-3333-4444-555555555555", "client~secret.EXAMPLE"
 ACCOUNT = {"AZURE_TENANT_ID": TENANT, "AZURE_CLIENT_ID": CLIENT_ID, "AZURE_CLIENT_SECRET": SECRET}
-"""What the user's environment has of the application."""
+"""The application's variables in the user's environment."""
 WRONG_SECRET = "AADSTS7000215: Invalid client secret provided."
 
 

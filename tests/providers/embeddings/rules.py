@@ -2,7 +2,7 @@
 
 OpenAI: the API reference (no empty text, 2048 texts, 8192 tokens each, 300,000 in all, unknown parameters, `dimensions`
 only of the third models). Ollama: `the input length exceeds the context length` (github.com/ollama/ollama/issues/14186,
-since 0.13.5), an unknown model is to be pulled. llama.cpp: 500 for a text beyond the physical batch
+since 0.13.5), an unknown model must be pulled first. llama.cpp: 500 for a text beyond the physical batch
 (github.com/ggml-org/llama.cpp/issues/12295; tools/server), 501 without `--embeddings`, an empty text. vLLM: its
 `maximum context length` sentence. TEI: 422 for too many texts (`--max-client-batch-size` 32) and 413 for a long one.
 """

@@ -56,7 +56,7 @@ class GitHubServer(LoopbackServer):
     def __init__(self) -> None:
         super().__init__()
         self.pending = 1
-        """So many polls say that the user has not typed in the code."""
+        """How many polls report that the user has not entered the code yet."""
         self.login_error: dict[str, Any] = {}
         self.logins = [LOGIN]
         self.interval: float = 1

@@ -22,8 +22,8 @@ from tests.patience import PATIENCE_S
 from tests.providers.loopback.answers import CLOSE, DROP, Answer, failure, json_answer
 
 CERTIFICATE = Path(__file__).with_name("loopback_tls.pem")
-"""Certificate and key of a server with TLS, for 127.0.0.1 and localhost until 2120; signed by itself, so that a client
-has to be told of it (SSL_CERT_FILE)."""
+"""Certificate and key of a TLS server, for 127.0.0.1 and localhost until 2120; self-signed, so a client must be
+configured to trust it (SSL_CERT_FILE)."""
 
 _REASONS = {
     200: "OK",

@@ -43,9 +43,9 @@ _TYPES: dict[str, tuple[str, str, str]] = {
 _PYTHON_ONLY = ("model", "lax-or-strict", "is-instance", "function-plain", "function-after")
 _TAG_KEYS = ("type", "role")
 _CHOICE = "?"
-"""Begins the label of a choice of a union without tags, so that problems of the fitting choice can be told apart."""
+"""Begins the label of a choice of an untagged union, to recognise the problems of the matching choice."""
 _SILENT = "@"
-"""Begins a tag that is no part of a problem's path: Anthropic names the type of a block there, not a message's role."""
+"""Begins a tag that a problem's path omits: Anthropic's paths contain the type of a block, not a message's role."""
 
 Schema = dict[str, Any]
 

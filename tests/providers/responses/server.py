@@ -6,9 +6,9 @@ itself, caches prompts, compacts over the threshold or on demand, and knows its 
 
 In an async test: `async with ResponsesServer([reply("Hello")]) as server: … server.url … server.requests`; in another
 one `ResponsesServerThread`. Each endpoint has its list of answers: `script`, `compactions` (also of requests that end
-with a compaction trigger), `counts`; when a list is used up the server answers by itself. What is allowed but not
-wanted is in `server.notes`. From a shell: `python -m tests.providers.responses.server --port 0`, and over HTTP
-`POST /control/script` and `/control/compactions` (`reply_from`), `/control/clock` (`{"seconds": 60}`),
+with a compaction trigger), `counts`; when a list is used up, the server makes up its answers. Requests that are allowed
+but unwanted are listed in `server.notes`. From a shell: `python -m tests.providers.responses.server --port 0`, and over
+HTTP `POST /control/script` and `/control/compactions` (`reply_from`), `/control/clock` (`{"seconds": 60}`),
 `/control/reset`, `GET /control/requests`.
 """
 

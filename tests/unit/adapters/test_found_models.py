@@ -40,7 +40,7 @@ def look(folder: Path) -> list[str]:
 
 
 def test_the_next_host_does_not_import_the_table(tmp_path: Path) -> None:
-    """The answer is the same, including a missing entry."""
+    """It gives identical answers, also for a missing entry."""
     first, second = look(tmp_path), look(tmp_path)
     assert first[0] == second[0]
     assert first[0] == "ModelLimits(context_window=1000000, max_output_tokens=0) None"

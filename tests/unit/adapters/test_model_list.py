@@ -167,6 +167,6 @@ def test_garbage_is_ignored(body: bytes) -> None:
         ("smart", "x" * 1000, "x" * 200),
     ],
 )
-def test_another_model_is_told_from_another_name(wanted: str, answered: str, other: str) -> None:
-    """A version, a vendor or a path is no other model."""
+def test_another_model_is_distinguished_from_another_name(wanted: str, answered: str, other: str) -> None:
+    """A version, a vendor or a path does not make it another model."""
     assert other_model(wanted, answered) == other

@@ -1,4 +1,4 @@
-"""What servers report, read from the shapes of their answers.
+"""Facts that servers report, read from the shapes of their answers.
 
 Recorded from sources and documentation: llama.cpp's `tools/server/server-context.cpp` and `server-models.cpp` (b11434),
 Ollama's `api/types.go` and `types/model/capability.go`, LM Studio's page on its REST API v0, vLLM's `ModelCard`.

@@ -32,7 +32,7 @@ def test_a_fault_in_one_job_does_not_lose_the_next_ones(tmp_path: Path) -> None:
     assert ":2: " in faulty["error"]
 
 
-def test_a_user_without_a_home_is_told_the_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_sees_the_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as a numeric user id in a container."""
 
     def nobody(uid: int) -> None:

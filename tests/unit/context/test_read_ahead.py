@@ -1,4 +1,4 @@
-"""Reading during a summary changes no result, and is not repeated once the summary is there."""
+"""Reading during a summary changes no result, and is not repeated once the summary is written."""
 
 from __future__ import annotations
 

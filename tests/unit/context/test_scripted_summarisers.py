@@ -103,7 +103,7 @@ def prepared_under(name: str, script: str, messages=None, *, manual: bool = Fals
 
 @cache
 def the_long_day_under(name: str, script: str, manual: bool) -> tuple[Prepared, list[Ask]]:
-    """Return one run to all tests that use it: a strategy without effects always yields the same."""
+    """Return one run, shared by all tests that use it: a strategy without effects is deterministic."""
     return prepared_under(name, script, long_day(), manual=manual)
 
 
@@ -171,7 +171,7 @@ def test_every_degrading_policy_ends_with_a_summary_without_a_model(name, script
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("name", policy_names())
 def test_a_second_and_a_third_compaction_lose_nothing(name, script):
-    """R-424, R-527: the last summary's content is carried over, whoever wrote it."""
+    """R-424, R-527: the last summary's content is carried over, whichever model wrote it."""
     messages = None
     for more in range(2):
         prepared, _ = prepared_under(name, script, messages)

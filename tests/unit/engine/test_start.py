@@ -121,7 +121,7 @@ MAX_OURS = 369
 MAX_PATTERNS = 35
 """Patterns of this package compiled by then: about 25."""
 MAX_OPENED = 60
-"""Sources and `.pyc` files opened although there is a module cache: what is imported before it."""
+"""Sources and `.pyc` files opened despite the module cache: modules imported before it."""
 NOT_BEFORE_THE_FIRST_TOKEN = """
     context.artifact context.ledger context.grounding context.selection context.transcript context.summary.summarize_one
     context.editing.clear_tool_results context.editing.clear_when_it_pays context.editing.trimming

@@ -35,7 +35,7 @@ def events_of(payloads: list[EventPayload]) -> list[LogEvent]:
 
 @given(st.lists(st.builds(MessageAdded, message=MESSAGES) | EDITS | CHANGES, max_size=20))
 def test_a_log_projected_at_once_equals_its_events_applied_in_order(payloads: list[EventPayload]) -> None:
-    """Also if an id occurs twice, which no log of ours has."""
+    """Also if an id occurs twice, which never happens in our logs."""
     events = events_of(payloads)
     assert project(events) == functools.reduce(apply, events, View())
 

@@ -271,7 +271,7 @@ def test_calls_of_a_plan_are_neither_free_nor_unknown() -> None:
     assert PRICE_UNKNOWN not in trace
 
 
-def test_what_own_servers_answer_costs_no_money() -> None:
+def test_calls_to_own_servers_cost_no_money() -> None:
     """Beside a plan each is named; alone it is the headline, and nothing says that a price is missing."""
     log = LogWriter()
     log.begin("q")
@@ -293,7 +293,7 @@ def test_what_own_servers_answer_costs_no_money() -> None:
     assert "A plan includes 1 call (anthropic)" in text
 
 
-def test_what_own_servers_answer_costs_time() -> None:
+def test_calls_to_own_servers_cost_time() -> None:
     """By model, beside what a provider bills; the turns show it in place of money."""
     log = LogWriter()
     log.begin("q")
@@ -342,7 +342,7 @@ def test_a_small_window_reads_well_in_every_width(width: int) -> None:
     assert ("of the prompts" in text) == (width >= 60)
 
 
-def test_what_a_server_had_to_read_again_is_told_with_its_cause() -> None:
+def test_tokens_that_a_server_had_to_read_again_are_shown_with_the_cause() -> None:
     """Once for each cause, in `/cost` for the chat and in `/trace` for the turn."""
     log = LogWriter()
     log.begin("q")
@@ -369,7 +369,7 @@ def test_the_longest_turn_of_own_servers_is_first() -> None:
     assert turns.index("long") < turns.index("large")
 
 
-def test_a_plan_beside_a_key_is_told_apart() -> None:
+def test_a_plan_beside_a_key_is_shown_separately() -> None:
     """The amount is that of the key; the plan's calls do not make it “and more”."""
     log = LogWriter()
     log.begin("q")

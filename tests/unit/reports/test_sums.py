@@ -190,7 +190,7 @@ def test_summaries_are_deducted_from_the_savings() -> None:
 
 
 def test_a_log_of_an_older_version_yields_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-360: without request ids and request ends, calls and totals are the same."""
+    """R-360: calls and totals do not change without request ids and request ends."""
     import msgspec
 
     from codecompanion.model.history import RequestEnded, RequestSent

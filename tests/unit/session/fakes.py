@@ -82,7 +82,7 @@ class ScriptedAdapter:
         self.counted: list[ChatRequest] = []
         self.default_model = "scripted-1"
         self.told = NO_FACTS
-        """What its server reports."""
+        """The facts that its server reports."""
         self.is_fast = NO_SPEED
         """How fast its server is."""
         self.runs_itself: bool | None = None

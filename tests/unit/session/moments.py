@@ -63,7 +63,7 @@ class Story:
     replies: Sequence[Reply]
     act: Callable[[Session], None]
     questions: int = 1
-    """So many questions are asked and answered before the part that is interrupted."""
+    """How many questions are asked and answered before the interrupted part."""
     native: bool = False
     compactions: Sequence[CompactionDone | Exception] = ()
     settings: dict[str, Any] = field(default_factory=dict)

@@ -77,7 +77,7 @@ def own_server(bench: Bench) -> None:
 
 
 async def test_a_chat_that_lost_its_slot_is_cleared_at_once(tmp_path: Path) -> None:
-    """All of it is read again anyway, so that what is not needed saves the time to read it."""
+    """The whole chat is read again anyway, so clearing unneeded results saves the time to read them."""
     bench, session = await make_chat(tmp_path)
     own_server(bench)
     await play(bench, session, TURNS)
@@ -115,7 +115,7 @@ class Server:
 
 
 @pytest.mark.parametrize("known", ["", "other_request"])
-async def test_a_reply_that_read_the_chat_again_is_told_and_the_next_turn_is_cold(tmp_path: Path, known: Loss) -> None:
+async def test_a_reply_that_read_the_chat_again_is_shown_and_the_next_turn_is_cold(tmp_path: Path, known: Loss) -> None:
     """Only for a server of the user's own. The cause is named where it is known."""
     (tmp_path / "a.txt").write_text("\n".join(f"line {number} of the file" for number in range(700)))
     server = Server()

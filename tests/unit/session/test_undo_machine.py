@@ -61,7 +61,7 @@ class UndoMachine(RuleBasedStateMachine):
         self.undo_stack: list[tuple[str, tuple[Message, ...], int]] = []
         self.redo_stack: list[tuple[str, tuple[Message, ...], int]] = []
         self.ended: set[str] = set()
-        """Changes made before a provider's summary ended below them: what was before them is no more."""
+        """Changes made before a provider's summary ended below them: the state before them no longer exists."""
         self.said = 0
 
     def run(self, coroutine):

@@ -1,4 +1,4 @@
-"""kill -9 of a writing host at any moment: confirmed writes are there (lesson 36)."""
+"""kill -9 of a writing host at any moment: confirmed writes survive (lesson 36)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ NASTY_TEXTS = [
 
 
 def test_events_are_read_back_equal_with_rising_numbers(desk: Desk) -> None:
-    """R-003: the logged events are there, unchanged."""
+    """R-003: the logged events are read back unchanged."""
     store = desk.open()
     written = store.append("c", [CREATED, said("hello")]).result()
     written += store.append("c", [said("hi", "assistant")]).result()

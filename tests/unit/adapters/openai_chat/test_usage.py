@@ -105,7 +105,7 @@ READ = Timings(read_tokens=100, read_s=1.0)
     ("reported", "timings", "usage", "read"),
     [
         (None, READ, None, None),
-        ({"prompt_tokens": 900}, None, Usage(900), None),  # nothing is told of a cache
+        ({"prompt_tokens": 900}, None, Usage(900), None),  # no report about a cache
         ({"prompt_tokens": 900, "prompt_tokens_details": None}, None, Usage(900), None),  # vLLM without its flag
         ({"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": 0}}, None, Usage(900), 900),
         (

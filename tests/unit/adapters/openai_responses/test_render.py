@@ -77,7 +77,7 @@ def test_a_model_without_reasoning_gets_no_reasoning_fields(model: str) -> None:
 
 
 def test_the_users_parameters_are_merged() -> None:
-    """Effort beside our summary, the user's summary instead of ours, other includes beside ours."""
+    """Effort beside our summary, the user's summary in place of our own, other includes beside our own."""
     effort = body_of(request(user(1)), wire(parameters={"reasoning": {"effort": "high"}, "temperature": 1}))
     assert effort["reasoning"] == {"effort": "high", "summary": "auto"}
     assert effort["temperature"] == 1

@@ -304,7 +304,7 @@ def test_each_large_result_can_report_why_it_was_kept_or_cleared() -> None:
 
 
 def local(warm_tokens: int = 0, reads_per_s: float = 0.0) -> CacheState:
-    """Return the cache of such a server: what is in it is read for nothing, and does not age."""
+    """Return the cache of such a server: cached tokens are free, and do not age."""
     return CacheState(warm_tokens, 0.0, 1.0, math.inf, reads_per_s)
 
 

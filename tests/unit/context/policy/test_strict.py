@@ -57,7 +57,7 @@ def is_wordy(ask: Ask) -> SummaryReply:
 
 
 WROTE_NONE = "one who wrote no usable summary before"
-"""Only for what does not ask such a model again."""
+"""Only for the mark `asks_unusable`, with which such a model is not asked again."""
 SLOW = "one who takes a minute"
 WRITERS: dict[str, Script] = {
     "one who writes": writes,
@@ -126,7 +126,7 @@ def outcome(policy: Policy, scene: str, share: float, writer: str) -> tuple[Any,
 
 
 READ_AGAIN = "a chat that can be read again"
-"""Only for what asks in the chat itself: it is long."""
+"""Only for marks that ask in the chat itself, because this chat is long."""
 
 
 def marked(name: str, place: str) -> Policy:

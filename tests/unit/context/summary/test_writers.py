@@ -17,7 +17,7 @@ from tests.unit.context.test_scripted_summarisers import prepared_under, told
 GOOD = SummaryReply(text=nine_sections("The user wishes that load_0 is changed."))
 JUNK, DOWN = SummaryReply(text="ok"), SummaryReply(error="the provider is down")
 MAX = {"failing": 1, "slow": 1, "tool call": 1, "ok": 2, "empty": 2, "off topic": 2, "error object": 2}
-"""Failed calls end it; what is no summary is asked for once more, with the reason (R-526)."""
+"""The most calls by script: a failed call is the last; a malformed summary is requested once more (R-526)."""
 
 
 def questions(number: int) -> list[Question]:
@@ -70,7 +70,7 @@ def test_parts_are_requested_in_parallel_only_without_doubt(replies, is_proven, 
 @pytest.mark.parametrize("script", MAX)
 @pytest.mark.parametrize("name", policy_names())
 def test_a_failing_summariser_is_asked_only_until_that_is_certain(name, script, has_utility, manual):
-    """R-526, R-529: neither for other parts, nor as the chat's own model if it is the same.
+    """R-526, R-529: neither for other parts, nor again as the chat's own model.
 
     The next tier asks if the replies were not summaries (R-120), never if the call failed.
     """

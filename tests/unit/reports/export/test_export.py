@@ -1,4 +1,4 @@
-"""A chat as a page and as Markdown: everything is there, removed messages are marked, and nothing breaks out."""
+"""A chat as a page and as Markdown: complete, with removed messages marked, and nothing breaks out of its markup."""
 
 from __future__ import annotations
 

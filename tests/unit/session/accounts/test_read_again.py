@@ -1,4 +1,4 @@
-"""What the replies of a server of the user's own tell of its cache."""
+"""Cache misses of the user's own server, judged by its replies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codecompanion.session.accounts.read_again import MIN_SHARED, ReadAgain
 USAGE = Usage(100, 10, cache_read_tokens=3_900)
 
 
-def test_a_prefix_that_was_expected_in_the_cache_and_was_read_is_told() -> None:
+def test_a_prefix_expected_in_the_cache_but_read_again_is_a_miss() -> None:
     """After one such reply the next turn counts as cold, a running tool loop after two; a hit ends both."""
     told = ReadAgain()
     assert told.judge(USAGE, 3_980, 3_900, "") == 3_880
@@ -46,7 +46,7 @@ def test_where_nothing_can_be_known_nothing_is_said(usage: Usage | None, read: i
     assert not told.expects_loss(in_loop=False)
 
 
-def test_an_estimate_that_is_off_is_no_miss() -> None:
+def test_a_wrong_estimate_is_not_a_miss() -> None:
     told = ReadAgain()
     assert told.judge(USAGE, 1_500, 3_900, "") == 0
     assert told.was_kept

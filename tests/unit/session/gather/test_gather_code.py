@@ -93,7 +93,7 @@ class FakeSearch:
     """Finds the same places for every question; `fails` is raised, `hangs` waits forever."""
 
     has = None
-    """What the index has of every question."""
+    """The part of every question that the index has."""
 
     def __init__(self, *found, fails=None, hangs=False, is_partial=False):
         self.found, self.fails, self.hangs, self.asked, self.cancelled = found, fails, hangs, [], False

@@ -217,7 +217,7 @@ async def test_missing_packages_are_reported_and_the_editor_is_asked_to_install_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    """Once for all servers and chats, by the editor, which knows how; the page says it of each."""
+    """Once for all servers and chats, by the editor, which knows how; the page shows it for each server."""
     servers = {"odd": server(), "two": server()}
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")] * 2), servers) as (bench, session, host):
         session.submit(submit("go"))

@@ -53,7 +53,7 @@ def is_counting(session: Session) -> bool:
 async def test_the_count_of_an_idle_chat_decides_at_the_next_message(
     tmp_path: Path, counted: int, compacts: bool
 ) -> None:
-    """What was attached is counted once, in the background; the message is estimated, and nothing is asked for it."""
+    """The attachment is counted once, in the background; the message is estimated without a request."""
     adapter = ScriptedAdapter("s", lambda request: says("word " * 12_000), counts=[counted])
     bench = on_this_machine(tmp_path, adapter)
     session = await bench.open()
@@ -173,7 +173,7 @@ async def test_a_count_of_a_chat_that_changes_meanwhile_is_given_up(tmp_path: Pa
     assert [len(request.messages) for request in adapter.counted] == [2, 3]
 
 
-async def test_what_goes_wrong_is_not_told_and_not_repeated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failed_count_is_not_shown_and_not_repeated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The estimate decides, and the log says why."""
     caplog.set_level("INFO")
     adapter = ScriptedAdapter("s", [says("SUMMARY"), says("ok")], counts=[Overloaded("s: overloaded")] * 9)
