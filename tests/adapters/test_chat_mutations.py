@@ -61,7 +61,7 @@ def test_every_generated_view_is_accepted(messages: list[Message]) -> None:
 
 
 def test_bodies_the_provider_refuses_are_caught() -> None:
-    """At least 97 %."""
+    """Our checks catch at least 97 % of them."""
     missed: list[str] = []
     refused = 0
     for base, messages in BASES.items():
@@ -76,7 +76,7 @@ def test_bodies_the_provider_refuses_are_caught() -> None:
 
 
 def test_a_history_of_another_system_is_adapted() -> None:
-    """Names with dots, ids that are too long: calls and results stay together."""
+    """Names with dots and ids that are too long are rewritten; calls and results stay together."""
     long = "toolu_" + "x" * 80
     calling = Message(id="a", role="assistant", tool_calls=(ToolCall(long, "mcp.read file"),))
     body = rendered([user(1), calling, result(long), user(2)])

@@ -190,7 +190,7 @@ def text_of(record: Any) -> str:
 
 
 def _width(value: Any) -> int:
-    """Return how long the line of the value may be: a small event is one line, or most of a record is meters."""
+    """Return the line width for the value; small events get one line, because most of a record is meter events."""
     parts = value.values() if isinstance(value, dict) else value
     return WIDTH if any(isinstance(part, dict | list) and part for part in parts) else FLAT_WIDTH
 

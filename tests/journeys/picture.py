@@ -38,7 +38,7 @@ def draw(
 
 
 def _runs(line: str, pen: Pen) -> Iterator[tuple[str, Pen]]:
-    """Yield (text, pen) for the pieces of a line between its codes; the last pen goes on in the next line."""
+    """Yield (text, pen) for the pieces of a line between its codes; the next line begins with the last pen."""
     place = 0
     for code in _SGR.finditer(line):
         if code.start() > place:

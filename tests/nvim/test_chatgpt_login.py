@@ -82,7 +82,7 @@ def got_it(chat: RealChat) -> None:
 
 
 def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
-    """The page opens and redirects back, the plan is shown once; only the owner can read the stored login."""
+    """The page opens and redirects back, the notice about the plan appears once; only the owner can read the login."""
     chat = start(opened=True)
     chat.say("hello")
     said = " ".join(chat.text().split())

@@ -80,7 +80,7 @@ def extras() -> set[str]:
 
 
 def groups() -> set[str]:
-    """Return the additional packages for developers."""
+    """Return the names of the packages that only developers need."""
     return {plain(text) for texts in PROJECT["dependency-groups"].values() for text in texts}
 
 

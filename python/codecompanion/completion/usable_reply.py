@@ -136,7 +136,7 @@ def _is_same(line: str, other: str) -> bool:
 
 
 def _before_known_lines(text: str, place: Place) -> str:
-    """Return the text up to the point where it repeats the lines after the cursor's."""
+    """Return the text up to the point where it repeats the lines below the cursor."""
     following = [line.rstrip() for line in place.after.split("\n")[1:] if line.strip()][:2]
     if not following:
         return text

@@ -25,7 +25,7 @@ LIVE_EVENT = "attachment_live"
 """The name of the log event that turns live updates of an attachment on or off."""
 LIVE_TAGS = frozenset({"file", "buffer"})
 GONE, UNREADABLE = "gone", "unreadable"
-"""In place of the sha256 of a text that does not exist."""
+"""Used in place of the sha256 of a missing or unreadable text."""
 _NOT_DONE = ("failed", "unknown", "interrupted")
 
 

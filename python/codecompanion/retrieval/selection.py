@@ -20,7 +20,7 @@ def select_snippets(candidates: Sequence[Snippet], budget_tokens: int, *, cut_na
     """Return the snippets that fit into the budget.
 
     Equal scores keep their order. `dropped` and `snippets` together are the candidates without duplicates.
-    `cut_named`: the user's files are truncated where they do not fit, and not dropped.
+    `cut_named`: the user's files are truncated if they do not fit, instead of dropped.
     """
     ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
     chosen = [snippet for snippet in ordered if snippet.is_selected and cut_named]

@@ -48,10 +48,10 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class Approvals(msgspec.Struct, frozen=True):
-    """The grants of one chat. `always` contains question keys; `settings` the user's configuration per tool.
+    """The grants of one chat. `always`: question keys; `settings`: the user's configuration per tool.
 
-    `families` are families of commands; `guarded_files` the user's patterns; `hosts` those that sandboxed commands may
-    reach (`ANY_HOST` in it means all).
+    `families`: granted families of commands; `guarded_files`: the user's patterns; `hosts`: the hosts that sandboxed
+    commands may reach (`ANY_HOST` in it means all).
     """
 
     settings: Mapping[str, ToolSettings] = {}

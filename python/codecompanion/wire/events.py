@@ -550,11 +550,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
     `cleared` | `changed` | `note`; fields as in the live events. `change_id` identifies the change that made `edited`,
-    `compacted` and `cleared`, `undone` means that it does not count now. `gone`: the message is not in the view; the
-    value is the kind of change that removed it. `opens`: the model's side of a turn, or a new answer to the same
-    message, begins with it. `kept_percent`: the percentage still sent of a tool result that was cut, or of each one
-    that an edit cut. `level` is that of a note; a note on the end of a turn has its outcome in `ended`. `changes`: file
-    changes by the tools of a turn that ends here.
+    `compacted` and `cleared`, `undone` means that it is undone now. `gone`: the message is not in the view; the value
+    is the kind of change that removed it. `opens`: the entry is the first of the model's side of a turn, or of a new
+    answer to the same message. `kept_percent`: the percentage still sent of a truncated tool result, or of each one
+    that an edit truncated. `level`: the severity of a note; a note on the end of a turn has its outcome in `ended`.
+    `changes`: file changes by the tools of a turn that ends here.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""The imports of a host until it can greet, open a chat and take a message: not its later needs."""
+"""The imports of a host until it can greet, open a chat and accept a message: none that it needs only later."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ async def test_two_calls_with_one_id_each_get_their_result(tmp_path):
 
 
 async def test_the_error_for_an_unknown_tool_lists_the_offered_ones(tmp_path):
-    """Not disabled ones, nor those that only help after something was removed."""
+    """It lists neither disabled tools nor those that are offered only after content was removed."""
     adapter = ScriptedAdapter("s", [calls(("c1", "reed_file", "{}"), ("c2", "recall", '{"key": "x"}')), says("sorry")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()

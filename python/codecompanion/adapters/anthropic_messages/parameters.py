@@ -98,7 +98,7 @@ def fit_thinking(thinking: Any, max_tokens: int, *, lacks_start: bool) -> Any:
 
 
 def let_mismatches_go(thinking: Any) -> Any:
-    """Return the configuration under which thinking whose conversation has changed is dropped instead of refused.
+    """Return the configuration that drops thinking of a changed conversation instead of refusing the request.
 
     Client-side editing changes the messages before earlier thinking; models with preserved thinking detect it (R-511).
     """
@@ -109,7 +109,7 @@ def let_mismatches_go(thinking: Any) -> Any:
 
 
 def can_let_mismatches_go(thinking: Any) -> bool:
-    """Return whether this configuration has a place for `block_binding`; otherwise no thinking must be sent back."""
+    """Return whether this configuration accepts `block_binding`; otherwise no thinking may be sent back."""
     return not isinstance(thinking, Mapping) or thinking.get("type") in ("enabled", "adaptive")
 
 

@@ -1,7 +1,7 @@
 """Unsupported features of an endpoint, learned from its error texts; the request is sent again without them, once.
 
-Chat Completions is copied by many servers, each with gaps, and behind a gateway they change with the model. Facts known
-beforehand are data of the entry (`builtin_adapters.json`); this is for the rest. Sources: the error texts of OpenAI
+Many servers copy Chat Completions, each with gaps, and behind a gateway the gaps change with the model. Known gaps are
+in the adapter's entry (`builtin_adapters.json`); this module learns the rest. Sources: the error texts of OpenAI
 ("Unsupported parameter"), pydantic servers ("Extra inputs are not permitted": Mistral, vLLM), DeepSeek and Moonshot
 ("reasoning_content … must be passed back", "… is missing"), Gemini ("missing a thought_signature"), OpenAI via gateways
 ("tool_calls[0].id: string too long"), Mistral's models via gateways ("must be a-z, A-Z, 0-9, with a length of 9",

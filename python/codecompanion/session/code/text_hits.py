@@ -37,9 +37,9 @@ class TextHit(msgspec.Struct, frozen=True):
 
 
 def richest_first(words: Sequence[str], paths: Sequence[str], files_with: FilesWith) -> Sequence[str]:
-    """Return at most as many files as are read, those that contain the most of the words.
+    """Return at most `MAX_FILES` paths, first those of files that contain the most words.
 
-    If there are few files, all are returned in their order, without a search.
+    If there are no more files than that, all are returned in their order, without a search.
     """
     if len(paths) <= MAX_FILES:
         return paths

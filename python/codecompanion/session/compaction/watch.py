@@ -67,7 +67,7 @@ class CompactionGuard(msgspec.Struct, frozen=True):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """The figures by which a compaction is judged: `overhead` = system prompt and tool schemas, in tokens."""
+    """The figures for judging a compaction. `overhead`: system prompt and tool schemas, in tokens."""
 
     policy: Policy
     room: Room
@@ -91,7 +91,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class CompactionWatch:
-    """The guards of one chat. Each reports its first pause once, until something has helped again."""
+    """The guards of one chat. Each reports its first pause, and the next one only after a success in between."""
 
     def __init__(self, warn: Callable[[str, bool], None]) -> None:
         """`warn` shows a sentence to the user; True = it is removed when a compaction succeeds."""

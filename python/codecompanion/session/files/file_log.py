@@ -1,4 +1,4 @@
-"""Logs changes of files: both contents are durable before anything is changed (architecture.md)."""
+"""Logs file changes: the contents before and after a change are stored before it is made (architecture.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Expands the texts of a server's entry: `${NAME}`, `${NAME:-default}`, and `cmd:…` and `file:…` where allowed.
 
-The form with braces is that of `.mcp.json` (Claude Code's documentation of project servers). A file of the project may
-only name variables: `cmd:` there would be a command that was not shown to the user as one.
+The form with braces comes from `.mcp.json` (Claude Code's documentation of project servers). A project's file may only
+name variables, because the user would not see that a `cmd:` in it is a command.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def take_drafts(
 ) -> tuple[str, str]:
     """Return the draft of this kind ("" of a copy), and the texts typed into copies whose hosts are gone.
 
-    The latter become part of the draft. The text of `copy` itself is dropped, because it is still in its input.
+    The latter become part of the draft. The text of `copy` itself is dropped, because it is still in that copy's input.
     """
     draft = load_text(connection, chat_id, kind) if kind == "draft" else ""
     kinds = connection.execute(

@@ -115,7 +115,7 @@ def test_reasoning_that_ended_its_response_cannot_be_sent(ledger: Ledger) -> Non
 
 @pytest.mark.parametrize("item", [Call("now"), Text("so")])
 def test_an_item_with_its_id_needs_its_reasoning(ledger: Ledger, item: Any) -> None:
-    """Without ids both can go; the second of two parallel calls needs it as much as the first."""
+    """Without ids both can be omitted; the second of two parallel calls needs the reasoning as much as the first."""
     thought, first, second = give(ledger, Thought(), item, Call("then"))
     rest = answered(first, second)
     text = f"was provided without its required 'reasoning' item: '{thought['id']}'."

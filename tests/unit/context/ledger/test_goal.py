@@ -76,6 +76,6 @@ def test_a_goal_carried_over_equals_that_of_the_whole_log(older, newer):
 
 
 def test_a_question_about_the_time_is_parsed_in_one_way_only():
-    """An ambiguous " is it" would double the work each time: 200 of them would never end."""
+    """An ambiguous pattern would double the work with each " is it"; with 200 of them it would never end."""
     assert is_usable_goal("what time" + " is it" * 200 + " x")
     assert not is_usable_goal("what time" + " is it" * 200)

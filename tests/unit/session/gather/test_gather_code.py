@@ -464,7 +464,7 @@ async def test_a_named_file_that_does_not_fit_is_reported(project):
 
 
 async def test_unsaved_text_counts(project):
-    """R-225."""
+    """R-225: unsaved text is searched in place of the file."""
     unsaved = {str(project / "src/parser.py"): "\n\ndef parse_config(text, strict):\n    ...\n"}
     search = FakeSearch()
     found = await ask(project, unsaved=unsaved, by=means(search))
