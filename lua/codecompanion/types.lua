@@ -314,10 +314,10 @@
 
 ---The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
 ---
----`assumed`: nobody has said how large the window is (`?`, R-506). `paused`: neither happens by itself, because the
----user undid one, until they compact, redo or choose a policy. `stopped` is the policy that the chat should have and
----that does not run, because the option `stopped_by` is wrong; neither is sent while it runs. `no_tools`: why
----the model would not see tools, so that none are sent. `held_back`: the tools that are not sent in a small window.
+---`assumed`: the window is a guess (`?`, R-506). `paused`: neither happens automatically, because the user undid one,
+---until they compact, redo or choose a policy. `stopped` is the chat's configured policy if it does not run because
+---the option `stopped_by` is wrong; neither is sent while it runs. `no_tools`: why no tools are sent: the model would
+---not see them. `held_back`: the tools that are not sent in a small window.
 ---@class CodeCompanion.Event.Meter
 ---@field type "meter"
 ---@field chat string
@@ -495,11 +495,11 @@
 ---
 ---kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
 ---`cleared` | `changed` | `note`; fields as in the live events. `change_id` identifies the change that made `edited`,
----`compacted` and `cleared`, `undone` means that it does not count now. `gone`: the message is not in the view; the
----value is the kind of change that removed it. `opens`: the model's side of a turn, or a new answer to the same
----message, begins with it. `kept_percent`: the percentage still sent of a tool result that was cut, or of each one
----that an edit cut. `level` is that of a note; a note on the end of a turn has its outcome in `ended`. `changes`: file
----changes by the tools of a turn that ends here.
+---`compacted` and `cleared`, `undone` means that it is undone now. `gone`: the message is not in the view; the value
+---is the kind of change that removed it. `opens`: the entry is the first of the model's side of a turn, or of a new
+---answer to the same message. `kept_percent`: the percentage still sent of a truncated tool result, or of each one
+---that an edit truncated. `level`: the severity of a note; a note on the end of a turn has its outcome in `ended`.
+---`changes`: file changes by the tools of a turn that ends here.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
 ---@field text? string
@@ -2011,7 +2011,7 @@
 ---@field exclude_tools? string[]
 ---@field keep_cycles? integer
 
----Compaction: replace the conversation by a summary.
+---Compaction: replace the conversation with a summary.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.compaction
 ---@field trigger? number|string|boolean|(fun(ctx: CodeCompanion.TriggerContext): number)
 ---@field min_token_savings? integer|string
@@ -2060,7 +2060,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Ask again in other words, about the lines as they are
+---Ask again with another instruction, about the current lines
 ---@class CodeCompanion.Options.interactions.inline.keymaps.retry
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.retry.modes
 
@@ -2070,7 +2070,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Say what the proposal should be like instead
+---Describe how to change the proposal
 ---@class CodeCompanion.Options.interactions.inline.keymaps.follow_up
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.follow_up.modes
 
@@ -2155,7 +2155,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Accept, and choose what runs without asking from now on
+---Accept, and choose what to allow from now on
 ---@class CodeCompanion.Options.interactions.shared.keymaps.always_accept
 ---@field modes? CodeCompanion.Options.interactions.shared.keymaps.always_accept.modes
 
@@ -2175,7 +2175,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Skip the hunk under the cursor, or the selected ones; u takes it in again
+---Skip the hunk under the cursor, or the selected ones; u undoes it
 ---@class CodeCompanion.Options.interactions.shared.keymaps.skip_hunk
 ---@field modes? CodeCompanion.Options.interactions.shared.keymaps.skip_hunk.modes
 

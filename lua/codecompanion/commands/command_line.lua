@@ -142,8 +142,8 @@ function M.question(wish)
   end
   local text = table.concat(api.nvim_buf_get_lines(wish.bufnr, first - 1, last, false), "\n")
   local shown = vim.fn.strcharpart(text, 0, SHOWN_CHARS)
-  lines[#lines + 1] = ("Selected lines: %d to %d; their range is written %d,%d"):format(first, last, first, last)
-  lines[#lines + 1] = #shown < #text and "Their text, cut at the end:" or "Their text:"
+  lines[#lines + 1] = ("Selected lines: %d to %d; their range is %d,%d"):format(first, last, first, last)
+  lines[#lines + 1] = #shown < #text and "Their text, truncated:" or "Their text:"
   lines[#lines + 1] = ""
   lines[#lines + 1] = shown
   return table.concat(lines, "\n")

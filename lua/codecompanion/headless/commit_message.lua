@@ -22,7 +22,7 @@ local function question(staged, typed, window)
     parts[#parts + 1] = "Subjects of the newest commits:\n" .. staged.subjects
   end
   if typed ~= "" then
-    parts[#parts + 1] = "The user has begun the message with this; continue it without repeating it:\n" .. typed
+    parts[#parts + 1] = "The user has started the message with this; continue it without repeating it:\n" .. typed
   end
   local text, said = staged_files.text(staged, window)
   parts[#parts + 1] = text

@@ -41,7 +41,7 @@ Do not restate the code line by line or propose changes.]]),
       {
         role = "user",
         content = about([[
-Fix the problems that the diagnostics of this file report.
+Fix the problems that this file's diagnostics report.
 
 #{diagnostics}
 
@@ -63,9 +63,9 @@ Fix the problems that the diagnostics of this file report.
         content = about([[
 Write tests for this code. ${parameters.what}
 
-- Look at the tests that exist in this project first: same framework, same place, same style, same helpers.
-- Test its contract with callers: normal use, limits, empty and wrong input, errors. Do not test its internals.
-- Each test is about one thing, and its name says which. No test that cannot fail.
+- Look at the project's existing tests first, and use their framework, location, style and helpers.
+- Test its promises to callers: normal use, limits, empty and wrong input, errors. Do not test its internals.
+- Each test covers one thing, and its name says which. Write no test that cannot fail.
 - If the code is hard to test or you find a bug, say so; do not change the code.]]),
       },
     },
@@ -94,15 +94,15 @@ Write tests for this code. ${parameters.what}
       {
         role = "user",
         content = [[
-Review these changes like a colleague who has to maintain them.
+Review these changes as a colleague who has to maintain them.
 
 #{diff:${parameters.changes}}
 
 - Look for defects first: bugs, broken callers, missing cases, races, security, data loss. Read the code around
   a change where the diff does not show enough.
-- Then what will hurt later: unclear names, duplication, missing or useless tests.
-- Give each finding as `file:line`, the effect and the fix, the most serious first. No matters of taste, no praise.
-- If there is nothing to say about a change, say nothing about it. If all is well, say so in one sentence.]],
+- Then look for maintenance problems: unclear names, duplication, missing or useless tests.
+- Give each finding as `file:line`, its effect and its fix, the most serious first. No matters of taste, no praise.
+- Do not mention changes without problems. If you find no problems at all, say so in one sentence.]],
       },
     },
   },

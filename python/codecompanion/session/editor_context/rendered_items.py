@@ -68,7 +68,7 @@ def unchanged(item: EditorItem, known: Message) -> Rendered:
     other = "" if known.mentioned is None else known.mentioned.written
     name = "" if other == one_line(item.written) else f" as `{other}`"
     found = said(item, f"unchanged since it was sent{name} above", "already sent, unchanged")
-    gone = f"{opening(item.written)}the same as was sent{name} above; {_TAKEN_OUT}, ask the user where you need it."
+    gone = f"{opening(item.written)}the same as sent{name} above; {_REMOVED}, ask the user for it if needed."
     return msgspec.structs.replace(found, references=(Reference((known.id,), found.content, gone),))
 
 
