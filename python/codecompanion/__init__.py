@@ -4,4 +4,4 @@ The package is the Python side of the plugin: history, policies, adapters, tools
 the direction of imports are described in `ARCHITECTURE` of the README and checked by `tests/unit/test_import_rules.py`.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.3.0"
