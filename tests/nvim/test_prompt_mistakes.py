@@ -55,7 +55,7 @@ def test_all_mistakes_are_listed_and_each_is_reported_where_it_occurs(nvim_facto
             "mine.md: ${argument} is not a placeholder and is left as it is; did you mean ${arguments}?",
             "mine.md: ${parameters.wo} is not a placeholder and is left as it is; did you mean ${parameters.who}?",
             "mine.md:5: opts.auto_summit is not known, and not used.",
-            "interactions.chat.opts.system_prompt: ${default_system_promt} stands for nothing here and stays as it is",
+            "interactions.chat.opts.system_prompt: ${default_system_promt} is not a placeholder here and is left as it is",
             "interactions.chat.slash_commands.bad: it failed: no luck",
             "interactions.chat.editor_context.worse: its callback failed: no chance",
             "The prompt Raising failed: oh",
