@@ -55,7 +55,7 @@ def test_all_mistakes_are_listed_and_each_is_reported_where_it_occurs(nvim_facto
             "mine.md: ${argument} is not a placeholder and is left as it is; did you mean ${arguments}?",
             "mine.md: ${parameters.wo} is not a placeholder and is left as it is; did you mean ${parameters.who}?",
             "mine.md:5: opts.auto_summit is not known, and not used.",
-            "interactions.chat.opts.system_prompt: ${default_system_promt} is not a placeholder here and is left as it is",
+            "interactions.chat.opts.system_prompt: ${default_system_promt} is not a placeholder here and is left",
             "interactions.chat.slash_commands.bad: it failed: no luck",
             "interactions.chat.editor_context.worse: its callback failed: no chance",
             "The prompt Raising failed: oh",
@@ -67,8 +67,8 @@ def test_all_mistakes_are_listed_and_each_is_reported_where_it_occurs(nvim_facto
         nvim.command("checkhealth codecompanion")
         nvim.wait_screen("mine.md")
         health = nvim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
-        assert "${file.fn} stands for nothing" in health
+        assert "${file.fn} is not a placeholder" in health
         assert "its callback failed: no chance" in health
         nvim.command("bwipe")
         nvim.lua(f"require('codecompanion').prompt({lua_string('mine')}, 'me')")
-        nvim.wait_for(lambda: "${file.fn} stands for nothing" in " ".join(chat.text().split()), "it is named when used")
+        nvim.wait_for(lambda: "${file.fn} is not a placeholder" in " ".join(chat.text().split()), "it is named when used")
