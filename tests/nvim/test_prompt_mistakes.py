@@ -71,4 +71,4 @@ def test_all_mistakes_are_listed_and_each_is_reported_where_it_occurs(nvim_facto
         assert "its callback failed: no chance" in health
         nvim.command("bwipe")
         nvim.lua(f"require('codecompanion').prompt({lua_string('mine')}, 'me')")
-        nvim.wait_for(lambda: "${file.fn} is not a placeholder" in " ".join(chat.text().split()), "it is named when used")
+        nvim.wait_for(lambda: "${file.fn} is not a placeholder" in " ".join(chat.text().split()), "named when used")
