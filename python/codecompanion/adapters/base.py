@@ -167,7 +167,7 @@ class Adapter(Protocol):
     """Seconds for which the provider caches the prefix of an unused prompt; 0 = no cache."""
 
     def compacts_natively(self, model: str) -> bool:
-        """Return whether the provider compacts by itself during a request with `compact_at` (R-534)."""
+        """Return whether the provider compacts automatically during a request with `compact_at` (R-534)."""
         return False
 
     def compacts_on_demand(self, model: str) -> bool:

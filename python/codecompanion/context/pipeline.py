@@ -47,7 +47,7 @@ def prepare(
 ) -> Preparation:
     """Prepare the next request (R-518): run before **every** provider request.
 
-    `automatic_summaries` false skips every step that replaces messages by a summary: the adapter compacts by itself
+    `automatic_summaries` false skips every step that replaces messages by a summary: the adapter compacts automatically
     (K15) or the guard of R-532 is paused. Earlier steps of the stage still run. `paused`: events whose stages do not
     run, because the user has just undone them (R-545). `fitting` false leaves a request larger than the window to the
     caller.

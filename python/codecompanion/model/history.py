@@ -98,7 +98,7 @@ class Prices(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ReadTwice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Tokens of a prompt that a server of the user's own had lost: why (`restart`, `other_request`), "" = unknown."""
+    """Tokens of a prompt that the user's own server had lost: why (`restart`, `other_request`), "" = unknown."""
 
     tokens: int
     why: str = ""

@@ -100,7 +100,7 @@ class CompactionPart(msgspec.Struct, frozen=True, gc=False, tag="compaction", om
 
     `encrypted`: a JSON array of the blocks or items to send back verbatim to `origin`, and to no other provider
     (R-542). `text`: the readable summary, if any; `tokens`: its size, if reported. `on_demand`: it was requested
-    (R-540); after such a compaction Anthropic does not compact by itself.
+    (R-540); after such a compaction Anthropic does not compact automatically.
     """
 
     origin: str

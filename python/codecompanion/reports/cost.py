@@ -65,7 +65,7 @@ def cost_report(
 ) -> CostReport:
     """Return the report; `counts` is given with `tokenizer = "exact"`.
 
-    `speeds`: how fast servers of the user's own are now, in words, by adapter and model.
+    `speeds`: how fast the user's own servers are now, in words, by adapter and model.
     """
     calls = record.calls
     branch = [f"A branch of “{one_line(record.forked_from)}”; the copied requests are counted there.", ""]

@@ -16,7 +16,7 @@ from codecompanion.formats.cutting import cells, cut_cells_at_word, squeeze_cell
 PRICE_UNKNOWN = "price unknown"
 INCLUDED = "included"
 LOCAL = "local"
-"""In the place of a price, where a subscription pays, or servers of the user's own answer."""
+"""In the place of a price, where a subscription pays, or the user's own servers answer."""
 MIN_LAST, MIN_NAME = 12, 12
 """Cells that the last column and a name are not cut below; a name not below a third of it either."""
 MAX_ITEM_ROWS = 4

@@ -26,7 +26,7 @@ def costs_time(sums: Sums) -> bool:
 
 
 def free(sums: Sums) -> str:
-    """Return why calls cost nothing: a plan includes them, or servers of the user's own answered all of them."""
+    """Return why calls cost nothing: a plan includes them, or the user's own servers answered all of them."""
     return LOCAL if sums.local == sums.included else INCLUDED
 
 

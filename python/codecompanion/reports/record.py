@@ -62,7 +62,7 @@ class Call(msgspec.Struct):
 
     @property
     def is_local(self) -> bool:
-        """Return whether a server of the user's own answered all of it, at no price."""
+        """Return whether the user's own server answered all of it, at no price."""
         return bool(self.reported) and all(report.local for report in self.reported)
 
     @property

@@ -130,7 +130,7 @@ class Services(msgspec.Struct):
     stopped: dict[str, StoppedPolicy] = msgspec.field(default_factory=dict)
     """Policies that are wrong, or have a wrong option, by name."""
     unusable_writers: set[tuple[str, str]] = msgspec.field(default_factory=set)
-    """(adapter, model) on servers of the user's own that wrote no usable summary when last asked."""
+    """(adapter, model) on the user's own servers that wrote no usable summary when last asked."""
     usage_doubts: UsageDoubts = msgspec.field(default_factory=UsageDoubts)
     checks_usage: bool = True
     new_token: Callable[[], str] = msgspec.field(default=lambda: secrets.token_hex(6))

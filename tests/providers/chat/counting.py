@@ -1,4 +1,4 @@
-"""How servers of the user's own count a prompt: llama.cpp (`tools/server`), vLLM (`entrypoints/serve/tokenize`)."""
+"""How the user's own servers count a prompt: llama.cpp (`tools/server`), vLLM (`entrypoints/serve/tokenize`)."""
 
 from __future__ import annotations
 

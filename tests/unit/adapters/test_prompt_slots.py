@@ -1,4 +1,4 @@
-"""Which prompts a server of the user's own may still have in its cache."""
+"""Which prompts the user's own server may still have in its cache."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Server:
 
 @pytest.mark.parametrize("known", ["", "other_request"])
 async def test_a_reply_that_read_the_chat_again_is_shown_and_the_next_turn_is_cold(tmp_path: Path, known: Loss) -> None:
-    """Only for a server of the user's own. The cause is named where it is known."""
+    """Only for the user's own server. The cause is named where it is known."""
     (tmp_path / "a.txt").write_text("\n".join(f"line {number} of the file" for number in range(700)))
     server = Server()
     bench = Bench(tmp_path, ScriptedAdapter("first", server), window=200_000)

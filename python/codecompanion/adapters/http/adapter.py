@@ -96,7 +96,7 @@ class HttpAdapter:
     # ---- the model
 
     def compacts_natively(self, model: str) -> bool:
-        """Return whether the provider compacts by itself during a request with `compact_at` (R-534)."""
+        """Return whether the provider compacts automatically during a request with `compact_at` (R-534)."""
         return self._wire.compacts_natively(model)
 
     def compacts_on_demand(self, model: str) -> bool:

@@ -48,7 +48,7 @@ class EndpointModels:
         return ModelLimits(window) if window else self._wire.limits(model)
 
     async def know_server(self, model: str) -> None:
-        """Ask a server of the user's own what it runs, if its last report may be out of date; waits briefly."""
+        """Ask the user's own server what it runs, if its last report may be out of date; waits briefly."""
         if self._may_be_unnamed:
             task = self._recognising_server()
             if is_loopback(self._settings.base_url):

@@ -53,7 +53,7 @@ def new_call_id() -> str:
 
 
 class OpenAIChat(WireFormat):
-    """Chat Completions; it has no compaction, and only servers of the user's own count."""
+    """Chat Completions; it has no compaction, and only the user's own servers count."""
 
     origin_name = "openai_chat"
 
@@ -167,6 +167,6 @@ class OpenAIChat(WireFormat):
 
 
 def _count_path(settings: AdapterSettings, path: str) -> str:
-    """Return where a server of the user's own counts prompts, "" where none does."""
+    """Return where the user's own server counts prompts, "" where none does."""
     end, counts = _COUNTS.get(settings.limits_path, ("", ""))
     return path.removesuffix(end) + counts if end and path.endswith(end) and is_own_server(settings) else ""

@@ -90,7 +90,7 @@ class OpenAIResponses(WireFormat):
         return ResponsesDecoder(endpoint, self._origin)
 
     def compacts_natively(self, model: str) -> bool:
-        """Return whether the endpoint compacts by itself (R-534); assumed until it refuses."""
+        """Return whether the endpoint compacts automatically (R-534); assumed until it refuses."""
         return self._options.compaction and "context_management" not in self._renderer.refused[model]
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:

@@ -3,7 +3,7 @@
 - The model wrote no usable summary before: asked again, it would write another one of these while the user waits.
 - The window is small: there a model is asked once, and only if the summary can save more tokens than it takes. Each
   later request is smaller by the freed tokens until the window is full again; at 2,048 tokens that is too little.
-- The model runs on a server of the user's own, whose speed is known, and would take longer than the user should wait.
+- The model runs on the user's own server, whose speed is known, and would take longer than the user should wait.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Reports:
 
 
 def _speeds(services: Services, record: Record) -> dict[tuple[str, str], str]:
-    """Return how fast the servers of the user's own are now, by adapter and model."""
+    """Return how fast the user's own servers are now, by adapter and model."""
     named = {(call.adapter, call.model) for call in record.calls if call.is_local}
     return {one: text for one in named if (text := speed_of(services.adapters, *one).text)}
 
