@@ -19,7 +19,7 @@ Entry = tuple[str, ...]
 """("user", words) · ("file",) · ("said", words) · ("call", name, arguments) · ("result", name, arguments, text)."""
 Wire = Literal["chat", "responses", "anthropic"]
 ANYTHING = "\x00anything"
-"""As the text of a result: whatever the session has answered by itself."""
+"""In place of the text of a result: any answer by the session itself."""
 _NOTE = re.compile(r"\[The (?:image|document) .* (?:was not sent|could not be read).*\]", re.DOTALL)
 _LEFT_OUT = re.compile(r"\n\n\[\.\.\. [\d,]+ characters left out: [^\]]*\]\n\n")
 _ATTACHMENT = re.compile(r"<important>.* cleared during compaction\..*</important>", re.DOTALL)

@@ -465,7 +465,7 @@ async def test_a_local_server_reports_its_speed(make_adapter: MakeAdapter, is_lo
 async def test_a_local_server_with_one_slot_has_lost_a_chat_that_another_one_followed(
     make_adapter: MakeAdapter,
 ) -> None:
-    """Each model by itself; a server that was away has lost all of them."""
+    """Each model separately; a restarted server has lost all of them."""
     slots = {"total_slots": 1, "default_generation_settings": {"n_ctx": 4096}}
     hosted = make_adapter("http://127.0.0.1:1/v1")
     async with ChatServer([*[reply("ok")] * 4, Answer(parts=(DROP,))], pages={"/v1/props": slots}) as server:

@@ -332,7 +332,7 @@ async def test_a_stripped_message_is_recounted(tmp_path):
 
 
 async def test_compact_writes_a_summary_from_six_messages_on(tmp_path):
-    """R-145: whatever the size; the words are the document's, and the card tells the figures."""
+    """R-145: whatever the size; the wording is the document's, and the card shows the figures."""
     few = await chat_with(tmp_path, "codebuddy", talk(2), 100_000, summary=BRIEF)
     await few.compact()
     assert few.changes == []

@@ -21,7 +21,7 @@ MESSAGE = json.dumps({"role": "user", "content": "hello"})
 
 
 def test_without_arguments_the_help_is_shown():
-    """On standard error, with status 2: a script that forgot the command must not go on."""
+    """On standard error, with status 2: a script without a command must not continue."""
     status, out, err = run(fork=False)
     assert (status, out) == (2, "")
     assert err.startswith("usage: codecompanion")

@@ -59,7 +59,7 @@ def cut_short(story: Story, steps: int) -> Story:
 
 @pytest.fixture(scope="module")
 def counts() -> Iterator[Counter[str]]:
-    """Count what was done, and tell it at the end (`pytest -s`)."""
+    """Count chats, requests, switches and edits, and print the counts at the end (`pytest -s`)."""
     counted: Counter[str] = Counter()
     yield counted
     print("\n" + ", ".join(f"{number:,} {what}" for what, number in counted.items()))

@@ -255,7 +255,7 @@ def test_the_checkout_is_the_installed_one(start: Start, origin: Origin) -> None
 
 
 def test_reloading_with_an_open_chat_redraws_it(start: Start, origin: Origin) -> None:
-    """`:Lazy reload codecompanion` in the middle of the day: the same chat, its draft, one host, and it goes on."""
+    """`:Lazy reload codecompanion` during a session: the same chat, its draft, one host, and the chat continues."""
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin))
     talk(nvim)
@@ -340,7 +340,7 @@ return {
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)
 def test_ten_reloads_leave_nothing_behind(start: Start, origin: Origin, binary: str) -> None:
-    """`:Lazy reload codecompanion` with a chat on the screen, as somebody does who changes their configuration."""
+    """`:Lazy reload codecompanion` with a chat on the screen, as after a change of the configuration."""
     spec = from_git(origin, "opts = { completion = { enabled = true, endpoint = 'ollama', model = 'm' } },")
     start(spec, binary=binary).__exit__()
     nvim = start(f"{{}}, {spec}", binary=binary, before="original_paste = vim.paste")

@@ -109,7 +109,7 @@ def test_a_reload_keeps_the_commands_and_starts_a_new_host(start: Start) -> None
 
 
 def test_a_reload_with_an_open_chat_redraws_it(start: Start) -> None:
-    """The same chat from the history, its draft, one host; and it goes on."""
+    """The same chat from the history, its draft, one host; and the chat continues."""
     nvim = start()
     talk(nvim)
     nvim.feed("Giand then<Esc>")

@@ -1,4 +1,4 @@
-"""Assertions of the scene tell what was seen; each is played in a folder in memory, where there is one."""
+"""Failed assertions of a scene show its screen; each scene runs in a folder in memory, if there is one."""
 
 from __future__ import annotations
 

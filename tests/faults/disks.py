@@ -38,7 +38,7 @@ def _run(store: Store, statement: str) -> Any:
 
 
 def _fill(store: Store) -> None:
-    """Let the file grow no more."""
+    """Let the file no longer grow."""
     (pages,) = _run(store, "PRAGMA page_count")
     _run(store, f"PRAGMA max_page_count = {pages}")
 

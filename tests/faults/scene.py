@@ -299,7 +299,7 @@ class Scene:
 
 
 def _as_told(problem: StoreError) -> str:
-    """Return what the store has to say as the engine tells it."""
+    """Return the store's messages as the engine reports them."""
     return str(problem)[:1].upper() + str(problem)[1:]
 
 

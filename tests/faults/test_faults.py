@@ -51,7 +51,7 @@ WRONG = {
 
 @pytest.mark.parametrize("row", WRONG.values(), ids=WRONG)
 async def test_each_question_can_be_answered_with_no(row: Row, root: Path) -> None:
-    """A row that says what is not so fails."""
+    """A row with a wrong expectation fails."""
     with pytest.raises(AssertionError):
         await Scene(row, WIRES["chat"], root).play()
 

@@ -203,7 +203,7 @@ class Responses:
 
 
 class Plan(Responses):
-    """OpenAI's Responses for a ChatGPT plan: somebody is logged in, and his token is about to end."""
+    """OpenAI's Responses for a ChatGPT plan: the user is logged in, and the token is about to expire."""
 
     name: WireName = "plan"
 

@@ -12,7 +12,7 @@ from tests.machine_state import clean_the_environment
 
 
 def main(wanted: list[str]) -> int:
-    """Write the records of the stories that are wanted; tell which have changed."""
+    """Write the records of the given stories; print the ones that changed."""
     home = Path(tempfile.mkdtemp(prefix="codecompanion-golden-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     clean_the_environment(home)

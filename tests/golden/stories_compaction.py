@@ -203,7 +203,7 @@ async def policy_kodacode_raw_tail(desk: Desk) -> None:
 
 @story()
 async def compacted_on_request(desk: Desk) -> None:
-    """/compact after a forecast and with instructions, then once more with the model going on."""
+    """/compact after a forecast and with instructions, then once more, after which the model continues."""
     desk.write("a.txt", "word " * 200)
     desk.model_by(reading_model(good()))
     await desk.say("Question 1: what does it say?")

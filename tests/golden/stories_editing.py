@@ -80,7 +80,7 @@ async def editor_context(desk: Desk) -> None:
 
 @story(more=RULES, chat={"tell_environment": True})
 async def rules_and_environment(desk: Desk) -> None:
-    """Rules of the project that are loaded by themselves and on request; the system prompt tells the environment."""
+    """Project rules are loaded automatically and on request; the system prompt describes the environment."""
     desk.write("RULES.md", "Always be kind.\n")
     desk.write("docs/more.md", "See @other.md\n")
     desk.write("docs/other.md", "Never shout.\n")
@@ -130,7 +130,7 @@ async def branches(desk: Desk) -> None:
 
 @story(policy="cowork", chat={"checkpoint_every_messages": 2})
 async def checkpoints_restored(desk: Desk) -> None:
-    """Checkpoints are written by themselves; a chat is made of one."""
+    """Checkpoints are written automatically; a chat is created from one."""
     desk.model(reply("One."), reply("Two."))
     await desk.say("First")
     await desk.say("Second")

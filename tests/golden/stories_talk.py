@@ -90,7 +90,7 @@ async def retried_after_overload(desk: Desk) -> None:
 
 @story()
 async def dropped_stream(desk: Desk) -> None:
-    """A stream that breaks before its first word is asked again by the user; a later one is kept as cut and goes on."""
+    """A stream breaks before its first word, and the user retries; a later one is kept truncated and continued."""
     desk.model(reply("never", break_after=0), reply("Here."), reply("Half of it and the rest", break_after=4))
     await desk.say("One?")
     await desk.chat("regenerate", snapshot=desk.snapshot())
@@ -185,7 +185,7 @@ async def drafts_titles_and_lists(desk: Desk) -> None:
 
 @story()
 async def killed_in_the_middle(desk: Desk) -> None:
-    """The host is killed while a reply streams; another one opens the chat from the store and goes on."""
+    """The host is killed while a reply streams; another one opens the chat from the store and continues it."""
     gate = asyncio.Event()
     desk.write("a.txt", "one\n")
     desk.model(reply("", calls=[Call("read_file", '{"path": "a.txt"}', "c1")]), reply("One line."))

@@ -81,7 +81,7 @@ async def edit_rejected(desk: Desk) -> None:
 
 @story(tools=EDITS)
 async def edit_changed_by_the_user(desk: Desk) -> None:
-    """The user accepts a change in words of their own; the model is shown the difference."""
+    """The user edits a proposed change and accepts it; the model sees the difference."""
     desk.write("a.py", TEXT)
     desk.model(reply(calls=[edit("beta = 2", "beta = 22")]), reply("Fine, 23."))
     await desk.submit("Make beta larger")
@@ -210,7 +210,7 @@ async def command_stopped(desk: Desk) -> None:
     },
 )
 async def own_tool(desk: Desk) -> None:
-    """A tool of the user's own that runs in the editor; it answers, and it fails."""
+    """One of the user's own tools runs in the editor; it answers, and it fails."""
     desk.own_tools["weather"] = lambda arguments: (
         {"text": "Rain."} if arguments["town"] == "Bergen" else {"text": "No such town.", "is_error": True}
     )
@@ -272,7 +272,7 @@ async def mcp_server(desk: Desk) -> None:
 
 @story(tools=("read_file",), chat={"max_provider_requests_per_turn": 2})
 async def request_limit(desk: Desk) -> None:
-    """A turn ends at the limit of requests; the user may let it go on."""
+    """A turn ends at the limit of requests; the user may continue it."""
     desk.write("a.txt", "one\n")
     for number in range(1, 4):
         desk.model(reply(calls=[call("read_file", f"c{number}", path="a.txt")]))

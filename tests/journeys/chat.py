@@ -9,7 +9,7 @@ from tests.journeys.terminal import WAIT_S, Terminal
 READY = r"\d %"
 """How full the context is: the host has answered and the chat can be used."""
 BUSY = r"⋯ "
-"""The line that says what happens now."""
+"""The line that shows the current activity."""
 ASKED = r"needs your approval|g2 accept"
 """The block of an approval, its first or its last line: the line that something waits comes a moment earlier."""
 

@@ -168,7 +168,7 @@ class Terminal:
     def still(self, limit_s: float = WAIT_S) -> str:
         """Wait until the screen no longer changes, and return it.
 
-        On a busy machine a screen also stops changing because Neovim gets no CPU time: then the wait goes on.
+        On a busy machine a screen also stops changing because Neovim gets no CPU time: then the wait continues.
         """
         workers = [*self.processes(), int(self._tmux("display-message", "-p", "#{pid}")), os.getpid()]
         deadline, seen, since = time.monotonic() + limit_s, "", time.monotonic()

@@ -86,7 +86,7 @@ def test_an_afternoon_of_writing_works(desk: Desk, terminal: Terminal, server: F
 
 
 def test_an_unreachable_server_is_used_once_it_recovers(desk: Desk, server: FillServerThread) -> None:
-    """Typing goes on as without it; one sentence afterwards, the status says the rest; then there are suggestions."""
+    """Typing works as without it; then one sentence appears, the status has the details, and suggestions follow."""
     lay_out(desk)
     configure(desk, "http://127.0.0.1:9")
     terminal = desk.nvim("src/stack.py")

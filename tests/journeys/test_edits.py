@@ -81,7 +81,7 @@ def test_an_edit_is_visible_at_once_and_the_cursor_stays(terminal: Terminal, des
 
 
 def test_unsaved_changes_and_an_edit_coexist_in_one_buffer(terminal: Terminal, desk_at_work: Desk) -> None:
-    """The user's words stay, the edit comes beside them, the disk waits for `:w`, and the chat says so."""
+    """The user's text stays, the edit is added to it, the file on disk waits for `:w`, and the chat reports it."""
     to_code(terminal)
     terminal.keys("Go# mine, not saved<Esc>")
     terminal.wait("# mine, not saved")
@@ -166,7 +166,7 @@ def test_the_diff_is_the_real_thing_and_rejecting_changes_nothing(terminal: Term
 
 
 def test_a_motion_with_a_count_never_runs_anything(terminal: Terminal, desk_at_work: Desk) -> None:
-    """`12k`, `3j`, `gg1G` and friends while a command waits for approval: it goes on waiting (lesson 55)."""
+    """`12k`, `3j`, `gg1G` and friends while a command waits for approval: it keeps waiting (lesson 55)."""
     send(terminal, "run touch danger")
     terminal.wait(ASKED)
     for keys in ("12k", "3j", "gg", "2G", "4w", "1", "<Esc>", "G"):

@@ -31,7 +31,7 @@ def nobody() -> str:
 
 
 def test_ollama_is_found_and_answers(desk: Desk) -> None:
-    """One command, one key: the list says what runs, and the chat talks to it."""
+    """One command, one key: the list shows the running server, and the chat uses it."""
     with ChatServerThread(key="", models=("qwen3:14b",)) as ollama:
         desk.configure_with(SETUP % "")
         terminal = desk.nvim(env={"OLLAMA_HOST": f"127.0.0.1:{ollama.port}"})

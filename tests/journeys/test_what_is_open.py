@@ -42,7 +42,7 @@ def terminal(desk: Desk, server: ChatServerThread) -> Terminal:
 
 
 def told(server: ChatServerThread) -> list[str]:
-    """Return the user messages of the last request, but for the line that says what the user looks at."""
+    """Return the user messages of the last request, without the line about the visible text."""
     sent = [str(m["content"]) for m in server.requests[-1].json["messages"] if m["role"] == "user"]
     return [text for text in sent if not text.startswith("The user is looking at")]
 

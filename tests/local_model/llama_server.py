@@ -59,7 +59,7 @@ class LlamaServer:
         return round(self.metrics()["prompt_tokens_total"])
 
     def window(self) -> int:
-        """Return the window that it tells."""
+        """Return the window that it reports."""
         told: Any = call(f"{self.url}/props")
         return int(told["default_generation_settings"]["n_ctx"])
 

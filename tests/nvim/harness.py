@@ -40,7 +40,7 @@ NOBODY = "127.0.0.1:9"
 """An address at which no server listens (the port of the discard service, which is never running)."""
 TIMEOUT_S = PATIENCE_S
 LEAVE_S = 20.0
-"""After this long Neovim does not leave by itself: a prompt, perhaps."""
+"""After this long Neovim will not exit on its own: it may be waiting at a prompt."""
 
 
 class NvimError(AssertionError):

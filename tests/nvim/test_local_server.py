@@ -27,7 +27,7 @@ def test_the_winbar_names_the_model_that_answers(nvim_factory: Callable[..., Nvi
 
 
 def test_a_model_whose_template_has_no_tools(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """It is sent none, and the window is the one its server tells."""
+    """It is sent none, and the window is the one that its server reports."""
     told = {**LLAMA_CPP, "chat_template_caps": {"supports_tools": False}}
     with ChatServerThread([reply("ok")], key=KEY, pages={"/props": told}) as server:
         options = {"adapters": {"http": {"loop": {"opts": {"context_window": 0}}}}}

@@ -95,7 +95,7 @@ def test_the_login_and_its_tokens_are_nowhere_else(start: Start, github: GitHubS
 
 @pytest.mark.parametrize("key", ["q", "<Esc>", ":close<CR>"])
 def test_a_stopped_login_changes_nothing(start: Start, github: GitHubServer, tmp_path: Path, key: str) -> None:
-    """However its window is closed; GitHub is not polled any more, and another login can start."""
+    """However its window is closed, GitHub is no longer polled, and another login can start."""
     chat = start()
     begin(chat)
     chat.nvim.feed(key)

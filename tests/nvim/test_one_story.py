@@ -23,7 +23,7 @@ from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
 
 ALL_TOOLS = {"default_tools": ["full"]}
-"""Also in a small window, which offers fewer by itself."""
+"""All tools, also in a small window, which offers fewer by default."""
 SIZE = (290, 60)
 """Wide enough that no sentence wraps."""
 LONG = "Answer. " * 300

@@ -190,7 +190,7 @@ def reads(received: Any) -> Any:
 
 
 def summarised(desk: Desk, given: Given) -> Any:
-    """Read, compact by command, go on; then begin a second chat of the same project."""
+    """Read, compact by command, continue; then begin a second chat in the project."""
 
     async def act(host: Host) -> Any:
         for turn in range(3):

@@ -1,4 +1,4 @@
-"""Scenes of MCP servers: one that tells where it runs, files that name servers, an address."""
+"""Scenes of MCP servers: one that reports where it runs, files that name servers, an address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An MCP server over stdio whose tool `mine` tells its folder and the variable MINE after 0.1 s."""
+"""An MCP server over stdio whose tool `mine` returns its folder and the variable MINE after 0.1 s."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ How it differs from the real providers (1.106.0, seen on the wire and in its `co
 - After a compaction only the newest user question goes to the model: of a tool loop its calls and results are lost.
 - `pause_after_compaction` is ignored (with a warning in `applied_edits`). The on-demand form (`compaction`) is too: the
   chat is answered instead. `applied_edits` lists the compaction, also one that failed (`error`).
-- `message_start` says 0 tokens; the prompt is only told by `message_delta`, which has no cache figures.
+- `message_start` says 0 tokens; the prompt is only reported by `message_delta`, which has no cache figures.
 - A thinking block has no signature. Tool ids are `call_…`.
 - Errors are wrapped: `litellm.RateLimitError: RateLimitError: … - {"error": …}`, and a 429 of Chat Completions has the
   type `throttling_error` and the code `"429"`; `retry-after` is not passed on.

@@ -25,7 +25,7 @@ def module_name(path: Path, root: Path) -> str:
 
 
 def required_names(source: str) -> list[tuple[int, str, bool]]:
-    """Return line, name, and whether the name goes on at run time, of every arrow of a source text."""
+    """Return line, name, and whether the name is completed at run time, of every arrow of a source text."""
     found = []
     for number, line in enumerate(source.splitlines(), 1):
         code = COMMENT.sub(r"\1", line)

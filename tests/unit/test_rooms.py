@@ -111,7 +111,7 @@ def names_in_several_rooms(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def test_a_module_name_occurs_once() -> None:
-    """`reply.py` in five rooms says nothing in a list of open files."""
+    """`reply.py` in five rooms is ambiguous in a list of open files."""
     python = [module for path, module in modules() if path.name != "__init__.py"]
     lua = [module_name(path, LUA) for path in LUA.rglob("*.lua") if path.name != "init.lua"]
     assert names_in_several_rooms(python) == {}

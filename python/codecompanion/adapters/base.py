@@ -124,7 +124,7 @@ class Finished(msgspec.Struct, frozen=True):
     `tool_calls` are complete, in the order of the reply, with ids that are never empty nor repeated in the reply.
     `usage` is None when the endpoint did not report it; it is that of the pass that wrote the reply, so its prompt is
     the size of the context (R-538). `other_passes` are billed too: the provider's own compaction. `read_tokens`:
-    how much of the prompt was not in the cache, None when the endpoint does not tell.
+    how much of the prompt was not in the cache, None if the endpoint does not report it.
     """
 
     stop: StopReason
@@ -191,11 +191,11 @@ class Adapter(Protocol):
         return NO_SPEED
 
     def prompt_loss(self, model: str, chat_id: str) -> Loss:
-        """Return why such a server does not have the prompt of a chat in its cache, "" when nothing tells that."""
+        """Return why such a server has lost the prompt of a chat from its cache, "" if it may still have it."""
         return ""
 
     def learn_kept_prompt(self, model: str) -> None:
-        """Take in that such a server kept a prompt although other requests had used all its slots since."""
+        """Record that such a server kept a prompt although other requests had used all its slots since."""
         return
 
     async def know_server(self, model: str) -> None:

@@ -213,7 +213,7 @@ def wrong_tool_choice(choice: Any, names: Collection[str]) -> str:
 
 
 def _start_of(body: bytes, key: str, listed: bytes) -> int | None:
-    """Return the position of the first item, or None if the bytes alone do not tell it."""
+    """Return the position of the first item, or None if the bytes alone do not show it."""
     name = b'"%s":' % key.encode()
     at = body.find(name + listed[:_SOUGHT_BYTES])
     start = at + len(name) + 1

@@ -38,7 +38,7 @@ class Speed(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return it in words, "" when unknown."""
+        """Return the speed as text, "" if it is unknown."""
         known = (("reads", self.reads), ("writes", self.writes))
         said = ", ".join(f"{does} {_rounded(rate)}" for does, rate in known if rate)
         return f"{said} tokens/s" if said else ""

@@ -1,6 +1,6 @@
 """Stops invalid policies and those with an invalid option, and shows the user the invalid key (K1, R-347).
 
-An invalid policy of the user's own is replaced by the one it extends, a policy with an invalid option by the default
+An invalid user-defined policy is replaced by the one it extends, a policy with an invalid option by the default
 one. The default policy is never stopped: it continues without the invalid option.
 """
 

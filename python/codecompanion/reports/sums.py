@@ -100,7 +100,7 @@ def sum_calls(calls: Iterable[Call]) -> Sums:
 
 
 def read_again(calls: Iterable[Call]) -> list[str]:
-    """Return what the user's own servers had to read again because they had lost it, one line for each cause."""
+    """Return the tokens that the user's own servers had lost and read again, one line for each cause."""
     tokens = Counter[str]()
     for again in (report.read_again for call in calls for report in call.reported if report.read_again):
         tokens[again.why] += again.tokens

@@ -379,7 +379,7 @@ class Store:
     # ---- internals
 
     def _submit_quietly(self, job: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        """Queue a change that no one waits for; it is not flushed to disk by itself."""
+        """Queue a change that no caller awaits; it is flushed to disk only with later changes."""
         return self._writer.submit(job, durable=False)
 
     def _save_text(self, key: str, kind: scratch.Kind, text: str) -> Future[None]:

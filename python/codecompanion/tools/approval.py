@@ -2,7 +2,7 @@
 
 - A tool with `require_approval_before = false` runs at once. Without a setting, tools that write or execute ask; tools
   that read do not.
-- `always` covers the question's `key` in this chat only: all edits by one tool, but for the shell only the exact
+- `always` covers the question's `key` in this chat only: all edits by one tool, except for the shell: only the exact
   command, and for deletions only the same path. It covers nothing else that a tool may do later.
 - For the shell it can also cover the families of commands that `grant_offer` finds (issue 20). Commands that run the
   project's code, including exact commands, are covered until a file that defines them changes.

@@ -30,7 +30,7 @@ LIFETIME_S = {"5m": 300.0, "1h": 3600.0}
 
 @dataclass
 class Clock:
-    """Seconds that pass when told to."""
+    """Seconds that pass on request."""
 
     now: float = 0.0
 

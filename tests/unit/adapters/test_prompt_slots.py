@@ -1,4 +1,4 @@
-"""Which prompts the user's own server may still have in its cache."""
+"""Prompts that the user's own server may still have in its cache."""
 
 from __future__ import annotations
 

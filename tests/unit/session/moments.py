@@ -129,7 +129,7 @@ def edits_in_place(session: Session) -> None:
 
 
 _attaching: list[asyncio.Task[None]] = []
-"""Somebody has to hold them."""
+"""References to the running tasks, so that they are not garbage-collected."""
 
 PAUSED: Reply = (CompactionBegun(), CompactionDone(BLOCK), Finished("compacted"))
 EDIT: Reply = says("placement: replace\n```python\nx = 3\ny = 2\n```\n")

@@ -121,7 +121,7 @@ async def test_a_model_that_writes_no_summary_is_asked_once(tmp_path: Path) -> N
 
 
 async def test_facts_without_room_are_counted(tmp_path: Path) -> None:
-    """A summary says that facts are missing; in a window this small not all of them fit."""
+    """A summary reports missing facts; in a window this small not all of them fit."""
     _, last = await play(tmp_path, "adaptive", 1_024)
     sent = "\n".join(message.text for message in last.messages)
     assert any(value not in sent for value in FACTS.values())

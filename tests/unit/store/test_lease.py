@@ -27,7 +27,7 @@ tell("closed")
 
 
 def test_the_owner_of_a_chat_is_named_and_others_only_read(desk: Desk, start: Start) -> None:
-    """The refusal names process and machine; reading, listing and searching go on."""
+    """The refusal names process and machine; reading, listing and searching still work."""
     process = start(OWN_AND_WAIT)
     assert process.stdout is not None
     pid = process.stdout.readline().strip()

@@ -128,7 +128,7 @@ def test_a_new_file_is_created_in_one_transaction(tmp_path: Path) -> None:
     ],
 )
 def test_an_unwritable_place_is_reported_with_path_and_advice(start: Start, desk: Desk, what: str, advice: str) -> None:
-    """Read-only parent, folder or file: one sentence, and the caller can go on in memory."""
+    """Read-only parent, folder or file: one sentence, and the caller can continue in memory."""
     if what == "file" and os.geteuid() != 0:
         pytest.skip("the file must belong to another user, which only root can arrange: its owner may write it again")
     with tempfile.TemporaryDirectory() as place:  # pytest's own folders cannot be entered by another user

@@ -122,7 +122,7 @@ class AnthropicMessages(WireFormat):
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
         """Return the request that compacts now (R-540), None when the model does not support it.
 
-        It cannot contain a compaction that the server made by itself: its summary is sent as text.
+        It cannot contain an automatic compaction by the server: its summary is sent as text.
         """
         wanted = self._options.compaction
         if wanted is False or self._facts.has_quirk(request.model, "on_demand"):

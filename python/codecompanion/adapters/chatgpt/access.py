@@ -181,6 +181,6 @@ class ChatGPTAccess:
 
 
 def _heard(renewal: asyncio.Task[str]) -> None:
-    """Log the error of a renewal that no caller waits for any more."""
+    """Log the error of a renewal that no caller awaits any more."""
     if not renewal.cancelled() and renewal.exception() is not None:
         _log.info("the login was not renewed: %s", renewal.exception())

@@ -124,11 +124,11 @@ class HttpAdapter:
         return self._models.server.speed(model or self.default_model)
 
     def prompt_loss(self, model: str, chat_id: str) -> Loss:
-        """Return why such a server does not have the prompt of a chat in its cache, "" when nothing tells that."""
+        """Return why such a server has lost the prompt of a chat from its cache, "" if it may still have it."""
         return self._models.server.prompt_loss(model or self.default_model, chat_id)
 
     def learn_kept_prompt(self, model: str) -> None:
-        """Take in that such a server kept a prompt although other requests had used all its slots since."""
+        """Record that such a server kept a prompt although other requests had used all its slots since."""
         self._models.server.slots_of(model or self.default_model).learn_kept()
 
     async def know_server(self, model: str) -> None:

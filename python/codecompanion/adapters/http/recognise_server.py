@@ -1,4 +1,4 @@
-"""Which server answers at an address of the user's own, when the entry (`openai_compatible`) does not say.
+"""Recognise the server at one of the user's own addresses, if the entry (`openai_compatible`) does not name it.
 
 The paths where llama.cpp, Ollama, LM Studio and vLLM report their models are tried in turn, with the key of the entry.
 """

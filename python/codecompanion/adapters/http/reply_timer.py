@@ -19,13 +19,13 @@ class ReplyTimer:
         self._is_first = all(message.role != "assistant" for message in request.messages)
 
     def see_output(self) -> None:
-        """Take in that something of the reply has arrived."""
+        """Record that a part of the reply has arrived."""
         self._first_at = self._first_at or self._clock()
 
     def timings(self, usage: Usage | None) -> Timings:
         """Return what the reply took, now that it is complete.
 
-        How much of the prompt was read is known if the server told its cache hits, or the chat had nothing before.
+        The number of read tokens is known if the server reported its cache hits, or this was the chat's first prompt.
         """
         if usage is None or not self._first_at:
             return Timings()

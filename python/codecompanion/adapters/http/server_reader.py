@@ -148,11 +148,11 @@ class ServerReader:
         return slots
 
     def read_prompt(self, owner: str, model: str) -> None:
-        """Take in that the server reads a prompt."""
+        """Record that the server reads a prompt."""
         self.slots_of(model).read(owner, self._clock())
 
     def prompt_loss(self, model: str, owner: str) -> Loss:
-        """Return why the newest prompt of an owner is not in the cache any more, "" when nothing tells that."""
+        """Return why the owner's newest prompt is no longer in the cache, "" if it may still be."""
         if model not in self._slots:
             return ""
         facts, lost_at = self._told(model), self._lost_at
@@ -170,7 +170,7 @@ class ServerReader:
         return filled(find_facts(newest.told, model), find_facts(own.told, model))
 
     def doubt(self, error: AdapterError) -> None:
-        """Take in that a request failed: after a lost connection or a refusal the server may be another one."""
+        """Handle a failed request: after a lost connection or a refusal the server may be another one."""
         self._distrusted_at = self._clock()
         if isinstance(error, NetworkFailed | StreamCut) or error.status == _LOADING:
             self._lost_at = self._distrusted_at
@@ -191,7 +191,7 @@ class ServerReader:
         return answer is not None and answer.asked_at > self._lost_at and not self.facts(model).state
 
     async def make_sure(self, model: str) -> None:
-        """Ask if what is known may not hold any more; wait for the answer of a server on this machine, not for long."""
+        """Ask if the known facts may be out of date; wait briefly for the answer of a server on this machine."""
         if not self._is_local or self._is_fresh(model):
             return
         task = self._asking(model)

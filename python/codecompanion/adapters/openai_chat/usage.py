@@ -54,9 +54,9 @@ def normalise_usage(reported: object) -> Usage | None:
 
 
 def read_and_cached(usage: Usage | None, reported: object, timings: Timings | None) -> tuple[Usage | None, int | None]:
-    """Return the usage, and how much of the prompt was read, None when the endpoint does not tell.
+    """Return the usage, and how many tokens of the prompt were read, None if the endpoint does not report it.
 
-    llama.cpp's `timings` tell it; its older versions report no cached tokens beside them.
+    llama.cpp reports it in `timings`; its older versions report no cached tokens beside them.
     """
     if usage is None:
         return None, None

@@ -90,7 +90,7 @@ class AskedChat:
         self.address = f"adapter {adapter.name}"
 
     async def ask(self, request: CodeRequest, path: str, timeout_s: float) -> CodeReply:
-        """Ask in words."""
+        """Ask the chat model for the code at the cursor."""
         adapter = self._adapter
         values = {"path": path, "mark": CURSOR}
         order = _PLACEHOLDER.sub(lambda name: values.get(name[1], name[0]), prompts.load("complete_code"))

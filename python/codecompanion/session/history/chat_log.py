@@ -253,7 +253,7 @@ class ChatLog:
             self.view = msgspec.structs.replace(self.view, messages=tuple(map(rewritten, self.view.messages)))
 
     def forget_changes(self) -> None:
-        """Offer no more undo: the changes it needs are not stored (`lost_history`)."""
+        """Stop offering undo: the changes it needs are not stored (`lost_history`)."""
         self.undone, self.chain = (), Chain()
 
     async def settled(self) -> None:

@@ -186,12 +186,12 @@ class ChatModel:
         )
 
     def prompt_loss(self) -> Loss:
-        """Return why the server does not have the chat in its cache any more, "" when nothing tells that."""
+        """Return why the server no longer has the chat in its cache, "" if it may still have it."""
         return self.adapter().prompt_loss(self.model, self.chat_id)
 
     @property
     def read_again(self) -> ReadAgain:
-        """Return what the replies of the model tell of its cache."""
+        """Return the record of the model's cache misses."""
         if self._read_again is None or self._read_again[0] != self.named:
             from codecompanion.session.accounts.read_again import ReadAgain  # not part of the start
 

@@ -141,7 +141,7 @@ class RequestShaper:
     def shared_tokens(self, *, is_lost: bool) -> int:
         """Return how much of the request that was made last was in the one before or its reply, by estimate.
 
-        `is_lost`: that was not in the cache any more, so that no edit has broken it: all up to the last reply counts.
+        `is_lost`: it was no longer in the cache, so no edit has broken it: everything up to the last reply counts.
         """
         now = self.sent or self.current()
         replies = (index for index in range(len(now.messages), 0, -1) if now.messages[index - 1].role == "assistant")

@@ -163,7 +163,7 @@ def _check_max_tokens(body: Mapping[str, Any], model: ModelSpec) -> None:
 
 
 def _check_last_turn(body: Mapping[str, Any], turns: Sequence[Turn], model: ModelSpec, memory: Memory) -> None:
-    """Refuse a conversation that ends with the assistant, except where it is to go on from there."""
+    """Refuse a conversation that ends with the assistant, except where the model should continue from there."""
     if body.get("compaction") is not None or body["messages"][-1]["role"] != "assistant":
         return
     last = turns[-1].blocks[-1]

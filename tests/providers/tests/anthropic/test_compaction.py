@@ -1,4 +1,4 @@
-"""The fake Messages server compacts and edits as the provider does, and tells what it did as recorded."""
+"""The fake Messages server compacts and edits like the provider, and reports it as recorded."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _message_pass(message: Body) -> Body:
 
 
 def test_a_prompt_over_the_threshold_is_summarised_before_the_reply() -> None:
-    """The top level tells of the reply alone; the pass that summarised is an iteration of its own."""
+    """The top level reports the reply alone; the summarising pass is a separate iteration."""
     server = AnthropicServer([reply("Hello", summary="The sum of it.")])
     request = body(user(text(LONG)), user(text("Go on")), **edits(COMPACT))
     _, message = ask(request, THRESHOLD, server=server)
@@ -78,7 +78,7 @@ def test_a_prompt_over_the_threshold_is_summarised_before_the_reply() -> None:
 
 
 def test_it_pauses_after_the_compaction_if_asked() -> None:
-    """Zero tokens at the top; the conversation goes on from the block, which may be the last message."""
+    """Zero tokens at the top; the conversation continues from the block, which may be the last message."""
     request = body(user(text(LONG)), **edits({**COMPACT, "pause_after_compaction": True}))
     _, message = ask(request, THRESHOLD)
     assert message["stop_reason"] == "compaction"

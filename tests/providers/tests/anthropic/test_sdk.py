@@ -41,7 +41,7 @@ MakeClient = Callable[[AnthropicServer], anthropic.AsyncAnthropic]
 
 @pytest.fixture
 async def make_client() -> AsyncIterator[MakeClient]:
-    """Return a maker of the official SDK's clients; they do not try again by themselves."""
+    """Return a maker of the official SDK's clients; they do not retry."""
     made: list[anthropic.AsyncAnthropic] = []
 
     def make(server: AnthropicServer) -> anthropic.AsyncAnthropic:
@@ -76,7 +76,7 @@ async def test_the_sdk_reads_a_stream_and_sends_it_back(make_client: MakeClient)
 
 
 async def test_the_sdk_counts_and_lists_models(make_client: MakeClient, anthropic_server: AnthropicServer) -> None:
-    """On-demand compaction is a capability that is only told under its beta header."""
+    """On-demand compaction is a capability that is reported only under its beta header."""
     client = make_client(anthropic_server)
     counted: Any = {key: value for key, value in body().items() if key != "max_tokens"}
     tokens = await client.beta.messages.count_tokens(**counted, **edits(), betas=[EDITING])

@@ -128,7 +128,7 @@ def test_thinking_may_be_dropped_from_the_start_but_not_restored() -> None:
 
 
 def test_bound_thinking_is_dropped_if_the_request_allows_it() -> None:
-    """And every block after it; the answer tells which."""
+    """And every block after it; the response lists them."""
     chat = two_turns()
     changed = [user(text("ho")), *chat.messages[1:]]
     binding = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
@@ -198,7 +198,7 @@ def test_a_paused_turn_may_be_sent_back_as_the_last_message() -> None:
 
 
 def test_signatures_are_valid_on_the_next_server() -> None:
-    """A session goes on after a restart."""
+    """A session continues after a restart."""
     chat = two_turns()
     chat.server = AnthropicServer()
     assert chat.refusal(*chat.messages) is None

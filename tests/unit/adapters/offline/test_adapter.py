@@ -56,7 +56,7 @@ def text_of(events: list[StreamEvent]) -> str:
 
 
 async def test_a_whole_turn_of_instructions_runs_the_tools() -> None:
-    """Rounds in order, parallel calls, then the results in words."""
+    """Rounds in order, parallel calls, then the results as text."""
     made = adapter()
     chat = [user("read a.txt; search for x, then replace x with y in a.txt")]
     seen: list[list[str]] = []

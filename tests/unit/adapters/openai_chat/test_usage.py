@@ -123,5 +123,5 @@ READ = Timings(read_tokens=100, read_s=1.0)
 def test_how_much_of_a_prompt_was_read(
     reported: object, timings: Timings | None, usage: Usage | None, read: int | None
 ) -> None:
-    """The server's own times tell it, or the cached tokens that it reports; 0 of those is a figure, none is not."""
+    """It comes from the server's timings or its cached tokens; 0 cached tokens is a figure, a missing field is not."""
     assert read_and_cached(normalise_usage(reported), reported, timings) == (usage, read)

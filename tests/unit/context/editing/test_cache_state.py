@@ -43,7 +43,7 @@ def test_a_users_own_server_reads_its_cache_for_free() -> None:
 
 
 def test_a_chat_that_its_server_has_lost_is_cold_at_once() -> None:
-    """Its speed stays known: it says what reading the chat again takes."""
+    """Its speed stays known: it determines the cost of reading the chat again."""
     lost = find_cache_state(CHAT, CHAT[-1].ts, math.inf, is_own=True, is_lost=True, reads_per_s=930.0)
     assert lost == CacheState(0, 0.0, 1.0, math.inf, 930.0)
     assert lost.is_cold

@@ -82,7 +82,7 @@ async def test_nothing_is_asked_where_it_decides_nothing(tmp_path: Path, words: 
 
 
 async def test_nothing_is_asked_when_the_count_is_known(tmp_path: Path) -> None:
-    """The reply has told it."""
+    """The reply has reported it."""
     adapter = ScriptedAdapter("s", [says("ok", Usage(input_tokens=84_000, output_tokens=2))], counts=[84_002])
     bench = on_this_machine(tmp_path, adapter)
     session = await bench.open()
@@ -136,7 +136,7 @@ async def test_a_provider_does_not_see_what_its_requests_left_out(
 
 
 class Hanging(ScriptedAdapter):
-    """Does not say how large the first prompt is."""
+    """An adapter whose first count never returns."""
 
     async def count_tokens(self, request: ChatRequest, on_wait: OnWait | None = None) -> int:
         if not self.counted:

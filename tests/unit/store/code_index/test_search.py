@@ -1,4 +1,4 @@
-"""Searching a code index: chunks by words, definitions by name, who uses what of whom (R-230, R-231)."""
+"""Searching a code index: chunks by words, definitions by name, uses of names across files (R-230, R-231)."""
 
 from __future__ import annotations
 

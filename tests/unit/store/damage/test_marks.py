@@ -82,7 +82,7 @@ def watched(desk: Desk) -> tuple[Store, list[Loss]]:
 
 
 def test_a_file_copied_over_the_open_one_is_used_without_our_log(desk: Desk, backup: Path) -> None:
-    """`cp backup.db sessions.db`: the same inode, so SQLite would go on with the log of the lost file."""
+    """`cp backup.db sessions.db`: the same inode, so SQLite would keep using the log of the lost file."""
     store, losses = watched(desk)
     inode = desk.path.stat().st_ino
     shutil.copyfile(backup, desk.path)

@@ -169,7 +169,7 @@ def test_a_line_truncated_by_a_kill_harms_no_other(tmp_path):
 
 @pytest.mark.parametrize("chat", ["../../etc/passwd", "a/b", "", "x" * 300, "ü", "a.json", ".hidden", "a\nb"])
 def test_no_chat_id_leads_out_of_the_folder(tmp_path, chat):
-    """R-478: an id that cannot be a file name is hashed; the listing still tells the chat."""
+    """R-478: an id that cannot be a file name is hashed; the listing still shows the chat."""
     files = CheckpointFiles(tmp_path / "state")
     files.save_checkpoint(chat, checkpoint(1, chat=chat), keep=True)
     assert [path.name for path in tmp_path.iterdir()] == ["state"]

@@ -134,7 +134,7 @@ def test_a_tool_result_is_found_by_its_call(store: Store) -> None:
 
 
 def test_text_without_spaces_is_found_by_any_part_of_it(store: Store) -> None:
-    """Chinese, Japanese, Korean: no word stands by itself in the text."""
+    """Chinese, Japanese, Korean: words are not separated in the text."""
     talk(store, "数据库连接失败了，请检查端口", "テーブルの解析が遅いです", "서울에서 만나요", "nothing here")
     assert found(store, "连接失败") == ["m0"]
     assert found(store, "解析が遅い") == ["m1"]
@@ -212,7 +212,7 @@ def test_no_query_is_a_syntax_error(store: Store, query: str) -> None:
 
 @given(st.text(st.characters(codec=None), max_size=20))
 def test_any_query_on_any_text_returns_an_answer(text: str) -> None:
-    """A text is found by itself if it has words."""
+    """A text finds itself if it has words."""
     store = open_memory_store()
     try:
         store.append("c", [said(text)]).result()
