@@ -112,7 +112,7 @@ async def test_cache_hits_grow_with_the_conversation() -> None:
 
 
 async def test_a_long_tool_turn_still_finds_its_prefix() -> None:
-    """More than 20 blocks since the last request: found by the breakpoint that stays."""
+    """More than 20 blocks since the last request: the breakpoint that stays finds it."""
     many = [Call("now", f'{{"n": {k}}}') for k in range(25)]
     async with AnthropicServer([Reply(tuple(many)), reply("done")]) as server, chat_with(server) as chat:
         first = await chat.ask("Do a lot. " + "Now. " * 300)

@@ -54,7 +54,7 @@ def long_ago(chat: ClaudeChat) -> None:
 async def test_a_tool_turn_continues_after_a_compaction(model: str) -> None:
     """The open question is between block and reply (R-551): preserved thinking treats that as a changed conversation.
 
-    The first refusal teaches it; from then on such thinking is left out by the server.
+    The adapter learns this from the first refusal; from then on the server drops such thinking.
     """
     script = [
         Reply((Thinking("let me see"), Text("I look."), Call("now"))),

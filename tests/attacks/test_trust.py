@@ -175,7 +175,7 @@ async def changed_after_folder_trust(world: World) -> tuple[Path, frozenset[str]
 
 @attack
 async def appears_after_folder_trust(world: World) -> tuple[Path, frozenset[str]]:
-    """A file of servers that was not there when the folder was trusted."""
+    """A server file that appeared after the folder was trusted."""
     repo = repository(world.work / "repo")
     (repo / ".mcp.json").unlink()
     await world.decide(repo, what="folder")

@@ -108,7 +108,7 @@ async def test_code_that_looks_like_the_text_form_stays_a_value(code_chat):
 
 
 class Cosines:
-    """Vectors of whole files: path → cosine with any question; notes how many were asked for."""
+    """Vectors of whole files: path → cosine with any question; records how many were requested."""
 
     def __init__(self, cosines: Mapping[str, float]) -> None:
         self.cosines, self.asked = cosines, list[int]()

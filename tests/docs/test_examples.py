@@ -334,6 +334,6 @@ def test_links_of_the_pages_lead_somewhere() -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """Return the headings of a page as a forge writes them in addresses."""
+    """Return the anchors of a page's headings, as GitHub forms them."""
     found = re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8"))
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}

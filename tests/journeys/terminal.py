@@ -52,7 +52,7 @@ _KEYS = {
 
 
 class ScreenError(AssertionError):
-    """The screen never showed what was waited for; the text carries the screen."""
+    """The screen never showed the expected text; the message contains the screen."""
 
 
 def missing() -> str:

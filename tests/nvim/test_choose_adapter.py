@@ -209,7 +209,7 @@ def test_a_server_started_in_the_meantime_can_be_chosen(start: Start) -> None:
 
 
 def test_the_line_for_the_configuration_can_be_copied(start: Start) -> None:
-    """The exact line, which makes the choice permanent."""
+    """It is exactly the line that makes the choice permanent."""
     nvim = start()
     open_list(nvim)
     nvim.feed("gg/^  gemini <CR>y")

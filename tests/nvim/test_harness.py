@@ -10,7 +10,7 @@ from harness import REPO, Nvim, NvimError
 
 
 def test_the_screen_shows_typed_text_and_the_cursor(nvim: Nvim) -> None:
-    """Keys go in as typed, text is read from the grid."""
+    """Keys arrive as typed; text is read from the grid."""
     nvim.feed("ihello<Space>wörld<CR>second 😀<Esc>")
     screen = nvim.wait_screen("second 😀")
     assert screen.split("\n")[0] == "hello wörld"

@@ -55,7 +55,7 @@ step = [{ use = "mine" }]
 
 
 def talk(desk: Desk, given: Given) -> Any:
-    """Say hello and one thing more."""
+    """Send two short messages."""
 
     async def act(host: Host) -> Any:
         await host.say("Hello")

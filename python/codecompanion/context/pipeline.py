@@ -216,7 +216,7 @@ def _make_room(draft: _Draft, policy: Policy, *, clears: bool) -> Generator[Ask,
 
 
 def _cut_alone(draft: _Draft) -> Generator[Ask, SummaryReply, None]:
-    """Truncate the new results to fit without the older messages, which are left to the policy's stages."""
+    """Truncate the new results until they fit on their own; older messages are left to the policy's stages."""
     whole = draft.messages
     alone = msgspec.structs.replace(draft, messages=staying(whole), reports=[])
     yield from _walk(alone, iter([_Run(stage := arrival_stages()[-1], stage.tiers, "reactive")]), as_sent=True)

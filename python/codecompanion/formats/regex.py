@@ -30,5 +30,5 @@ class LazyPattern:
 
 
 def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return what `re.compile` returns, not yet compiled."""
+    """Return a pattern like that of `re.compile`, compiled at its first use."""
     return cast("re.Pattern[AnyStr]", LazyPattern(text, flags))

@@ -186,7 +186,7 @@ class GatheredPiece(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class AttachedFile(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The text of a file that a message shows: its sha256, or why there is none (`model.live_files`).
+    """The file text that a message shows: its sha256, or the reason why it has none (`model.live_files`).
 
     `live`: the model is notified when the file changes. `is_diff`: the message has only the differences. `outside`: its
     real location if that is not below the workspace ("" = below it): the user attached that one.

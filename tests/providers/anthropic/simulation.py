@@ -1,7 +1,7 @@
 """The fake Messages server's handling of an accepted request: compact, cache, sign, count, answer.
 
-Threshold compaction is a pass of its own before the reply: it reads the whole prompt, and the reply is made from its
-summary alone, as recorded: `usage.iterations` tells both, the top level only the reply. On-demand compaction is such a
+Threshold compaction is a separate pass before the reply: it reads the whole prompt, and the reply is made from its
+summary alone, as recorded: `usage.iterations` lists both, the top level only the reply. On-demand compaction is such a
 pass and nothing else. After a failed pass the reply is made from the whole prompt.
 """
 

@@ -197,7 +197,7 @@ def test_old_unanswered_calls_do_not_stop_management():
 
 
 def test_savings_below_the_minimum_change_nothing():
-    """R-524."""
+    """R-524: the compaction is skipped before a model is asked."""
     messages = chat(*[m for i in range(30) for m in (user(f"q{i} " * 20), assistant(f"a{i} " * 20))])
     policy = with_options(load_policy("codecompanion"), {"compaction.min_token_savings": 10**6}, "k")
     window = math.ceil(total(messages) / 0.9)

@@ -67,7 +67,7 @@ async def test_a_long_chat_is_handed_off_repeatedly(tmp_path):
 
 
 async def test_the_summary_prompt_names_the_task(tmp_path):
-    """R-435: the title of the chat."""
+    """R-435: the task is the title of the chat."""
     adapter = ScriptedAdapter("s", Scripted())
     bench = Bench(tmp_path, adapter, window=WINDOW, settings={"policy": "cowork"})
     session = await bench.open()

@@ -68,7 +68,7 @@ class Listener:
         return await self._result
 
     def take(self, address: str) -> None:
-        """Accept the address at which the browser ended, as if it had arrived by itself.
+        """Accept the address at which the browser ended, as if the browser had requested it here.
 
         Raises:
             InputError: it does not belong to this attempt; gives the expected form.

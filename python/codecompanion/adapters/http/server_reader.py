@@ -224,7 +224,7 @@ class ServerReader:
         return answer is not None and answer.asked_at > max(self._distrusted_at, self._clock() - limit)
 
     def _asking(self, model: str) -> asyncio.Task[None]:
-        """Return the task that asks for a model, begun now unless one is under way."""
+        """Return the running task that asks about a model; start one if none runs."""
         task = self._tasks.get(model)
         if task is None or task.done():
             self._tasks = {name: one for name, one in self._tasks.items() if not one.done()}

@@ -110,7 +110,7 @@ class OfflineAdapter(Adapter):
         yield Finished(stop, reply.tool_calls, None, request.model or self.default_model)
 
     async def list_models(self) -> list[str]:
-        """Return the names of its models: they all behave alike."""
+        """Return the names of its models, which all behave alike."""
         return list(self._models) or [self.default_model]
 
     async def warm_up(self) -> None:

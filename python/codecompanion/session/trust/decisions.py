@@ -28,7 +28,7 @@ def whole_folder(path: Path) -> FileHash:
 class TrustedFolder(msgspec.Struct, frozen=True):
     """A folder that the user trusts, or that `trust.folders` listed when it was first seen.
 
-    `identity` tells whether it is still the same folder. `programs` are the files that start programs, as trusted: the
+    `identity` changes if another folder takes its path. `programs` are the files that start programs, as trusted: the
     folder's instructions may change, but not these (a command in the sandbox can write them).
     """
 

@@ -1,8 +1,8 @@
-"""The vectors of the projects open in the editor: used for questions, made in the background (R-239).
+"""The vectors of the projects open in the editor: used for questions, computed in the background (R-239).
 
-A question starts making missing vectors, in a separate process; it is answered with the existing ones. A run that costs
-more than a little waits for the user (`make` with `may_be_large`). After a failure the next question retries, but not
-before ten minutes have passed. Each problem is reported once.
+A question starts the computation of missing vectors in a separate process, and is answered with the existing ones. A
+run that costs more than a little waits for the user (`make` with `may_be_large`). After a failure the next question
+retries, but not before ten minutes have passed. Each problem is reported once.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ProjectVectors:
         self._followed: set[Path] = set()
 
     async def nearest(self, index: ProjectIndex, question: str) -> NearestChunks:
-        """Return the function that finds the nearest chunks (`QuestionVectors`); start making missing vectors."""
+        """Return the function that finds the nearest chunks (`QuestionVectors`); start computing missing vectors."""
         try:
             questions = self._open()
         except AdapterError as error:

@@ -128,7 +128,7 @@ class HostProxy:
             to_outside.close()
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """Connect to the first address of a listed host that answers, None when none may be reached or does."""
+        """Connect to the first address of a listed host that answers, None if none is allowed or none answers."""
         bare = host.strip("[]")
         with contextlib.suppress(ValueError):
             ipaddress.ip_address(bare)

@@ -159,7 +159,7 @@ def test_a_running_tool_turn_keeps_all_of_its_thinking_or_none() -> None:
 
 
 def test_thinking_after_a_threshold_compaction_stays_valid_with_and_without_the_compacted_part() -> None:
-    """The conversation is taken to begin with the block."""
+    """The conversation counts as beginning with the block."""
     chat = Conversation(reply("Hello", thinking="hm"), betas=(THRESHOLD,), **edits(COMPACT))
     chat.say(text(LONG))
     question, turn = chat.messages

@@ -100,7 +100,7 @@ def test_without_a_user_message_the_summary_comes_first():
 
 
 def test_the_summary_never_separates_a_call_from_its_result():
-    """R-443: it is moved further."""
+    """R-443: it is inserted further down."""
     messages = chat(assistant("", ("c", "read")), user("steer"), tool("c", "r"), assistant("done"))
     assert kinds(insert(messages, place="after_first_user")) == ["", "steer", "r", "SUMMARY", "done"]
 

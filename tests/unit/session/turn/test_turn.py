@@ -596,7 +596,7 @@ async def test_a_refused_summary_written_without_a_model_is_reported_as_one_even
 
 
 async def test_a_compaction_with_nothing_to_do_reports_that_once_for_all_stages(tmp_path):
-    """A policy with two stages for `/compact` has one reason."""
+    """A policy with two stages for `/compact` reports one reason."""
     bench = Bench(tmp_path, long_chat(says("SUMMARY")), settings={"on_compact": "stop", "policy": "codebuddy"})
     session = await bench.open()
     session.compact("")
