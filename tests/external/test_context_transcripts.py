@@ -243,6 +243,6 @@ def test_a_recorded_transcript_is_prepared_as_required(path):
         )
         for job, first, second in zip(jobs, answers, again, strict=False):
             assert "repaired" not in second["actions"]
-            # Before calls are answered nothing is edited; in the second run they are.
+            # While calls are unanswered nothing is edited; in the second run they are answered.
             if "compacted" not in first["actions"] and total <= job["options"]["window"] and not open_last:
                 assert "edited" not in second["actions"]

@@ -65,7 +65,7 @@ def test_automatic_compaction_can_be_disabled(nvim_factory, tmp_path, automatic)
         return reply("Words about it. " * 150)
 
     management = {"context_management": {"compaction": {"min_token_savings": 100}}}
-    # A small window offers fewer tools by itself.
+    # A small window offers fewer tools by default.
     tools = {"opts": {"default_tools": ["full"]}}
     options = {"interactions": {"chat": {"opts": management, "tools": tools}}}
     with ChatServerThread(key=KEY, default=answer) as server:

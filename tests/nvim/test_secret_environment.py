@@ -55,7 +55,7 @@ def host_environment(chat: RealChat) -> str:
     try:
         return Path(f"/proc/{pid}/environ").read_text(errors="replace").replace("\0", "\n")
     except PermissionError:
-        return ""  # closed to everybody else
+        return ""  # not accessible to other users
 
 
 def sent_keys(server: Any) -> list[str]:

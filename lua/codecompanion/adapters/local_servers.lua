@@ -38,7 +38,7 @@ function M.parse(address, default_port)
   }
 end
 
----The names in an answer, nil if it is not a list of models.
+---Return the names in an answer, nil if it is not a list of models.
 ---@param text string The whole HTTP answer
 ---@return string[]? names
 ---@return boolean? is_loading It answers, and has no model yet

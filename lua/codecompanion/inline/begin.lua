@@ -1,4 +1,4 @@
----Enables completion at the cursor if `setup()` says so: on the first Insert mode, and nothing of it is loaded before.
+---Enables completion at the cursor if configured in `setup()`; its modules are loaded on the first Insert mode.
 
 local GROUP = "codecompanion.complete"
 

@@ -82,8 +82,8 @@ def read_props(body: bytes) -> ServerFacts | None:
     answer = decode_answer(body)
     if not isinstance(answer, Mapping) or "default_generation_settings" not in answer:
         return None
-    # A template without a system role or parallel calls needs nothing of us: llama.cpp merges the system text into the
-    # next message, and ignores `parallel_tool_calls` (`common/chat.cpp`).
+    # A template without a system role or parallel calls needs no change by us: llama.cpp merges the system text into
+    # the next message, and ignores `parallel_tool_calls` (`common/chat.cpp`).
     caps, modalities = table_in(answer, "chat_template_caps"), table_in(answer, "modalities")
     tools, calls = _flag(caps, "supports_tools"), _flag(caps, "supports_tool_calls")
     is_router = answer.get("role") == "router"

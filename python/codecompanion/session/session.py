@@ -306,7 +306,7 @@ class Session(Chat):
             refused = await self.queue.refused()
             try:
                 if self.queue.are_all(refused) and not answer_again:
-                    # Before the message is returned: the same sentence then comes twice in a row, and is shown once.
+                    # Before the message is returned: two equal sentences in a row are shown once.
                     refusal = [*refused.values()][-1]
                     await self.control.shaper.give_up(refusal.why, refusal.tokens)
             finally:

@@ -106,7 +106,7 @@ class LoopbackServer:
         self._server.close()
         quiet = 0
         async with asyncio.timeout(PATIENCE_S):
-            # A connection that has just been accepted has its task some rounds of the loop later.
+            # The task of a newly accepted connection starts some iterations of the loop later.
             while quiet < _QUIET_ROUNDS:
                 quiet = 0 if self._tasks or self._open_connections() else quiet + 1
                 tasks = [task for task in self._tasks if not task.cancelling()]

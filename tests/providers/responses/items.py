@@ -144,7 +144,7 @@ class ItemWalk:
             refuse(f"Missing required parameter: '{where}'.", where, "missing_required_parameter")
         expect_length(call_id, MAX_ID_LENGTH, f"{param}.call_id")
         if call_id not in self._open:
-            # Also said of a second output for the same call, of which nothing is documented.
+            # Also the error for a second output of one call, which is undocumented.
             refuse(f"No tool call found for function call output with call_id {call_id}.", "input")
         del self._open[call_id]
         if isinstance(output, str):

@@ -207,7 +207,7 @@ def _items_of(body: Mapping[str, Any], ledger: Ledger) -> tuple[Item, ...]:
 
 
 def _check_length(body: Mapping[str, Any], prompt: Prompt, rules: Rules) -> None:
-    # With the reply counted in: an off-by-one here has dead-locked other tools.
+    # Including the reply: an off-by-one here has deadlocked other tools.
     wanted = len(prompt) + (body.get("max_output_tokens") or 0)
     if rules.window and wanted > rules.window and body.get("truncation") != "auto":
         text = "Your input exceeds the context window of this model. Please adjust your input and try again."

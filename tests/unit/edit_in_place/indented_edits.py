@@ -342,9 +342,9 @@ def is_determined(case: Case) -> bool:
         if not any(_enclosing(old, line) == _enclosing(new, line) for line in kept) or any(
             lead_of(line) not in whole for line in new
         ):
-            return False  # nothing says what one level became, or a line was aligned
+            return False  # one level's new width is unknown, or a line was aligned
     if {"dedented", "spaces", "tabs", "width"} & {*how} and min(map(depth, new)) != min(map(depth, old)):
-        return False  # nothing says how far it was moved
+        return False  # the distance of the move is unknown
     if "dedented" in how:
         return len(kept) > 0 and (len(new) < 2 or new[1] in old)
     if "first lost" in how:

@@ -237,7 +237,7 @@ def test_no_reply_breaks_the_parser_or_adds_a_line_end(pieces, region, size):
 @given(st.lists(st.from_regex(r"[a-z ]{1,6}[^\n`~\r\x00.…]{0,12}", fullmatch=True), min_size=1, max_size=12))
 def test_the_requested_placement_is_read_as_written(code):
     place = EditPlace(region=("zz = 1",))
-    code.insert(0, "begin")  # code that is deeper as a whole is moved to where the lines were
+    code.insert(0, "begin")  # code that is indented deeper as a whole is moved to the level of the replaced lines
     wanted = tuple(code)
     while wanted and not wanted[-1].strip():
         wanted = wanted[:-1]

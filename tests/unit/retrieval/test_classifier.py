@@ -174,7 +174,7 @@ def test_the_word_lists_equal_the_documents() -> None:
     [
         ("tests", "test", True),
         ("testing", "test", True),
-        ("rest", "test", False),  # 4 letters: no slip of the finger
+        ("rest", "test", False),  # 4 letters: not treated as a typo
         ("the", "test", False),
         ("latest", "test", False),
         ("databse", "database", True),

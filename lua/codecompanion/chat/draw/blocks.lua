@@ -1,8 +1,7 @@
 ---Builds blocks, the content of a chat buffer, as plain tables: text in, lines and decorations out. No function changes
 ---a buffer.
 ---
----The file is longer than others because it defines the look of all blocks: their signs, words and colours are easy to
----compare.
+---It defines the look of all blocks in one file, so that their signs, words and colours are easy to compare.
 ---
 ---@class CodeCompanion.Block
 ---@field kind string "user", "header", "text", "reasoning", "tool", "notice", "approval", "edited", "card"

@@ -216,7 +216,7 @@ local function menu(items)
   end, items)
 end
 
----Return whether the text may be a file name, which may match other than by its beginning.
+---Return whether the text may be a file name, which may match in other places than at its beginning.
 ---@param before string
 ---@return boolean
 local function may_be_file(before)

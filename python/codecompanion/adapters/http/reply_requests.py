@@ -81,7 +81,7 @@ class ReplyRequests:
                 call, lessons = await self._connection.judged(self._wire.render(request), "reply"), lessons + 1
                 continue
             if isinstance(error, errors.AuthenticationFailed):
-                # The next request reads the key again: the user may have mended it.
+                # The next request reads the key again: the user may have corrected it.
                 self._connection.forget_credentials()
             server = server or self._server_wait()
             if not yielded and server.is_worth_waiting(error):

@@ -147,7 +147,7 @@ class OpenAIChat(WireFormat):
         """Learn from a refused request; return whether rendering it again avoids the refusal."""
         if not is_refusal(error):
             return False
-        # Without what the server reports, which may be another one tomorrow.
+        # Without facts that the server reports, because another server may run here tomorrow.
         kept = self._learned.get(request.model, NOTHING_LEARNED)
         learned = learn(kept, str(error), limit_field=self._renderer.limit_field(request, kept))
         if learned is None:
