@@ -207,7 +207,7 @@ def print_dialogues(file: Path, many: int) -> None:
 
 
 def print_coding(folder: Path, *, as_json: bool) -> None:
-    """Print how often the sentence of a later message finds what it names."""
+    """Print how often the sentence of a later message finds its subject."""
     asked = list(read_coding(folder))
     scores = {"plain": measure(asked, plain), "ours": measure(asked, ranked)}
     if as_json:

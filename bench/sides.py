@@ -105,7 +105,7 @@ class Side(Protocol):
         """Start an editor; `options` are those of `interactions.chat.opts`."""
 
     def store(self, root: Path, history: Sequence[Message]) -> str:
-        """Write a chat where `Driven.open` finds it; return what to open it with."""
+        """Write a chat where `Driven.open` finds it; return the argument that opens it."""
 
     def call_arguments(self, path: str) -> str:
         """Return the arguments of get_diagnostics for a file."""

@@ -38,7 +38,7 @@ class Browser:
         self.requests: list[str] = []
 
     async def listen(self) -> None:
-        """Take what the browser says until it is closed."""
+        """Receive the browser's messages until it is closed."""
         async for message in self._socket:
             said = message.json()
             if said.get("id") in self._answers:

@@ -45,21 +45,21 @@ def at_end_of_test(close: Callable[[], object]) -> None:
 
 
 def closed_at_end(opened: Closable) -> Closable:
-    """Return what was opened; it is closed when the running test and its fixtures have ended."""
+    """Return the opened object; it is closed when the running test and its fixtures have ended."""
     at_end_of_test(opened.close)
     return opened
 
 
 @contextmanager
 def kept_for_the_run() -> Iterator[None]:
-    """Let what is opened in this block stay open until the process ends."""
+    """Let resources opened in this block stay open until the process ends."""
     before = _open_now()
     yield
     _kept.update(_open_now() - before)
 
 
 def _open_now() -> frozenset[str]:
-    """Return what is open, each with a name that nothing else has; without /proc only the threads."""
+    """Return the open resources under unique names; without /proc only the threads."""
     threads = (one for one in threading.enumerate() if not one.name.startswith(_OF_THE_PROCESS))
     found = {f"thread {thread.name!r} ({thread.ident})" for thread in threads}
     if sys.platform.startswith("linux"):

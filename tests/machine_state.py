@@ -23,7 +23,7 @@ UNWANTED = re.compile(
 
 
 def cleaned(environment: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Return the environment without what a machine brings of its own; `home` is empty or made so by the caller."""
+    """Return the environment without settings of this machine; `home` is empty, or the caller empties it."""
     kept = {name: value for name, value in environment.items() if not UNWANTED.fullmatch(name)}
     old_home = Path(environment.get("HOME", "/"))
     # uv keeps what it has downloaded, wherever home is.

@@ -194,7 +194,7 @@ def _event(chunk: Mapping[str, Any]) -> bytes:
 
 
 class DialectServer(ChatServer):
-    """A Chat Completions server that also refuses what its dialect does."""
+    """A Chat Completions server that also refuses like its dialect."""
 
     def __init__(self, dialect: Dialect, **options: Any) -> None:
         super().__init__(**options)

@@ -344,7 +344,7 @@ VLLM = {"id": "test-model", "object": "model", "owned_by": "vllm", "max_model_le
 async def test_a_local_server_is_recognised_where_the_entry_does_not_name_it(
     make_adapter: MakeAdapter, pages: dict[str, Any], facts: ServerFacts
 ) -> None:
-    """It can then do what the named ones do; one that is no such server is asked once."""
+    """It then works like the named ones; another kind of server is asked only once."""
     async with ChatServer(pages=pages) as server:
         adapter = make_adapter(server.url, models_path="/models", limits_path="/models")  # as the built-in entry has it
         await adapter.know_server("test-model")
@@ -386,7 +386,7 @@ async def test_a_server_that_starts_late_is_recognised_then(make_adapter: MakeAd
 async def test_no_other_endpoint_is_asked_what_it_is(
     make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch, entry: dict[str, Any]
 ) -> None:
-    """One at a public address is never asked, nor one whose entry says what it is."""
+    """One at a public address is never asked, nor one whose entry names its kind."""
     asked: list[str] = []
 
     async def ask(get: object, base_url: str) -> str:

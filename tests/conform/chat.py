@@ -118,7 +118,7 @@ async def chat_with(
 ) -> Chat:
     """Return an idle chat whose log has these messages (the form of `context`).
 
-    `summary` is what the summariser writes, "" is an empty reply; `replies` answers the chat's own requests.
+    `summary`: the summariser's text, "" = an empty reply; `replies` answers the chat's own requests.
     """
 
     def answer(request: ChatRequest) -> Reply:

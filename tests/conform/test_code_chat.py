@@ -69,7 +69,7 @@ async def test_architecture_memories_and_team_are_sent_beside_the_code(code_chat
 
 
 async def test_memories_are_two_groups_of_data_and_the_last_4000_characters(code_chat, tmp_path):
-    """R-241, R-242: as a JSON string; the sanitiser replaces what gives orders or takes a role."""
+    """R-241, R-242: as a JSON string; the sanitiser replaces text that gives orders or takes a role."""
     chat = await code_chat({**FILES, ".codecompanion/memories.md": "## [port] Server\nIt uses 8089.\n"})
     write(tmp_path, {"0/memories.md": MEMORIES})
     shown = section(await chat.ask(QUESTION), "Memories")

@@ -303,7 +303,7 @@ def test_jobs_take_missing_fields_from_the_command_line():
 
 
 def test_a_dropped_orphan_changes_no_other_message():
-    """R-004, R-511: a repair touches what it repairs and nothing else."""
+    """R-004, R-511: a repair changes only the broken messages."""
     messages = [*chat(1), {"role": "tool", "tool_call_id": "nobody", "content": "x"}, {"role": "user", "content": "q"}]
     _, [answer], _ = jobs({"messages": messages, "options": {"window": 10**6}})
     assert answer["actions"] == ["repaired"]
@@ -357,7 +357,7 @@ def test_a_message_that_cannot_be_sent_is_reported(window, says):
 
 
 def test_a_policy_is_strict_on_the_command_line_and_in_a_job():
-    """Without what is ours: no results of a running loop are cleared before a summary."""
+    """Without our additions: no results of a running loop are cleared before a summary."""
     loop = [{"role": "user", "content": "go"}]
     for i in range(30):
         loop += [

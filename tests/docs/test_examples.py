@@ -221,7 +221,7 @@ io.stdout:write(vim.json.encode({ said = said, hellos = {} }))
 
 
 def problems_of(examples: list[str], tmp_path: Path, lines: tuple[str, ...] = ()) -> list[str]:
-    """Run Lua examples beside plugins that take everything, and read command lines; return what is wrong."""
+    """Run Lua examples beside plugins that take everything, and parse command lines; return the errors."""
     given = {"examples": f"[===[{json.dumps(examples)}]===]", "lines": f"[===[{json.dumps(lines)}]===]"}
     return answer_of(_RUN % {"root": json.dumps(str(REPO)), **given}, tmp_path)["said"]
 
@@ -269,7 +269,7 @@ def _read_shell(block: str) -> None:
 
 
 def _usage(words: list[str]) -> str:
-    """Return what the command line says with `--help`."""
+    """Return the output of `--help`."""
     with contextlib.redirect_stdout(io.StringIO()) as said, pytest.raises(SystemExit) as ended:
         main([*words, "--help"])
     assert ended.value.code == 0, f"there is no {' '.join(words)}"

@@ -62,7 +62,7 @@ def citing_files() -> list[Path]:
 
 
 def unresolved(text: str) -> set[str]:
-    """Return what a text cites and `doc/dev` does not define."""
+    """Return the citations of a text that `doc/dev` does not define."""
     return cited(text) - defined()
 
 

@@ -31,7 +31,7 @@ NOT_RUN = {"assets", "docs", "media", "test", "tests"}
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git in `folder` as somebody and return what it prints."""
+    """Run git in `folder` with a test identity and return its output."""
     who = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"]
     done = subprocess.run(["git", "-C", str(folder), *who, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -249,7 +249,7 @@ def vocabulary() -> frozenset[str]:
 
 
 def float_of(screen: str) -> str:
-    """Return what is inside the border of the float."""
+    """Return the content inside the border of the float."""
     rows = [match[0] for row in screen.split("\n") if (match := re.search(r"[╭│╰].*[╮│╯]", row))]
     assert rows, screen
     return "\n".join(rows)

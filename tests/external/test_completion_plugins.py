@@ -40,7 +40,7 @@ VISIBLE = {"blink": "return require('blink.cmp').is_menu_visible()", "cmp": "ret
 
 @pytest.fixture
 def nvim_factory(tmp_path: Path) -> Iterator[Callable[..., Nvim]]:
-    """Return what starts a Neovim with the repository on its runtimepath."""
+    """Return a function that starts Neovim with the repository on its runtimepath."""
     with ExitStack() as stack:
 
         def start(**options: Any) -> Nvim:

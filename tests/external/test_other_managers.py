@@ -76,7 +76,7 @@ def with_pack() -> str:
 
 
 def works(nvim: Nvim, *, tags: bool) -> None:
-    """Check what a user does first: the manual, every command, a chat that installs its environment and answers."""
+    """Check a user's first steps: the manual, every command, a chat that installs its environment and answers."""
     assert not nvim.blocked()
     assert missing_commands(nvim) == []
     assert loaded_modules(nvim) == []

@@ -32,7 +32,7 @@ RULES = {"role": "user", "content": "Rule: é ```x```", "meta": {"tag": "rules",
 
 
 def answers(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what the command line answers, one for each job."""
+    """Return the answers of the command line, one for each job."""
     done = subprocess.run(
         [sys.executable, "-m", "codecompanion", "context", "--jobs", "-"],
         input="".join(json.dumps(job) + "\n" for job in jobs).encode(),

@@ -151,7 +151,7 @@ def test_a_recorded_stream_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) 
 
 @pytest.mark.parametrize("entry", WHOLE, ids=name_of)
 def test_a_recorded_whole_reply_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) -> None:
-    """And what has to go back is kept as it came, field for field."""
+    """And parts that must be sent back are kept as received, field by field."""
     got, problem = decode_whole(entry["bytes"])
     assert problem is None, problem
     blocks = json.loads(entry["bytes"])["content"]

@@ -69,7 +69,7 @@ def reason(text: str, form: str, session: str) -> str:
 
 
 def project(session: str) -> str:
-    """Return what a session is about: summaries of others about the same may fit it."""
+    """Return the topic of a session: summaries of other sessions on the topic may fit it."""
     folder, name = session.split("/")
     if folder == "moatless":
         return name.split("__")[0]

@@ -27,7 +27,7 @@ class Disk:
 
 
 def _pragma(text: str) -> Callable[[Store], None]:
-    """Return what sets a pragma of the connection that writes."""
+    """Return a function that sets a pragma of the writing connection."""
     return lambda store: _run(store, text)
 
 

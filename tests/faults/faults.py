@@ -31,7 +31,7 @@ class Refuses:
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call of a reply; `arguments` is JSON text, or what a model takes for it."""
+    """A tool call of a reply; `arguments` is JSON text, valid or not."""
 
     name: str
     arguments: str = "{}"

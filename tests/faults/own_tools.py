@@ -1,4 +1,4 @@
-"""Tools of a user's own that do what none should, and a source of tools that breaks."""
+"""User-defined tools that misbehave, and a tool source that breaks."""
 
 from __future__ import annotations
 

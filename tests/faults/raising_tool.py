@@ -1,4 +1,4 @@
-"""A tool with a bug: it raises what no tool may raise."""
+"""A tool with a bug: it raises an error that no tool may raise."""
 
 from __future__ import annotations
 

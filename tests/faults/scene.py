@@ -63,7 +63,7 @@ SUMMARY = nine_sections("The user asks what comes next, in message one and messa
 
 
 class Host(Bench):
-    """A host with a store on disk, whose wall clock the test sets; `reports` is what the store had to say."""
+    """A host with a store on disk, whose wall clock the test sets; `reports`: the store's messages."""
 
     reports: list[str]
 
@@ -89,7 +89,7 @@ class Host(Bench):
             self.servers = McpHost(self.services, self.chats)
 
     async def end_servers(self) -> None:
-        """End what was started."""
+        """Stop everything that was started."""
         if self.servers is not None:
             await self.servers.aclose()
 
@@ -168,7 +168,7 @@ class Scene:
     # ---- the story
 
     def reply(self, body: Mapping[str, Any]) -> Answers:
-        """Return what the server says to a request."""
+        """Return the server's answer to a request."""
         self.bodies.append(body)
         newest, lies = self.wire.newest_text(body), (self.row.usage or {}).get(self.wire.name)
         if newest == "":

@@ -83,7 +83,7 @@ class Story:
 
 
 def calm(names: list[str]) -> list[str]:
-    """Leave out what depends on when a line of a log or of progress comes."""
+    """Remove text that depends on the arrival of log and progress lines."""
     return [name for name in names if name not in ("State", "McpChanged", "ContextItems")]
 
 

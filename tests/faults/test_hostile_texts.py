@@ -41,7 +41,7 @@ class Played:
         self.kept: list[str] = []
 
     async def play(self, monkeypatch: pytest.MonkeyPatch) -> Played:
-        """Let the text come, and watch what is kept besides the log."""
+        """Receive the text, and watch the storage besides the log."""
         monkeypatch.setattr(self.bench.store, "save_grants", self._watched("save_grants"))
         monkeypatch.setattr(self.bench.services.trust, "_change", self._watched("trust"))
         session = await self.bench.open()
@@ -63,7 +63,7 @@ class Played:
 
     @property
     def typed(self) -> list[str]:
-        """Return what counts as said by the user."""
+        """Return the texts that count as the user's."""
         return [message.text for message in self.messages if is_typed_by_user(message)]
 
     @property

@@ -144,7 +144,7 @@ class SourceScene(Scene):
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.row.name)
 async def test_a_chat_survives_faults_in_its_context(fault: Fault, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the model reads what the row says, nothing from elsewhere."""
+    """And the model reads the expected text of the row, nothing from elsewhere."""
     monkeypatch.setattr(taking, "LATE_LIMIT_S", 0.05)
     (root / "secret.txt").write_text(SECRET)
     scene = SourceScene(fault, root)

@@ -32,7 +32,7 @@ KEY = "sk-test"
 LARGE = 1_000_000
 Body = Mapping[str, Any]
 Reply = Callable[[Body], Answers]
-"""Return what the server says to a request, by its body."""
+"""Return the server's answer to a request, by its body."""
 
 
 class Wire(Protocol):
@@ -46,16 +46,16 @@ class Wire(Protocol):
         """Return a server that answers so, and refuses prompts of more tokens than `window` (0 = its own limit)."""
 
     def entry(self, url: str) -> dict[str, Any]:
-        """Return what an adapter of this format is made of."""
+        """Return the entry of an adapter of this format."""
 
     def user_texts(self, body: Body) -> list[str]:
-        """Return what the user's messages in a request say, oldest first."""
+        """Return the texts of the user's messages in a request, oldest first."""
 
     def newest_text(self, body: Body) -> str:
         """Return the text of the message that a request ends with, "" when it ends with a tool result."""
 
     def refusals(self, server: Any) -> list[str]:
-        """Return what the server itself had to refuse."""
+        """Return the server's own refusals."""
 
 
 def adapter_settings(wire: Wire, url: str, **fields: Any) -> AdapterSettings:

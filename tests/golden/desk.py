@@ -171,7 +171,7 @@ class Desk:
     # ---- the editor
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what the host may know of the editor."""
+        """Return the facts about the editor that the host may know."""
         return {"cwd": str(self.work)}
 
     async def send(self, verb: str, **fields: Any) -> Any:
@@ -389,7 +389,7 @@ class Desk:
         return chats
 
     def bodies(self) -> list[dict[str, Any]]:
-        """Return what the provider received, in order."""
+        """Return the requests that the provider received, in order."""
         return [
             {"to": f"{one.method} {one.path}", "body": one.json if one.body else None}
             for one in self.server.requests

@@ -76,7 +76,7 @@ def with_changes_only(told: list[Any]) -> list[Any]:
 
 
 class Placeholders:
-    """Replaces what no two runs share, the same value by the same placeholder."""
+    """Replaces values that differ between runs, equal values by equal placeholders."""
 
     def __init__(self, root: str, port: int) -> None:
         self._fixed = [(root, "ROOT"), (f"127.0.0.1:{port}", "127.0.0.1:PORT")]
@@ -124,7 +124,7 @@ def _always_has_duration(value: dict[str, Any]) -> bool:
 
 
 def with_references(bodies: list[dict[str, Any]], *, whole_tools: bool) -> list[dict[str, Any]]:
-    """Return requests that name what they share with an earlier one: equal fields, and the beginning of a list."""
+    """Return requests that refer to an earlier one for shared parts: equal fields, and the beginning of a list."""
     plain = [one if whole_tools else _tools_by_name(one) for one in bodies]
     return [_against(plain[:at], one) for at, one in enumerate(plain)]
 

@@ -41,7 +41,7 @@ def summary(schema: str = "cc_9", text: str = "The user asks about parts of a.tx
 
 
 def text_of_last(body: dict[str, Any]) -> str:
-    """Return what the last message of a request says."""
+    """Return the text of the last message of a request."""
     return str(body["messages"][-1]["content"])
 
 
@@ -86,7 +86,7 @@ async def look_back(desk: Desk) -> None:
 
 
 def good(schema: str = "cc_9") -> Callable[[dict[str, Any]], Any]:
-    """Return a summariser that does what it is asked for."""
+    """Return a summariser that follows its prompt."""
     return lambda body: reply(summary(schema), one_chunk=True)
 
 

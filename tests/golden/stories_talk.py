@@ -9,7 +9,7 @@ from tests.providers.chat.answers import Call, failure, reply
 
 
 def usage(prompt: int, output: int = 9) -> dict[str, int]:
-    """Return what a provider reports of a request."""
+    """Return a provider's usage report on a request."""
     return {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
 
 
@@ -221,7 +221,7 @@ async def two_neovims(desk: Desk) -> None:
 
 @story()
 async def history_file_lost(desk: Desk) -> None:
-    """The file of all chats is deleted while a chat is open: it is written again, and the user reads what is lost."""
+    """The file of all chats is deleted while a chat is open: it is rewritten, and the user sees what is lost."""
     desk.model(reply("One."), reply("Two."), reply("Three."))
     await desk.say("First")
     await desk.remove_history()

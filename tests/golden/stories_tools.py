@@ -223,7 +223,7 @@ async def own_tool(desk: Desk) -> None:
 
 @story(tools=("read_file", "file_search", "memory"))
 async def chosen_tools(desk: Desk) -> None:
-    """The user switches tools off and on; the next request offers what is on."""
+    """The user switches tools off and on; the next request offers the ones that are on."""
     desk.model(reply("One."), reply("Two."), reply("Three."))
     await desk.say("First")
     await desk.chat("choose_tools", names=["file_search"], how="off")

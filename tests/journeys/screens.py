@@ -445,7 +445,7 @@ def _stage(camera: Camera) -> Iterator[Stage]:
 
 
 def _run(reel: str, size: tuple[int, int], background: str, out: Path) -> list[str]:
-    """Run one reel; return what went wrong."""
+    """Run one reel; return its errors."""
     folder = out / f"{size[0]}x{size[1]}-{background}"
     camera = Camera(folder, size, background == "dark", [])
     try:

@@ -56,7 +56,7 @@ class ScreenError(AssertionError):
 
 
 def missing() -> str:
-    """Say what the machine lacks for journeys, "" when nothing."""
+    """Return why this machine cannot run journeys, "" if it can."""
     if shutil.which("tmux") is None:
         return "tmux is not here; install it (`apt install tmux`, `brew install tmux`)"
     said = subprocess.run(["tmux", "-V"], capture_output=True, text=True, check=False).stdout
@@ -124,7 +124,7 @@ class Terminal:
         self._tmux("paste-buffer", "-p", "-t", "journey", "-b", "paste")
 
     def screen(self, *, colours: bool = False) -> str:
-        """Return what the terminal shows, one line a row, trailing blanks removed; `colours` keeps the SGR codes."""
+        """Return the terminal's text, one line per row, trailing blanks removed; `colours` keeps the SGR codes."""
         text = self._tmux("capture-pane", "-p", "-t", "journey", *(["-e", "-N"] if colours else []))
         return text.rstrip("\n") if colours else "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n")
 

@@ -50,7 +50,7 @@ def terminal(desk: Desk, server: FillServerThread) -> Terminal:
 
 
 def test_an_afternoon_of_writing_works(desk: Desk, terminal: Terminal, server: FillServerThread) -> None:
-    """Seen, taken over in parts, typed along, undone, repeated, written: the file has what was wanted."""
+    """Shown, accepted in parts, typed along, undone, repeated, written: the file has the expected text."""
     server.script.append(METHOD)
     terminal.keys("o<CR>    def ")
     screen = terminal.wait(r"def peek\(self\):\n        return self.items\[-1\]\n\n    def clear\(self\):")

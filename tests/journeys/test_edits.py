@@ -103,7 +103,7 @@ def test_unsaved_changes_and_an_edit_coexist_in_one_buffer(terminal: Terminal, d
 
 
 def test_files_written_by_a_command_are_reloaded(terminal: Terminal, desk_at_work: Desk) -> None:
-    """An unmodified window shows what is on disk after a shell command; a modified one keeps the user's text."""
+    """An unmodified window shows the file on disk after a shell command; a modified one keeps the user's text."""
     send(terminal, "run sed -i s/highest/tallest/ src/stack.py")
     approve(terminal)
     terminal.wait(lambda screen: "self.tallest" in code(screen))

@@ -39,7 +39,7 @@ end
 
 
 def test_a_users_own_tool_group_and_command_work(desk: Desk) -> None:
-    """Asked about, run, read by the model; chosen, counted, switched; attached: as what is built in."""
+    """Approved, run, read by the model; chosen, counted, switched; attached: like built-in tools."""
     lay_out(desk)
     call = Call("count_lines", '{"path": "src/stack.py"}', id="a")
     answers = [reply(calls=[call]), reply("It is short."), reply("Plants first.")]

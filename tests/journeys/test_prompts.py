@@ -1,6 +1,6 @@
 """A morning with prompts: the palette over a selection, a prompt of the project, and the message of the commit.
 
-In a real terminal, as a user does it; the model is a loopback server that keeps what it was asked.
+In a real terminal, as a user does it; the model is a loopback server that records its requests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def git(desk: Desk, *arguments: str) -> str:
 
 
 def said(server: ChatServerThread) -> str:
-    """Return what the user said in the newest request."""
+    """Return the user's text in the newest request."""
     return str([r.json for r in server.requests if r.path.endswith("/chat/completions")][-1]["messages"][-1]["content"])
 
 

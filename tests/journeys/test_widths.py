@@ -25,7 +25,7 @@ def layout(name: str) -> dict[str, object]:
 
 
 def assert_calm(terminal: Terminal) -> str:
-    """Check what holds at any width; return the screen."""
+    """Check the properties of any width; return the screen."""
     screen = terminal.still()
     terminal.keys("<C-l>")
     assert terminal.still() == screen

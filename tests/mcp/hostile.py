@@ -131,7 +131,7 @@ def tools(cursor: str) -> dict[str, Any]:
 
 
 def odd_form(kind: str) -> dict[str, Any]:
-    """Return what no form should be, or one that is only large."""
+    """Return an invalid form, or one that is only large."""
     countries = [{"const": f"C{number}", "title": f"Country {number}"} for number in range(249)]
     odd: dict[str, Any] = {
         "many": {f"field_{number}": {"type": "string"} for number in range(31)},

@@ -1,4 +1,4 @@
-"""A listener that writes down what a server did, and a way to connect to the hostile server."""
+"""A listener that records a server's actions, and a way to connect to the hostile server."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def over_http(
 
 
 def recorded(path: Path) -> list[dict[str, Any]]:
-    """Return what the server wrote down."""
+    """Return the server's records."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 

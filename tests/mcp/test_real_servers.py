@@ -30,7 +30,7 @@ NPM, PYPI = CACHE / "npm" / "node_modules" / ".bin", CACHE / "pypi" / "bin"
 
 
 class Willing(Listener):
-    """Grants what is asked."""
+    """Grants every request."""
 
     def __init__(self, root: str = "") -> None:
         super().__init__()

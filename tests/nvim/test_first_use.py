@@ -267,7 +267,7 @@ def test_an_unwritable_data_folder_is_reported_in_the_chat(start: Start, tmp_pat
 
 
 def test_an_outdated_environment_is_used_if_it_cannot_be_updated(start: Start, tmp_path: Path) -> None:
-    """After an update without a network: the chat works, and one message names what was kept."""
+    """After an update without a network: the chat works, and one message says that the previous environment is used."""
     first = start()
     first.command("CodeCompanionChat")
     first.wait_screen(r"~\d+ %")

@@ -38,7 +38,7 @@ def test_a_pdf_is_attached_shown_with_its_pages_and_sent(nvim_factory, tmp_path)
 
 
 def test_an_endpoint_without_pdfs_gets_a_note(nvim_factory, tmp_path):
-    """The model learns what it did not get; the chat continues."""
+    """The model is notified of the missing file; the chat continues."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "plan.pdf").write_bytes(PDF)
     with ChatServerThread([reply("I cannot see it.")], key=KEY) as server:

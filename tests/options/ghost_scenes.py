@@ -44,7 +44,7 @@ def suggested(desk: Desk, given: Given) -> Any:
 
 
 def _pause(ghost: Ghost) -> None:
-    """Wait longer than a pause, until what it leads to has been done."""
+    """Wait longer than a pause, until its effects are complete."""
     ghost.nvim.lua("_G.paused = false; vim.defer_fn(function() _G.paused = true end, ...)", 2 * PAUSE_MS)
     ghost.nvim.wait_lua("return _G.paused")
     ghost.nvim.settle()

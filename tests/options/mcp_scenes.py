@@ -51,7 +51,7 @@ def listed(desk: Desk, given: Given) -> Any:
 
 
 def reached(desk: Desk, given: Given) -> Any:
-    """Talk where the server has an address; return what arrives there."""
+    """Talk to a server with an address; return the requests that arrive there."""
 
     async def act(host: Host) -> Any:
         await host.say("Hello")

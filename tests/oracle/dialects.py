@@ -132,7 +132,7 @@ DIALECTS = (
 
 
 def is_read(dialect: Dialect, *, by_sdk: bool) -> bool:
-    """Return whether the stream is read as what it says."""
+    """Return whether the stream is read correctly."""
     read = read_with_sdk if by_sdk else read_with_ours
     # A stream was asked for; our reader of bodies sees by the first byte that none came.
     streams = by_sdk or not dialect.body.startswith(b"{")
@@ -143,7 +143,7 @@ def is_read(dialect: Dialect, *, by_sdk: bool) -> bool:
 
 
 def main() -> None:
-    """Print who reads what."""
+    """Print each reader's results."""
     import warnings
     from importlib.metadata import version
 

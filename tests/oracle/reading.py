@@ -71,7 +71,7 @@ def read_with_sdk(reply: Reply) -> Reading:
 
 
 def read_with_ours(reply: Reply) -> Reading:
-    """Return what our decoder reads; raises the error that the user would see."""
+    """Return our decoder's reading; raises the error that the user would see."""
     decoder = _decoder(reply.family)
     if reply.streams:
         events: list[StreamEvent] = [*decoder.feed(reply.body)]

@@ -24,7 +24,7 @@ OTHER_USAGE = {
 
 
 def ours(reply: Reply) -> Reading | None:
-    """Return what we read, None when it is not a whole reply."""
+    """Return our reading, None if it is not a whole reply."""
     try:
         return read_with_ours(reply)
     except AdapterError:
@@ -32,7 +32,7 @@ def ours(reply: Reply) -> Reading | None:
 
 
 def sdks(reply: Reply) -> Reading | None:
-    """Return what the SDK reads, None when it raises."""
+    """Return the SDK's reading, None if it raises."""
     try:
         return read_with_sdk(reply)
     except Exception:  # an oracle may fail in any way

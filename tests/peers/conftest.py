@@ -118,7 +118,7 @@ def endpoint(request: pytest.FixtureRequest, wire: Wire) -> Endpoint:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Any:
-    """Put what the peers printed into the report of a failed test."""
+    """Add the peers' output to the report of a failed test."""
     report = yield
     if report.failed:
         report.sections += [(f"log of {process.name}", process.read_log()) for process in _running]

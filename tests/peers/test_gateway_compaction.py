@@ -38,7 +38,7 @@ def tap(litellm):
 
 @pytest.fixture
 def start(tap, nvim_factory, tmp_path):
-    """Return what starts a chat that asks the gateway to compact from 50,000 tokens on."""
+    """Return a function that starts a chat in which the gateway compacts from 50,000 tokens on."""
     endpoint = Endpoint(tap.url, MESSAGES, MESSAGES.gateway_model)
     settings = {"options": AT_50_000, "opts": {"compaction": True}, "size": (120, 40)}
     return lambda **more: endpoint.start_chat(nvim_factory, tmp_path, **(settings | more))

@@ -80,7 +80,7 @@ NAMED = re.compile(r"""["']([\w.]+)["']""")
 
 
 def members(source: str) -> set[str] | None:
-    """Return what a module gives its users, None when that cannot be read from its text (it returns no table `M`)."""
+    """Return a module's public names, None if its text does not show them (it returns no table `M`)."""
     if not re.search(r"^return M$|^return setmetatable\(M", source, re.MULTILINE):
         return None
     found = set(re.findall(r"^\s*(?:function )?M\.(\w+)\b", source, re.MULTILINE))

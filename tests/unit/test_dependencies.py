@@ -139,7 +139,7 @@ def test_every_package_has_its_purpose() -> None:
 
 
 def test_the_host_checks_for_the_declared_packages() -> None:
-    """The check at its start names what an environment must have."""
+    """The check at its start names the required packages."""
     assert {PART_OF.get(name, name) for name in map(plain, NEEDED)} <= declared()
 
 

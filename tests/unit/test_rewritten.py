@@ -11,7 +11,7 @@ from tests.rewritten import rewrite_files
 
 
 def test_a_rewritten_module_is_found_and_an_invalid_one_ignored(pytestconfig: pytest.Config, tmp_path: Path) -> None:
-    """The cache has what pytest itself would have written."""
+    """The cache equals the one that pytest itself would write."""
     good, wrong = tmp_path / "test_good.py", tmp_path / "test_wrong.py"
     good.write_text("def test_one():\n    assert 1 == 1\n")
     wrong.write_text("def test_two(:\n")

@@ -183,7 +183,7 @@ class Adapter(Protocol):
         return None
 
     def facts(self, model: str) -> ServerFacts:
-        """Return what a server on the user's machine or network reports about the model and its settings."""
+        """Return the facts that a server on the user's machine or network reports about the model and its settings."""
         return NO_FACTS
 
     def speed(self, model: str) -> Speed:
@@ -199,7 +199,7 @@ class Adapter(Protocol):
         return
 
     async def know_server(self, model: str) -> None:
-        """Ask such a server what it runs, if its last report may be out of date; never waits for long."""
+        """Ask such a server for its model if its last report may be out of date; waits briefly at most."""
         return
 
     def forget_tool_refusal(self, model: str) -> None:

@@ -78,7 +78,7 @@ Told = Mapping[str, ServerFacts]
 
 
 def read_props(body: bytes) -> ServerFacts | None:
-    """Return what `GET /props` reports, None when the body is another one."""
+    """Return the facts in an answer of `GET /props`, None if the body is something else."""
     answer = decode_answer(body)
     if not isinstance(answer, Mapping) or "default_generation_settings" not in answer:
         return None
@@ -101,7 +101,7 @@ def read_props(body: bytes) -> ServerFacts | None:
 
 
 def read_listed(body: bytes) -> Told:
-    """Return what a listing reports about its models, and a lone window under `ANY_MODEL` (koboldcpp)."""
+    """Return the facts about the models of a listing, and a lone window under `ANY_MODEL` (koboldcpp)."""
     answer = decode_answer(body)
     told = {name: _listed(entry) for name, entry in entries_of(answer)}
     for name, limits in read_model_limits(body).items():
@@ -111,7 +111,7 @@ def read_listed(body: bytes) -> Told:
 
 
 def read_capabilities(body: bytes) -> ServerFacts | None:
-    """Return what Ollama's `POST /api/show` reports, None when it lists no capabilities (older versions)."""
+    """Return the facts in an answer of Ollama's `POST /api/show`, None if it lists no capabilities (older versions)."""
     answer = decode_answer(body)
     listed = answer.get("capabilities") if isinstance(answer, Mapping) else None
     if not isinstance(listed, list) or not listed:

@@ -63,7 +63,7 @@ class WireFormat(ABC):
     models_headers: Mapping[str, str] = MappingProxyType({})
     """Additional headers of that request besides the key."""
     listing_tells = False
-    """Whether the listing reports what a model can do: worth reading before the first request."""
+    """Whether the listing reports the models' capabilities, and so is worth reading before the first request."""
     returns_readable_reasoning = False
     """As in `Adapter`."""
     cache_lifetime_s = 300.0

@@ -42,7 +42,7 @@ class CacheState(msgspec.Struct, frozen=True):
 
     @property
     def costs_time(self) -> bool:
-        """Return whether what is cached is read again for nothing: no bill, only the time to read what is not."""
+        """Return whether cached tokens are free, and other tokens cost only the time to read them."""
         return self.read_price == 0
 
     @property

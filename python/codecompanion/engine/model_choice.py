@@ -14,7 +14,7 @@ from codecompanion.session.services import Services
 async def list_models(services: Services, adapter: str) -> list[dict[str, Any]]:
     """Return `[{adapter, models: [{name, window, about}], problem, brief}]`; one that does not answer hides none.
 
-    `about` is what a local server reports about the model, in a few words.
+    `about`: a local server's facts about the model, in a few words.
     """
     names = [adapter] if adapter else services.adapters.names()
     return list(await asyncio.gather(*(_models_of(services, name) for name in names)))

@@ -218,7 +218,7 @@ class Runtime:
     # ---- the host
 
     async def _greet(self, request: requests.Hello) -> list[str]:
-        """Build what the settings describe; return their errors."""
+        """Build the services from the settings; return the errors in these."""
         environment = UserEnvironment()
         services, chosen = await build_services(request, self._tell, environment, self._asks)
         previous, self._services, self._reports, self._missing = self._services, services, None, None

@@ -61,7 +61,7 @@ def _model_of(services: Services, name: str) -> str:
 
 
 def card(facts: ServerFacts, model: str, tools: int, speed: Speed = NO_SPEED) -> str:
-    """Return in one line what a server has reported, and its speed; `tools` is what they take, in tokens."""
+    """Return the server's facts and speed in one line; `tools`: the token count of the offered tools."""
     slots = f"{facts.slots} slots" if facts.slots > 1 else ""
     window = f"window of {facts.window:,} tokens" if facts.window else "window unknown until the model is loaded"
     about_tools = "no tools" if facts.tools is False else f"tools take about {tools:,}" if tools else ""
@@ -71,7 +71,7 @@ def card(facts: ServerFacts, model: str, tools: int, speed: Speed = NO_SPEED) ->
 
 
 def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
-    """Return what would make the server more useful, "" when nothing would; `tools` is what all of them take."""
+    """Return advice to make the server more useful, "" if there is none; `tools`: the token count of all tools."""
     if facts.tools is False:
         why = facts.refuses_tools or "the chat template of the model does not support them"
         return f"No tools are sent: {why}. To use tools, run another model or chat template"
@@ -89,7 +89,7 @@ def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
 
 
 def tool_tokens(services: Services, window: int) -> int:
-    """Return what the tools of a new chat with this window take in every request, in tokens; 0 = all of them."""
+    """Return the token count of a new chat's tools in each request, for this window; window 0 = of all tools."""
     if not services.settings.tools.enabled:
         return 0
     count = MessageCounter(services.count_text).tools

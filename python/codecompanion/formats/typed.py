@@ -40,7 +40,7 @@ def read_json(data: bytes | str, *, type: type[T]) -> T: ...
 @overload
 def read_json(data: bytes | str, *, type: Any) -> Any: ...
 def read_json(data: bytes | str, *, type: Any) -> Any:
-    """Return `msgspec.json.decode(data, type=type)`; raises what that raises."""
+    """Return `msgspec.json.decode(data, type=type)`; raises its errors."""
     _prepare(type)
     return msgspec.json.decode(data, type=type)
 
@@ -50,7 +50,7 @@ def read_msgpack(data: bytes, *, type: type[T]) -> T: ...
 @overload
 def read_msgpack(data: bytes, *, type: Any) -> Any: ...
 def read_msgpack(data: bytes, *, type: Any) -> Any:
-    """Return `msgspec.msgpack.decode(data, type=type)`; raises what that raises."""
+    """Return `msgspec.msgpack.decode(data, type=type)`; raises its errors."""
     _prepare(type)
     return msgspec.msgpack.decode(data, type=type)
 
@@ -60,6 +60,6 @@ def convert(value: Any, type: type[T], *, strict: bool = True) -> T: ...
 @overload
 def convert(value: Any, type: Any, *, strict: bool = True) -> Any: ...
 def convert(value: Any, type: Any, *, strict: bool = True) -> Any:
-    """Return `msgspec.convert(value, type, strict=strict)`; raises what that raises."""
+    """Return `msgspec.convert(value, type, strict=strict)`; raises its errors."""
     _prepare(type)
     return msgspec.convert(value, type, strict=strict)

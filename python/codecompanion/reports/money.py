@@ -7,7 +7,7 @@ from codecompanion.reports.sums import Sums
 
 
 def headline(sums: Sums) -> str:
-    """Return the total, or what is known of it."""
+    """Return the total, or the known part of it."""
     if costs_time(sums):
         return f"{duration_text(sums.local_ms)}, no money" if sums.local_ms else "local, no money"
     if not sums.priced:

@@ -291,7 +291,7 @@ class Services(msgspec.Struct):
         return f"{adapter_name} {address}".rstrip()
 
     def calibration(self, adapter_name: str, model: str) -> Calibration:
-        """Return what is known about the model's counts at this endpoint."""
+        """Return the calibration of the model at this endpoint: the learned one, else the initial one."""
         return self.calibrations.get((self.endpoint(adapter_name), model)) or Calibration.for_model(model)
 
     def keep_calibration(self, adapter_name: str, model: str, learned: Calibration) -> None:

@@ -124,7 +124,7 @@ def broken_by_error(after: int, kind: str = "overloaded_error", message: str = "
 def render(
     message: Mapping[str, Any], said: Sequence[Said], start_usage: Mapping[str, Any], wanted: Reply, *, stream: bool
 ) -> Answer:
-    """Return the bytes of a finished message. `start_usage` is what `message_start` reports."""
+    """Return the bytes of a finished message. `start_usage`: the usage in `message_start`."""
     if not stream:
         body = json.dumps({**message, "content": [one.block for one in said]}, ensure_ascii=False).encode()
         return Answer(content_type="application/json", parts=wanted.faults.applied([body]))
@@ -214,7 +214,7 @@ def _event(name: str, content: Mapping[str, Any]) -> bytes:
 
 
 def scripted(entry: Mapping[str, Any]) -> Reply | Answer:
-    """Return what an entry of a JSON script describes: `kind` and the arguments of the function of that name."""
+    """Return the answer of a JSON script's entry: `kind` and the arguments of the function of that name."""
     arguments = dict(entry)
     kind = arguments.pop("kind", "reply")
     if "calls" in arguments:

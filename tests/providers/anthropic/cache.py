@@ -76,7 +76,7 @@ class PromptCache:
         """Key of a prefix: when it expires, and its lifetime."""
 
     def use(self, model: ModelSpec, prompt: Prompt) -> CacheUse:
-        """Return what a request reads and writes, and write it."""
+        """Return the token counts that a request reads and writes, and write them."""
         segments = _segments(prompt)
         sums = list(accumulate(segment.tokens for segment in segments))
         total = sums[-1] if sums else 0

@@ -13,7 +13,7 @@ _VLLM_KEYS = {"model", "messages", "tools", "chat_template_kwargs", "add_generat
 
 
 def counted(path: str, body: Mapping[str, Any], window: int) -> Answer:
-    """Return what the server at that path answers; both refuse to continue a reply, as a model that thinks makes them.
+    """Return the answer of the server at that path; both refuse to continue a reply, as a model that thinks makes them.
 
     vLLM takes any key, and logs a warning about those it does not know; here they are refused.
     """

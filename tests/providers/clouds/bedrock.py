@@ -42,7 +42,7 @@ class BedrockServer(AnthropicServer):
         """Why requests were refused before their body was looked at."""
 
     def answer(self, request: Received) -> Answer:
-        """Return what a signed request gets."""
+        """Return the answer to a signed request."""
         why = self._why_refused(request)
         if why:
             self.unsigned.append(why)

@@ -5,7 +5,7 @@ the requests and replies of public plugins. Possibly stricter than the real one.
 without its headers, an image without its own header, a model at an endpoint that does not serve it, a revoked token.
 
 From a shell: `python -m tests.providers.github.server` prints its port; `POST /control/approve` is the user typing in
-the code, `POST /control/state` sets any of the attributes below, `GET /control/requests` tells what was asked.
+the code, `POST /control/state` sets any of the attributes below, `GET /control/requests` lists the requests.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class GitHubServer(LoopbackServer):
         self.cache = PromptCache()
 
     def answer(self, request: Received) -> Answer:
-        """Return what GitHub or Copilot answers."""
+        """Return the answer of GitHub or Copilot."""
         match request.method, request.path:
             case "POST", "/login/device/code":
                 return self._device_code(request)
@@ -158,7 +158,7 @@ class GitHubServer(LoopbackServer):
         return Counted(f"You said: {text}").answer({"prompt_tokens": 9, "completion_tokens": 4}, streams=True)
 
     def control(self, request: Received) -> Any:
-        """Do what the user would do, or break something."""
+        """Act like the user, or break something."""
         match request.path:
             case "/control/approve":
                 self.pending, self.approved = 0, True

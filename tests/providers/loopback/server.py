@@ -76,11 +76,11 @@ class LoopbackServer:
         """The socket of each connection, from its beginning until it is closed."""
 
     def answer(self, request: Received) -> Answer:
-        """Return what the request gets."""
+        """Return the answer to the request."""
         raise NotImplementedError
 
     def control(self, request: Received) -> Any:
-        """Do what a request under `/control/` asks for; return the JSON value it gets, None for an unknown one."""
+        """Carry out a request under `/control/`; return its JSON answer, None for an unknown one."""
         raise NotImplementedError
 
     @property

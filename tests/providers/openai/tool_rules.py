@@ -19,7 +19,7 @@ _NOT_UNDER_STRICT = ("allOf", "oneOf", "not", "if", "then", "else", "dependentRe
 
 
 def check_name(name: str, param: str) -> None:
-    """Refuse what cannot name a function."""
+    """Refuse an invalid function name."""
     expect_length(name, MAX_NAME_LENGTH, param)
     if not _NAME.fullmatch(name):
         pattern = "Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."

@@ -35,7 +35,7 @@ class Declined:
 
 @dataclass(frozen=True)
 class Thought:
-    """A reasoning item with the parts of its summary; `tokens` is what thinking it took."""
+    """A reasoning item with the parts of its summary; `tokens`: the token count of the thinking."""
 
     summary: tuple[str, ...] = ()
     tokens: int = 64
@@ -52,7 +52,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Compacted:
-    """A compaction item; `tokens` is what it adds to later prompts."""
+    """A compaction item; `tokens`: its token count in later prompts."""
 
     tokens: int = 400
 

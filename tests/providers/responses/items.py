@@ -39,7 +39,7 @@ class ItemWalk:
     _compactions: int = 0
 
     def check(self, items: Sequence[Item]) -> None:
-        """Refuse what the endpoint refuses."""
+        """Refuse like the endpoint."""
         for number, item in enumerate(items):
             param = f"input[{number}]"
             after = items[number + 1] if number + 1 < len(items) else None

@@ -215,7 +215,7 @@ def _check_length(body: Mapping[str, Any], prompt: Prompt, rules: Rules) -> None
 
 
 def _notes(endpoint: Endpoint, body: Mapping[str, Any], items: Sequence[Item], ledger: Ledger) -> list[str]:
-    """Return what the provider allows and this project does not want."""
+    """Return notes on content that the provider allows but this project does not want."""
     notes = []
     if endpoint == "responses" and body.get("store") is not False:
         notes.append("store is not false")

@@ -75,7 +75,7 @@ class ResponsesServer(LoopbackServer):
 
     @property
     def notes(self) -> list[str]:
-        """Return what requests did that is allowed but not wanted."""
+        """Return notes on requests that are allowed but unwanted."""
         return [note for request in self.requests for note in request.notes]
 
     def answer(self, request: Received) -> Answer:
@@ -192,7 +192,7 @@ class ResponsesServer(LoopbackServer):
         return render(Rendering(wanted, request.json, self.ledger), {})
 
     def control(self, request: Received) -> Any:
-        """Lay answers in store, move the clock, or forget what was."""
+        """Queue answers, move the clock, or reset the server."""
         match request.path:
             case "/control/script":
                 self.script.extend(reply_from(entry) for entry in request.json)

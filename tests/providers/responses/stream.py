@@ -45,7 +45,7 @@ class Rendering:
 
     @property
     def output_tokens(self) -> int:
-        """Return what was generated, reasoning included."""
+        """Return the generated token count, reasoning included."""
         return sum(self.tokens.values())
 
     def response(self, status: str, usage: Mapping[str, Any] | None, **more: Any) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def test_only_some_results_of_the_running_turn_count(change, pruned):
 
 
 def test_errors_of_the_running_turn_are_kept():
-    """R-341: the model needs to know what went wrong."""
+    """R-341: the model must see the error."""
     messages = chat(user("go"), assistant("", ("a", "grep_search")), tool("a", "e" * 900, is_error=True),
                     assistant("", ("b", "grep_search")), tool("b", "x" * 900))  # fmt: skip
     assert shaped(messages, 1_000_000).pruned == 0

@@ -234,7 +234,7 @@ async def test_each_contradictory_option_is_reported(tmp_path: Path) -> None:
 
 
 async def test_a_strict_policy_may_be_configured(tmp_path: Path) -> None:
-    """By its name, by adapter, or as an option; one that is about what goes with it is said not to be used."""
+    """By its name, by adapter, or as an option; an option of that policy is reported as unused."""
     strict = {"strict": True, "compaction": {"trigger": 0.7}}
     for options in (
         {"policy": "cowork strict"},

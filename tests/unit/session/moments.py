@@ -226,7 +226,7 @@ class Stage:
         await steps_until(lambda: session.state is State.IDLE and session.task is None and not session.effects._running)
 
     def check(self, *, wrote: bool = True) -> None:
-        """Assert what is true after any interruption. `wrote`: everything sent to the editor could be stored."""
+        """Assert the invariants after any interruption. `wrote`: everything sent to the editor could be stored."""
         bench, session = self.bench, self.session
         assert not bench.bugs, bench.bugs
         assert session.state is State.IDLE

@@ -29,7 +29,7 @@ from tests.unit.session.accounts.test_meter import LINE, Chat, Provider
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 
 Lie = Callable[[int, int, int, int], Usage | None]
-"""(prompt, prompt before, schemas, number of the request) → what is reported instead of the prompt."""
+"""(prompt, prompt before, schemas, number of the request) → the count reported instead of the prompt."""
 
 
 def chat_usage(**figures: Any) -> Usage | None:

@@ -65,7 +65,7 @@ class Desk:
 
 
 def fill(desk: Desk, chats: int = 4, messages: int = 60) -> dict[str, list[LogEvent]]:
-    """Write a database of a few hundred pages and close it; returns what is in it."""
+    """Write a database of a few hundred pages and close it; returns its content."""
     store = desk.open()
     for chat in range(chats):
         for number in range(messages):

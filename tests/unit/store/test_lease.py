@@ -84,7 +84,7 @@ def test_a_host_that_lost_its_lease_cannot_write(desk: Desk) -> None:
 
 
 def test_acquiring_twice_works_and_releasing_others_does_nothing(desk: Desk) -> None:
-    """A host cannot lock itself out, nor give away what is not its own."""
+    """A host cannot lock itself out, nor release another host's lease."""
     first, second = desk.open(), desk.open()
     assert first.acquire("c").result().owner == first.acquire("c").result().owner
     second.release("c").result()
@@ -176,7 +176,7 @@ def test_a_lock_is_seen_from_outside_only_while_it_is_held(desk: Desk) -> None:
 
 
 def test_a_chat_is_listed_as_owned_only_for_the_others(desk: Desk) -> None:
-    """The picker marks what cannot be resumed here."""
+    """The picker marks chats that cannot be resumed here."""
     first, second = desk.open(), desk.open()
     first.acquire("c").result()
     first.append("c", [CREATED, said("hi")]).result()

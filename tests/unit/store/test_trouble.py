@@ -211,7 +211,7 @@ def test_files_that_may_not_grow_are_reported_and_durable_data_stays(desk: Desk,
 def test_damaged_content_is_detected_and_repaired_by_storing_it_again(
     store: Store, desk: Desk, damage: Callable[[Path], object]
 ) -> None:
-    """A blob is what its name says or an error."""
+    """Reading a blob returns the content that its name hashes, or raises."""
     name = store.put_blob(b"a large result")
     assert store.put_blob(b"a large result") == name
     (file,) = (desk.folder / "blobs").iterdir()

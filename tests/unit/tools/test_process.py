@@ -17,7 +17,7 @@ from tests.unit.tools.conftest import names_in
 
 
 class _Shell:
-    """Runs shell scripts and keeps what they print."""
+    """Runs shell scripts and keeps their output."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

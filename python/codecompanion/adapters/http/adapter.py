@@ -112,7 +112,7 @@ class HttpAdapter:
         return self._models.limits(model)
 
     def facts(self, model: str) -> ServerFacts:
-        """Return what a server on the user's machine or network reports about the model and its settings."""
+        """Return the facts that a server on the user's machine or network reports about the model and its settings."""
         return self._models.server.facts(model or self.default_model)
 
     def forget_tool_refusal(self, model: str) -> None:
@@ -132,7 +132,7 @@ class HttpAdapter:
         self._models.server.slots_of(model or self.default_model).learn_kept()
 
     async def know_server(self, model: str) -> None:
-        """Ask such a server what it runs, if its last report may be out of date; never waits for long."""
+        """Ask such a server for its model if its last report may be out of date; waits briefly at most."""
         await self._models.know_server(model)
 
     def runs_model_itself(self, model: str) -> bool | None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import httpx2
 
 MAX_LESSONS = 4
-"""How many times a request is sent again because a wire format knows how to avoid what was refused."""
+"""How many times a request is sent again because a wire format knows how to avoid the refusal."""
 _OWN_SERVER = Remedies(after_loss="The request may have been processed.")
 """A model that runs on this machine costs no money."""
 
@@ -86,7 +86,7 @@ class Connection:
             self._exchange.forget_credentials()
 
     async def endpoint(self, model: str) -> Endpoint:
-        """Return what error sentences say about the endpoint; reads the key, which it keeps.
+        """Return the endpoint as error messages describe it; reads the key and keeps it.
 
         Raises:
             AdapterError: there is no key.
@@ -161,11 +161,11 @@ class Connection:
         raise error
 
     async def get(self, path: str) -> bytes:
-        """Return what the endpoint answers to a GET: a listing, or what a server reports. Raises `AdapterError`."""
+        """Return the endpoint's answer to a GET: a listing, or a server's report. Raises `AdapterError`."""
         return await self._fetch("GET", path)
 
     async def post(self, path: str, body: bytes) -> bytes:
-        """Return what the endpoint answers to a question that is not a request to a model. Raises `AdapterError`."""
+        """Return the endpoint's answer to a POST that is not a request to a model. Raises `AdapterError`."""
         return await self._fetch("POST", path, (body,))
 
     async def _fetch(self, method: str, path: str, content: tuple[bytes, ...] | None = None) -> bytes:

@@ -48,7 +48,7 @@ class EndpointModels:
         return ModelLimits(window) if window else self._wire.limits(model)
 
     async def know_server(self, model: str) -> None:
-        """Ask the user's own server what it runs, if its last report may be out of date; waits briefly."""
+        """Ask the user's own server for its model if its last report may be out of date; waits briefly."""
         if self._may_be_unnamed:
             task = self._recognising_server()
             if is_loopback(self._settings.base_url):
@@ -87,7 +87,7 @@ class EndpointModels:
         return self.default
 
     async def warm_up(self) -> None:
-        """Read what the endpoint reports about its models, when that is more than names."""
+        """Read the endpoint's report about its models, if it has more than names."""
         if self._may_be_unnamed:
             await asyncio.wait([self._recognising_server()])
         await self.server.ask(self.default)

@@ -102,7 +102,7 @@ class ReplyRequests:
     def _wait_for(
         self, server: ServerWait, error: errors.AdapterError, attempt: int, deadline: float
     ) -> RetryScheduled:
-        """Return what the user sees while a server is waited for that starts or loads; raise where none is."""
+        """Return the event shown while the request waits for a starting or loading server; raise if there is none."""
         look = server.next_look(error, attempt, deadline - self._clock())
         if look is None:
             raise error

@@ -23,7 +23,7 @@ class ReplyTimer:
         self._first_at = self._first_at or self._clock()
 
     def timings(self, usage: Usage | None) -> Timings:
-        """Return what the reply took, now that it is complete.
+        """Return the timings of the complete reply.
 
         The number of read tokens is known if the server reported its cache hits, or this was the chat's first prompt.
         """

@@ -106,7 +106,7 @@ class ServerReader:
     # ---- what is known
 
     def facts(self, model: str) -> ServerFacts:
-        """Return what the server has reported about a model, the newest first."""
+        """Return the newest facts that the server has reported about a model."""
         facts = self._told(model)
         why = self._toolless.get(model, "")
         return msgspec.structs.replace(facts, tools=False, refuses_tools=why) if why else facts
@@ -275,7 +275,7 @@ class ServerReader:
         return {}
 
     async def _read(self, model: str) -> Told:
-        """Return what a server that runs models reports; its answer shows which server it is."""
+        """Return the report of a server that runs models; its answer shows which server it is."""
         path = self._settings.limits_path
         body = await self._get(path)
         props = read_props(body)
@@ -294,7 +294,7 @@ class ServerReader:
         return told
 
     async def _of_router(self, path: str, model: str) -> ServerFacts:
-        """Return what a router's server for one model reports; it is not started for that."""
+        """Return the report of a router's server for one model, without starting it."""
         try:
             own = read_props(await self._get(f"{path}?model={quote(model, safe='')}&autoload=false"))
         except NetworkFailed:
@@ -305,7 +305,7 @@ class ServerReader:
         return msgspec.structs.replace(own, model="") if own else NO_FACTS
 
     async def _shown(self, path: str, model: str) -> ServerFacts:
-        """Return what Ollama reports that a model can do, without its window, which is not that of the loaded model."""
+        """Return a model's capabilities as Ollama reports them, without the window, which is not the loaded one."""
         try:
             body = await self._post(path.removesuffix(RUNNING_PATH) + _SHOW_PATH, msgspec.json.encode({"model": model}))
         except AdapterError as error:

@@ -50,14 +50,14 @@ class ServerWait:
         return is_away and self._may_start and self._refused_s < START_LIMIT_S
 
     def next_look(self, error: AdapterError, attempt: int, left_s: float) -> RetryScheduled | None:
-        """Return what the user sees until the next look; None where there is none, or not within `left_s`."""
+        """Return the event to show until the next look; None if there is no next look, or none within `left_s`."""
         waiting = self.reason(error)
         if not waiting or self.look_every_s > left_s:
             return None
         return RetryScheduled(str(error), attempt, round(self.look_every_s * 1000), error.brief, waiting)
 
     def reason(self, error: AdapterError) -> str:
-        """Return what the next `look_every_s` are waited for, for the status line; "" = nothing is."""
+        """Return the reason of the wait for the status line; "" = there is none."""
         if not self.is_worth_waiting(error):
             return ""
         if isinstance(error, ServerLoading):

@@ -110,7 +110,7 @@ class ChatRenderer:
         self._kept: OrderedDict[str, _Rendered] = OrderedDict()
 
     def render(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> tuple[bytes, ...]:
-        """Return the request body in chunks, heeding what was learned about the model."""
+        """Return the request body in chunks, adapted to the learned limits of the model."""
         return self._body(request, learned, self._parameters(request, learned))
 
     def render_count(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> tuple[bytes, ...]:

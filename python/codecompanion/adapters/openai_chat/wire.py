@@ -115,7 +115,7 @@ class OpenAIChat(WireFormat):
         return count if count >= 0 else None
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
-        """Remember that the server does not count, when that is what the error says."""
+        """Remember that the server cannot count tokens, if the error means that."""
         if what == "count" and error.status in _NO_COUNT:
             self._counts_nothing.add(model)
 

@@ -34,7 +34,7 @@ class Delivery:
         self.is_complete = False
 
     def failure(self, error: Exception) -> Exception:
-        """Return the exception that describes what a failure of the transport means for the request; others unchanged.
+        """Return the exception that describes the effect of a transport failure on the request; others unchanged.
 
         It is one of `NotDelivered`, `AnswerLost`, and httpx2's `ReadTimeout`, which also means that it was delivered,
         `ConnectTimeout`, `WriteTimeout` and `PoolTimeout`, which mean that it was not.

@@ -99,7 +99,7 @@ class ViewEdits:
                 raise InputError("This summary was written by another provider; the current model cannot read it.")
 
     async def _tell_outlook(self, change: ViewChanged) -> None:
-        """Tell the user what the next request will do about the new size, which the meter shows."""
+        """Show the new size in the meter, and tell the user how the next request will handle it."""
         pause = self.control.pause
         size = await self.control.fitting.paused_excess()
         if size:

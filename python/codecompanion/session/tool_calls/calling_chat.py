@@ -30,7 +30,7 @@ class ForTools:
         self._desk = desk
 
     def progress(self, label: str) -> None:
-        """Show what the call is doing, unless a question is open."""
+        """Show the call's current step, unless a question is open."""
         if self._state() is State.RUNNING_TOOLS:
             self._services.emit(StateEvent(chat=self._chat_id, state=State.RUNNING_TOOLS.value, label=label))
 

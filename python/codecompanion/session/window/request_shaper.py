@@ -320,7 +320,7 @@ class RequestShaper:
         tell(chat.services.emit, chat.chat_id, events)
 
     def savings(self) -> dict[str, int]:
-        """Return what the last request left out, in tokens by kind, as logged (R-354, R-356)."""
+        """Return the token counts omitted from the last request, by kind, as logged (R-354, R-356)."""
         if self.sent is None or self.sent.is_plain:
             return {}
         saved = self.sent.savings

@@ -131,7 +131,7 @@ class WindowWatch:
 
     @property
     def guess(self) -> str:
-        """Return what is assumed of the window and where to set it, in two sentences; "" when its size is known."""
+        """Return the assumed window and the option that sets it, in two sentences; "" if its size is known."""
         if not self.is_a_guess:
             return ""
         tokens = self._chat.limits.context_window

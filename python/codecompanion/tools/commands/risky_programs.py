@@ -53,7 +53,7 @@ ANYTHING = {
 """Subcommands that run a program, or change what later commands run, with any option."""
 
 DESTROYERS = frozenset("rm shred unlink".split())
-"""Programs that destroy what their operands name."""
+"""Programs that destroy the files that their operands name."""
 
 DESTROYING = {"git": frozenset("checkout restore reset clean rm stash".split())}
 """Subcommands that destroy work that is stored nowhere else (`git checkout -- .`) and cannot be undone."""

@@ -84,7 +84,7 @@ class _Lines:
 
 
 def parse(text: str, language: str) -> ParsedFile:
-    """Return what the language's grammar finds in the text; without a grammar, only the language is known."""
+    """Return the text parsed by the language's grammar; without a grammar, only the language is known."""
     grammar = load_grammar(language) if language else None
     if grammar is None:
         return ParsedFile(language=language)

@@ -129,7 +129,7 @@ def test_truncated_arguments_are_streamed_unchanged() -> None:
 
 
 def unknown_in(value: Any, path: str = "") -> list[str]:
-    """Return what the SDK's type of a decoded value does not know."""
+    """Return the fields that the SDK's type of a decoded value does not know."""
     if isinstance(value, list):
         return [found for item in value for found in unknown_in(item, path)]
     if not isinstance(value, BaseModel):

@@ -30,7 +30,7 @@ BOUND = "Invalid `signature` in `thinking` block. The block is bound to a differ
 
 
 class Conversation:
-    """A conversation with a server, sent as a client does that keeps what it got."""
+    """A conversation with a server, from a client that sends back everything it received."""
 
     def __init__(self, *script: Any, model: str = OPUS.id, betas: tuple[str, ...] = (), **fields: Any) -> None:
         self.server = AnthropicServer(script)

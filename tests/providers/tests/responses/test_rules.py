@@ -150,7 +150,7 @@ def test_an_argument_is_refused_and_its_neighbour_is_not(wrong: Any, right: Any,
     ],
 )
 def test_content_is_refused_and_its_neighbour_is_not(wrong: Any, right: Any, words: str) -> None:
-    """Images and files are looked into: a data URL has to hold what it says."""
+    """Images and files are decoded: the content of a data URL must match its type."""
     rules = Rules(models=("m",))
     assert words in refused(wrong, rules).message
     assert accepted(right, rules).items

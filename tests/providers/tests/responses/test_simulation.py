@@ -102,7 +102,7 @@ async def test_a_trigger_yields_only_a_compaction(server: ResponsesServer, clien
 
 
 async def test_counting_needs_no_answer_and_has_no_window(server: ResponsesServer, client: Any) -> None:
-    """It counts what `create` counts."""
+    """It counts like `create`."""
     counted = await client.responses.input_tokens.count(model="test-model", input="word " * 3000, instructions="x")
     used = (await create(client, "word " * 3000, instructions="x")).usage.input_tokens
     assert counted.input_tokens == used > 3000

@@ -306,7 +306,7 @@ async def test_a_turn_without_code_has_no_such_section(tmp_path):
 
 
 async def test_prompt_compiled_has_the_pieces_of_its_turn(tmp_path):
-    """R-268, R-328: under a policy that logs what its requests are made of."""
+    """R-268, R-328: under a policy that logs the contents of its requests."""
     bench, session = await bench_with(tmp_path, FakeGatherer(), settings={"policy": "kodacode"})
     await asked(bench, session, ask("why?"))
     events = [e.payload for e in await session.log.events() if getattr(e.payload, "name", "") == "prompt_compiled"]
