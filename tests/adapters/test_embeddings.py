@@ -203,7 +203,7 @@ async def test_a_later_change_of_dimensions_is_refused() -> None:
     async with EmbeddingServer(script=[json_answer(reply(["one"], 16))]) as server:
         maker = embedder(server)
         assert len((await maker.embed(["one"]))[0]) == 16
-        with pytest.raises(MalformedReply, match="vectors of 16 and 32 numbers"):
+        with pytest.raises(MalformedReply, match="vectors of 16 and 32 dimensions"):
             await maker.embed(["two"])
         await maker.aclose()
 

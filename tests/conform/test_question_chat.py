@@ -159,7 +159,7 @@ async def test_hidden_and_large_files_are_read_only_if_named(code_chat):
     ours = await code_chat({**FILES, "large.py": large}, policy="codebuddy", pipeline="document")
     await ours.ask(named)
     assert ours.paths[:2] == [".hidden/notes.py", "large.py"]
-    assert ours.found["notes"][0].startswith("Of large.py (1.3 MB) ")
+    assert ours.found["notes"][0].startswith("Sent 827 of 60,000 lines of large.py (1.3 MB): ")
     hidden = await code_chat(FILES, include_hidden=True)
     await hidden.ask(QUESTION)
     assert ".hidden/notes.py" in hidden.paths

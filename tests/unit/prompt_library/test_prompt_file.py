@@ -106,7 +106,7 @@ def test_a_projects_prompt_configures_nothing() -> None:
     prompt = read(text, "project")
     assert (prompt.auto_submit, prompt.adapter, prompt.rules) == (False, "", ())
     for name in ("approvals", "yolo", "rules", "tools", "opts.auto_submit", "opts.adapter", "opts.pre_hook"):
-        assert any(f" {name} " in note for note in prompt.notes), (name, prompt.notes)
+        assert any(f" {name} " in note or f"`{name}`" in note for note in prompt.notes), (name, prompt.notes)
 
 
 def test_a_disabled_prompt_is_hidden() -> None:

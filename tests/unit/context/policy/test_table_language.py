@@ -217,7 +217,7 @@ def test_a_mistake_is_reported_with_file_and_line() -> None:
         assert mistake_of_file(wrong).startswith(f"policies/x.toml:{number}: "), key
     number = next(number for number, line in enumerate(lines, 1) if '{ use = "select_window"' in line)
     wrong = [*lines[: number - 1], lines[number - 1].replace("fill", "fil"), *lines[number:]]
-    assert mistake_of_file(wrong).startswith(f"policies/x.toml:{number}: stage[2].tier[1].step[1].fil: there is no")
+    assert mistake_of_file(wrong).startswith(f"policies/x.toml:{number}: stage[2].tier[1].step[1].fil: unknown key")
     number = next(number for number, line in enumerate(lines, 1) if line.startswith("[[stage]]  "))
     wrong = lines[:number] + [line for line in lines[number:] if not line.startswith(("trigger = ", "manual = "))]
     assert mistake_of_file(wrong).startswith(f"policies/x.toml:{number}: stage[2].trigger: it is missing")

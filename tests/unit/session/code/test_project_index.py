@@ -312,7 +312,7 @@ async def test_a_killed_worker_is_followed_by_one_that_continues(
     os.kill(process.pid, signal.SIGKILL)
     state = await index.wait()
     assert state.phase == "unusable"
-    assert "goes on" in state.why
+    assert "resumes it" in state.why
     before = await index.counts()
     assert 0 < before.files < 1502
     assert not before.is_complete

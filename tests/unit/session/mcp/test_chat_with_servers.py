@@ -241,7 +241,7 @@ async def test_a_server_that_is_not_running_is_reported_in_one_chat(tmp_path: Pa
         for chat in chats:
             chat.submit(msgspec.structs.replace(submit("go"), chat=chat.chat_id))
             await bench.idle(chat)
-        assert len([event for event in bench.of(Notice) if "does not run" in event.text]) == 1
+        assert len([event for event in bench.of(Notice) if "is not running" in event.text]) == 1
 
 
 async def test_resources_and_prompts_are_read_and_attached(tmp_path: Path) -> None:

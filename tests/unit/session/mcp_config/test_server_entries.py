@@ -107,7 +107,7 @@ def test_references_are_resolved_and_nesting_is_limited() -> None:
     ("schema", "why"),
     [
         ({"type": "array"}, "not an object"),
-        ({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}, "not there"),
+        ({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}, "does not exist"),
         ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "not part of it"),
     ],
 )
