@@ -1735,7 +1735,7 @@
 ---@field guarded_files? string[]
 ---@field max_result_chars? integer
 
----Your own tool, in Lua or in Python, see |codecompanion-own-tools|.
+---Your own tool, see |codecompanion-own-tools|.
 ---@class CodeCompanion.Options.interactions.chat.tools.name
 ---@field description? string
 ---@field schema? table
@@ -1768,8 +1768,8 @@
 ---@class CodeCompanion.Options.interactions.chat.slash_commands.name.opts
 ---@field contains_code? boolean
 
----References to the editor in messages, see |codecompanion-editor-context|. Set an item to false to switch it off;
----other names are your own items and need a `callback`.
+---Parts of the editor to mention, see |codecompanion-editor-context|; false switches one off, your own need a
+---`callback`.
 ---@class CodeCompanion.Options.interactions.chat.editor_context
 ---@field buffer? CodeCompanion.Options.interactions.chat.editor_context.buffer|false
 ---@field buffers? CodeCompanion.Options.interactions.chat.editor_context.buffers|false
@@ -1991,7 +1991,7 @@
 ---@field max_tokens? integer
 ---@field exclude? string[]
 
----A few facts about the workspace, sent with your messages to save the model questions.
+---Facts about the workspace, sent with your messages.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_packet
 ---@field enabled_sections? string[]
 
@@ -2005,7 +2005,7 @@
 ---@field compaction_target_threshold? number|string
 ---@field sessions? CodeCompanion.Options.interactions.chat.opts.context_management.sessions
 
----Context editing: replace old tool results with a placeholder.
+---Context editing: clear old tool results.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.editing
 ---@field trigger? number|string|boolean|(fun(ctx: CodeCompanion.TriggerContext): number)
 ---@field exclude_tools? string[]
@@ -2018,7 +2018,7 @@
 ---@field adapter? string|table
 ---@field fallback_to_chat_adapter? boolean
 
----Options of policy `kodacode`, named as in its document.
+---Options of policy `kodacode`, in the form of its document.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.sessions
 ---@field compaction_threshold? number|string
 ---@field compaction_target_threshold? number|string
@@ -2090,7 +2090,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Accept all hunks; overrides the key in `interactions.shared.keymaps`
+---Accept all hunks instead of the shared key
 ---@class CodeCompanion.Options.interactions.inline.keymaps.accept_change
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.accept_change.modes
 
@@ -2100,7 +2100,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Reject all hunks; overrides the key in `interactions.shared.keymaps`
+---Reject all hunks instead of the shared key
 ---@class CodeCompanion.Options.interactions.inline.keymaps.reject_change
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.reject_change.modes
 
@@ -2110,7 +2110,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Always accept; overrides the key in `interactions.shared.keymaps`
+---Always accept instead of the shared key
 ---@class CodeCompanion.Options.interactions.inline.keymaps.always_accept
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.always_accept.modes
 
@@ -2124,9 +2124,7 @@
 ---@class CodeCompanion.Options.interactions.shared
 ---@field keymaps? CodeCompanion.Options.interactions.shared.keymaps
 
----Keys that decide about a proposed change: an approval in the chat, its diff, an edit in place, the review. They exist
----only while there is something to decide. Each is { modes = { n = … } }, or false for no key. A default key is not
----mapped if one of your own mappings begins with it, see |codecompanion-changes|.
+---Keys that decide about a proposed change: { modes = { n = … } }, or false. They exist only while there is one.
 ---@class CodeCompanion.Options.interactions.shared.keymaps
 ---@field accept_change? CodeCompanion.Options.interactions.shared.keymaps.accept_change|false
 ---@field reject_change? CodeCompanion.Options.interactions.shared.keymaps.reject_change|false
@@ -2227,7 +2225,7 @@
 ---@field adapter? string|table
 ---@field timeout? integer
 
----Code gathered for questions about the project, see |codecompanion-gather|.
+---Code that is sent with a question, see |codecompanion-gather|.
 ---@class CodeCompanion.Options.context
 ---@field enabled? boolean|string
 ---@field pipeline? "ranked"|"document"
@@ -2244,7 +2242,7 @@
 ---@field memories? CodeCompanion.Options.context.memories
 ---@field team? CodeCompanion.Options.context.team
 
----Weights of the search under `pipeline = "document"`. "ranked" ignores them.
+---Weights of `pipeline = "document"`.
 ---@class CodeCompanion.Options.context.hybrid
 ---@field vector_weight? number
 ---@field text_weight? number
@@ -2257,13 +2255,12 @@
 ---@field enabled? boolean
 ---@field lambda? number
 
----Prefer recently changed files.
+---Recently changed files.
 ---@class CodeCompanion.Options.context.hybrid.decay
 ---@field enabled? boolean
 ---@field half_life_days? integer
 
----Search by meaning, with vectors of code and questions. Without `url` and `onnx` the search uses words alone. See
----|codecompanion-embedding|.
+---Search by meaning, see |codecompanion-embedding|; without `url` and `onnx` words decide alone.
 ---@class CodeCompanion.Options.context.embedding
 ---@field url? string
 ---@field model? string
@@ -2273,14 +2270,13 @@
 ---@field query_prefix? string
 ---@field document_prefix? string
 
----Facts for every question about a project, in Markdown files: `## [category] title`, then the text. Instructions that
----try to take over the model are removed from them.
+---Your notes for every question, see |codecompanion-gather-memories|.
 ---@class CodeCompanion.Options.context.memories
 ---@field enabled? boolean
 ---@field user? string
 ---@field project? string
 
----Facts for questions about your team: a file, or the output of a program.
+---A text for questions about people, stand-ups or sprints.
 ---@class CodeCompanion.Options.context.team
 ---@field enabled? boolean
 ---@field file? string
@@ -2309,8 +2305,7 @@
 ---@field max_file_size_mb? number
 ---@field keymaps? CodeCompanion.Options.completion.keymaps
 
----Keys in insert mode, none by default. Without a suggestion a key keeps its previous function. Instead you can map
----|codecompanion-complete-plug|.
+---Keys in Insert mode, none by default, see |codecompanion-complete-plug|.
 ---@class CodeCompanion.Options.completion.keymaps
 ---@field accept? string|string[]
 ---@field accept_line? string|string[]
@@ -2346,7 +2341,7 @@
 ---@field start_timeout? integer
 ---@field tools? CodeCompanion.Options.mcp.servers.server.tools
 
----Individual tools, by their names on the server.
+---Single tools by name.
 ---@class CodeCompanion.Options.mcp.servers.server.tools
 ---@field [string] CodeCompanion.Options.mcp.servers.server.tools.tool|false
 
@@ -2394,7 +2389,7 @@
 ---@class CodeCompanion.Options.prompt_library.markdown
 ---@field dirs? string[]
 
----Facts about models by name; they override the built-in table.
+---Facts about models by name, before the built-in table.
 ---@class CodeCompanion.Options.models
 ---@field [string] CodeCompanion.Options.models.model
 
