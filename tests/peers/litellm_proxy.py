@@ -16,7 +16,7 @@ How it differs from the real providers (1.106.0, seen on the wire and in its `co
 - A thinking block has no signature. Tool ids are `call_…`.
 - Errors are wrapped: `litellm.RateLimitError: RateLimitError: … - {"error": …}`, and a 429 of Chat Completions has the
   type `throttling_error` and the code `"429"`; `retry-after` is not passed on.
-- A stream that breaks off behind it ends cleanly, after an error event (lesson 39); Chat Completions without `[DONE]`.
+- A stream that breaks off there ends cleanly, after an error event (lesson 39); Chat Completions without `[DONE]`.
   Bytes not read when the connection broke are lost. An answer it cannot read becomes a complete reply without content.
 - Without a database a wrong key is 400 "No connected db.", not 401.
 - `/v1/messages` for `openai/…` models would go to the Responses API, where the trigger becomes OpenAI's own

@@ -353,15 +353,15 @@ async def test_a_chat_opens_quickly_beside_fifty_thousand_notes(tmp_path):
 
 
 async def test_a_note_of_an_earlier_version_is_listed_at_its_new_place(tmp_path):
-    view = calls(("c1", "memory", json.dumps({"command": "view", "path": "/memories/style.md"})))
+    view = calls(("c1", "memory", json.dumps({"command": "view", "path": "/memories/habits.md"})))
     bench = harbour(tmp_path, view, says("ok"))
     (tmp_path / "memories").mkdir()
-    (tmp_path / "memories/style.md").write_text("use tabs")
+    (tmp_path / "memories/habits.md").write_text("use tabs")
     session = await bench.open()
     assert line_of(bench).label == "1 entry", "it is for every project"
     await sent(bench, session)
     (result,) = [one for one in session.log.view.messages if one.tool_call_id == "c1"]
-    assert "There is no /memories/style.md; use /memories/all-projects/style.md." in result.text
+    assert "There is no /memories/habits.md; use /memories/all-projects/habits.md." in result.text
 
 
 async def test_a_memory_that_cannot_be_read_costs_a_sentence_not_the_chat(tmp_path):
