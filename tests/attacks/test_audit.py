@@ -322,7 +322,7 @@ def test_it_is_shown_filtered_and_exported(tmp_path, monkeypatch, capsys) -> Non
     target = tmp_path / "audit.json"
     assert "6 records" in show_audit(bench.services, ShowAudit(chat="", file=str(target)))["said"]
     assert [json.loads(line)["n"] for line in target.read_text().splitlines()] == list(range(6))
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         show_audit(bench.services, ShowAudit(chat="", file=str(target)))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("NVIM_APPNAME", "nvim")

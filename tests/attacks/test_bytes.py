@@ -103,7 +103,8 @@ def address(port: int, attack: str, kind: str, encoding: str) -> str:
 
 
 def adapter(url: str, kind: str, **more: Any) -> HttpAdapter:
-    more = {"idle_timeout_s": 0.3 if "pings" in url else 0.0, **more}
+    # With an address for its limits no other one is tried, so that the chat's request gets the attack.
+    more = {"idle_timeout_s": 0.3 if "pings" in url else 0.0, "limits_path": "/v1/props", **more}
     settings = AdapterSettings(name="a", kind=KINDS[kind], base_url=url, model="m", max_retries=0, **more)  # type: ignore[arg-type]
     return HttpAdapter(settings, make_wire(settings, lambda sha: b""), read_key=lambda _: "")
 

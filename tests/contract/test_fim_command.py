@@ -57,7 +57,7 @@ def test_a_wrong_job_is_answered_in_its_place_and_the_others_are_done():
     assert status == 2
     assert "column 5 is beyond line 1, which has 4 bytes" in said[0]
     assert "standard input:2: not JSON" in said[1]
-    assert "within a character" in said[2]
+    assert "inside a character" in said[2]
     assert "line 7 is beyond the text" in said[3]
     assert "deepseek-ascii" in said[4]
     assert "path" in said[5]

@@ -78,7 +78,7 @@ def test_a_chat_installs_the_packages_for_its_servers_and_calls_their_tool(start
         before = chat.job_pid()
         chat.trust()
         chat.send(NAMES_IT)
-        chat.nvim.wait_screen(r"the MCP server odd needs packages that are not there yet")
+        chat.nvim.wait_screen(r"the MCP server odd needs packages that are not installed")
         chat.nvim.wait_screen(r"Packages installed; the Python host restarts with them\.|were not installed")
         if "were not installed" in chat.nvim.messages():
             pytest.skip(f"the package index cannot be reached: {chat.nvim.messages()}")

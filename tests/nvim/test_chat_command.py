@@ -41,7 +41,7 @@ def test_options_come_before_the_words(nvim: Nvim, text: str, options: dict[str,
     [
         ("adaptr=openai why?", "did you mean adapter="),
         ("adapter= why?", "adapter= needs a name"),
-        ("model=a model=b why?", "model= is there twice"),
+        ("model=a model=b why?", "model= is given twice"),
     ],
 )
 def test_a_mistyped_option_sends_nothing(nvim: Nvim, text: str, why: str) -> None:

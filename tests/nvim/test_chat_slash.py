@@ -57,7 +57,7 @@ def test_text_that_is_not_a_command_is_sent(chat: ChatDriver, text: str) -> None
     [
         ("/comapct", "No command /comapct; did you mean /compact? Nothing was sent."),
         ("/zzzzzz now", "No command /zzzzzz; /help lists them. Nothing was sent."),
-        ("/clear the table", "/clear takes nothing after it. Nothing was sent."),
+        ("/clear the table", "/clear takes no argument. Nothing was sent."),
         ("/file a\nand more", "/file takes one line. Nothing was sent."),
         ("/file missing.lua", "Nothing was attached: no readable file missing.lua."),
         ("/buffer none", "Nothing to attach: no open buffer has a file."),

@@ -118,7 +118,7 @@ def test_an_attached_file_is_not_sent_again_by_a_mention(nvim_factory, tmp_path,
     in_file(chat, "vim.cmd('normal! 3GV20j') vim.cmd('normal! \\27')")
     chat.say("what is #{file:src/stack.lua} #{buffer} #{viewport} #{selection}")
     assert sum(text.count("local value_9 =") for text in sent(server)) == 1
-    assert sum("not sent again, because it stands above, as attached." in text for text in sent(server)) == 4
+    assert sum("not sent again, because it is above, as attached." in text for text in sent(server)) == 4
     assert "#{selection} src/stack.lua:3-23 · already sent, as attached" in chat.text()
     chat.nvim.feed("<Esc>")
     chat.nvim.lua("vim.fn.cursor(1, 1); vim.fn.search('<file>src/stack.lua')")
@@ -375,13 +375,11 @@ def test_a_language_server_describes_the_symbol(nvim_factory, tmp_path, server, 
     start_language_server(chat, silent=False)
     chat.say("what is #{lsp}?")
     (told,) = before_last(server)
-    assert told.startswith("`#{lsp}`: what pop is:\n`````markdown\npop: takes the last one ```` away\n`````\n")
-    assert "where pop is defined, `src/stack.lua`, lines 3-" in told
+    assert told.startswith("`#{lsp}`: documentation of pop:\n`````markdown\npop: takes the last one ```` away\n`````\n")
+    assert "definition of pop, `src/stack.lua`, lines 3-" in told
     assert "function Stack.pop(self)" in told
-    assert "where else pop is defined:\n```\nsrc/stack.lua:3\nsrc/stack.lua:6\n```" in told
-    assert (
-        "where pop is used:\n```\nsrc/stack.lua:3: function Stack.pop(self)\nsrc/stack.lua:7: return Stack\n```" in told
-    )
+    assert "other definitions of pop:\n```\nsrc/stack.lua:3\nsrc/stack.lua:6\n```" in told
+    assert "uses of pop:\n```\nsrc/stack.lua:3: function Stack.pop(self)\nsrc/stack.lua:7: return Stack\n```" in told
 
 
 def test_a_silent_language_server_delays_nothing(nvim_factory, tmp_path, server):
@@ -394,7 +392,7 @@ def test_a_silent_language_server_delays_nothing(nvim_factory, tmp_path, server)
     start_language_server(chat, silent=True)
     chat.say("what is #{lsp}?")
     (told,) = before_last(server)
-    assert "what pop is:" in told
+    assert "documentation of pop:" in told
     assert "is used" not in told
 
 

@@ -294,7 +294,7 @@ def test_a_second_setup_applies(nvim_factory: Callable[..., Nvim]) -> None:
     again = {"python": {"host_prog": sys.executable}, "completion": {**OPTIONS, "filetypes": {"text": False}}}
     ghost.nvim.lua("require('codecompanion').setup(...)", again)
     ghost.wait_shown("")
-    ghost.nvim.wait_for(lambda: "says false for text" in ghost.status(), "the new configuration")
+    ghost.nvim.wait_for(lambda: "is false for text" in ghost.status(), "the new configuration")
     ghost.nvim.lua("require('codecompanion').setup({})")
     ghost.nvim.wait_for(lambda: "Completion is off" in ghost.status(), "off")
 

@@ -58,7 +58,7 @@ def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, github: GitHubServe
     begin(chat)
     screen = chat.nvim.screen()
     assert f"{github.base}/login/device" in screen
-    assert "good for 15 minutes" in screen
+    assert "valid for 15 minutes" in screen
     chat.nvim.feed("y")
     assert chat.nvim.lua("return vim.fn.getreg('\"')") == "WDJB-MJHT"
     github.approved = True

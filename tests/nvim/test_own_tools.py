@@ -218,9 +218,9 @@ def test_mistakes_name_their_key_and_the_other_tools_are_offered(nvim_factory: F
         assert f"{path}nothing: `callback` or `python` is missing; no built-in one has this name" in problems
         assert f"{path}both: has both `callback` and `python`; give one of them" in problems
         assert f"{path}words.callback: `cmds[1]` is a table; expected a function" in problems
-        assert f'{path}odd.python: "a b" is no name of a module' in problems
+        assert f'{path}odd.python: "a b" is not a module name' in problems
         assert f"{path}held.schema.f: got a function; expected a plain value" in problems
-        assert f"{path}read_file.callback: there is a built-in tool of this name" in foreign
+        assert f"{path}read_file.callback: a built-in tool has this name" in foreign
         for said in (
             f"{path}dotted.name: it is not offered: a name has 1 to 64",
             f'{path}wrong: it is not offered: its schema is not of type "object"',

@@ -54,7 +54,7 @@ def test_all_mistakes_are_listed_and_each_is_reported_where_it_occurs(nvim_facto
             "mine.md: ${context.filname} is not a placeholder and is left as it is; did you mean ${context.filename}?",
             "mine.md: ${argument} is not a placeholder and is left as it is; did you mean ${arguments}?",
             "mine.md: ${parameters.wo} is not a placeholder and is left as it is; did you mean ${parameters.who}?",
-            "mine.md:5: opts.auto_summit is not known, and not used.",
+            "mine.md:5: unknown key `opts.auto_summit`.",
             "interactions.chat.opts.system_prompt: ${default_system_promt} is not a placeholder here and is left",
             "interactions.chat.slash_commands.bad: it failed: no luck",
             "interactions.chat.editor_context.worse: its callback failed: no chance",

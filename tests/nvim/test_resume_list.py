@@ -60,7 +60,7 @@ def test_a_chat_is_renamed_and_deleted_from_the_list(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: len(chat.sent("list_sessions")) == 2, "the list again")
     chat.nvim.wait_screen("Resume a chat")
     chat.nvim.feed("d")
-    chat.nvim.wait_screen(r"Delete “title 1” for good\? 3 messages  \[y\]es  \[n\]o")
+    chat.nvim.wait_screen(r"Delete “title 1” permanently\? 3 messages  \[y\]es  \[n\]o")
     assert chat.sent("delete_session") == []
     chat.nvim.feed("y")
     chat.nvim.wait_for(lambda: chat.sent("delete_session"), "delete_session")

@@ -55,7 +55,7 @@ def check(file: File, seed: int) -> None:
 @pytest.mark.parametrize("language", FILETYPES)
 @settings(derandomize=True)
 @given(seed=SEEDS)
-def test_an_edit_is_the_intended_one_for_any_indentation_of_the_reply(language, seed):
+def test_an_edit_is_the_intended_one_however_the_reply_is_indented(language, seed):
     """Always the same examples: in about 2 of 40,000 the reply matches another edit, too."""
     check(sample(language), seed)
 

@@ -158,7 +158,7 @@ def test_an_unusable_reply_causes_one_more_request_with_the_reason():
         assert next(steps) == request
         again = steps.send(SummaryReply(text="ok"))
         assert again.prompt.startswith("P\n\n")
-        assert "none of the 9 requested sections" in again.prompt
+        assert "none of the 9 required sections" in again.prompt
         with pytest.raises(StopIteration) as stop:
             steps.send(SummaryReply(text=second))
         assert isinstance(stop.value.value, expected)

@@ -79,7 +79,7 @@ async def test_a_deleted_chat_is_not_read_forever(tmp_path: Path) -> None:
     await bench.idle(session)
     await durable(bench.store.delete("chat-1"))
     async with asyncio.timeout(PATIENCE_S):
-        with pytest.raises(InputError, match="deleted meanwhile"):
+        with pytest.raises(InputError, match="was deleted"):
             await redraw(session)
     assert not bench.of(Redrawn)
 

@@ -258,7 +258,7 @@ async def test_after_a_manual_compaction_of_a_complete_reply_nothing_is_called_t
     session.compact("")
     await bench.idle(session)
     [asked] = [m for m in adapter.requests[-1].messages if m.tag == GO_ON_TAG]
-    assert "replaced by a summary" in asked.text
+    assert "A summary has replaced" in asked.text
     assert "last reply ended" not in asked.text
 
 

@@ -105,5 +105,5 @@ async def test_a_failed_edit_quotes_nothing_from_a_key_file(root: Path, call: Ca
     output = await call("insert_edit", path=".env", old_text="TOKEN=abd", new_text="x")
     assert output.text == (
         ".env: old_text was not found in the file; nothing was changed."
-        " The text there is not shown: its name suggests keys or passwords."
+        " Its text is not shown: its name suggests keys or passwords."
     )

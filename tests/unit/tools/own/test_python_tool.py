@@ -122,7 +122,7 @@ def surrogate() -> str:
         ("import asyncio; raise asyncio.CancelledError", "ancelled"),
         ("return object", "<class 'object'>"),
         ("a = []; a.append(a); return a", "bad returned a list that is neither text nor JSON"),
-        ("return 'x' * 20_000_001", "20,000,001 characters; at most 20,000,000 are taken"),
+        ("return 'x' * 20_000_001", "20,000,001 characters; the limit is 20,000,000"),
         ("return '\\0'", "\0"),
     ],
 )
