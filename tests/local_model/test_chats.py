@@ -124,26 +124,17 @@ def test_a_server_killed_in_the_middle_costs_one_sentence(llama, nvim_factory, t
     assert violations(chat.view().messages) == []
 
 
-def put(chat: RealChat, text: str) -> None:
-    """Put a text into the input at once; typing a long one takes longer than the test."""
-    chat.nvim.lua(
-        """local text = ...
-           require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), text)""",
-        text,
-    )
-
-
 def test_a_message_larger_than_the_window_is_given_back_with_one_sentence(llama, nvim_factory, tmp_path):
     llama.start(2048)
     with Tap(llama.url) as tap:
         chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)
         chat.say("hello")
         sent = len(tap.exchanges)
-        put(chat, "word " * 6000)
+        chat.put("word " * 6000)
         chat.say("Go.")
         assert [one for one in tap.exchanges[sent:] if "word word" in one.body.decode()] == []
         assert "word word" in chat.draft()
-        put(chat, "Name one colour.")
+        chat.put("Name one colour.")
         chat.say("")
         assert answered(chat)
     assert violations(chat.view().messages) == []

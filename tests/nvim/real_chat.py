@@ -87,6 +87,14 @@ class RealChat:
         """Type into the input region."""
         self.nvim.feed("Gi" + text.replace("<", "<lt>").replace("\n", "<CR>") + "<Esc>")
 
+    def put(self, text: str) -> None:
+        """Put a text into the input at once; typing a long one takes longer than the test."""
+        self.nvim.lua(
+            """local text = ...
+               require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), text)""",
+            text,
+        )
+
     def send(self, text: str) -> None:
         """Type a message and press <CR>."""
         self.type(text)

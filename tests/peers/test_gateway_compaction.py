@@ -46,11 +46,7 @@ def start(tap, nvim_factory, tmp_path):
 
 def say_long(chat, word, lines):
     """Send a long message that begins with `word`."""
-    chat.nvim.lua(
-        """local text = ...
-           require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), text)""",
-        f"{word}\n{lines}\n",
-    )
+    chat.put(f"{word}\n{lines}\n")
     chat.say("Go.")
 
 

@@ -55,8 +55,15 @@ class _Run(SummaryRun):
     """One run of S9: the windows it has to fit into."""
 
     def __init__(self, work: Work, params: SummarizeChunked, env: Env) -> None:
-        spares = {"spares_below": params.spares_below, "max_wait_s": params.max_wait_s}
-        super().__init__(work, env, params.schema, params.max_tokens, 1 / 8, **spares)
+        super().__init__(
+            work,
+            env,
+            params.schema,
+            params.max_tokens,
+            1 / 8,
+            spares_below=params.spares_below,
+            max_wait_s=params.max_wait_s,
+        )
         self.params, self.env = params, env
         notes = f"{prompts.load('summary_part')}\n\n{prompts.load('summary_again')}"
         self.room = self.free_tokens(f"{self.prompt}\n\n{notes}\n\n{wrap(())}")

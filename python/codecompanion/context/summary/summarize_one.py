@@ -111,8 +111,9 @@ class _Run(SummaryRun):
     """One run of S8: the sizes that a request must fit into."""
 
     def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
-        spares = {"spares_below": params.spares_below, "max_wait_s": params.max_wait_s}
-        super().__init__(work, env, params.schema, budget, 1 / 4, **spares)
+        super().__init__(
+            work, env, params.schema, budget, 1 / 4, spares_below=params.spares_below, max_wait_s=params.max_wait_s
+        )
         self._env = env if params.in_place else None
         self._estimate, self._sizes = env.count_text, dict[int, tuple[tuple[str, ...], int]]()
         taken = self.count_text(self.prompt) + self.count_text(prompts.load("summary_again"))
