@@ -1,4 +1,4 @@
-"""Compares shares of the budget for the open file that is sent with a question (issue 11, R-214).
+"""Compares shares of the budget for the open file that is sent with a question (R-214).
 
 As `bench_gather`, with an open file: one that the commit changes, the cursor on its first changed line (`own`), or one
 that the previous commit changed (`previous`), where the user may still be. Prints, for each budget and share, the share

@@ -1,4 +1,4 @@
-"""The cost of gathered code in a chat: tokens sent, with and without repeating code already above (issue 11, part 2).
+"""The cost of gathered code in a chat: tokens sent, with and without repeating code already above.
 
 A chat is ten questions over one repository: those of a file, one per line, at the newest state; without a file the
 subjects of ten consecutive commits, each at the state before its commit, so that files change between the questions.

@@ -4,7 +4,7 @@
 
 The cost of a key is the time spent in the plugin's autocommands for it (callbacks wrapped by a clock), in a file of
 5,000 lines; and the time from `nvim_input` to the flush of the screen, with completion off and on in turns (A/B).
-Target (issue 11): ≤ 0.3 ms p95 per key. A fake host in the same Neovim answers after a given time, so only the editor's
+Target: ≤ 0.3 ms p95 per key. A fake host in the same Neovim answers after a given time, so only the editor's
 side is measured: ghost text within pause + server + 15 ms.
 """
 

@@ -1,4 +1,4 @@
-"""Measures the code index: building, updating, size and memory (issue 11, section 1).
+"""Measures the code index: building, updating, size and memory.
 
     python -m bench.bench_index [--files 1500] [--source DIR]… [--huge] [--json]
 

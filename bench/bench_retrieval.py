@@ -1,4 +1,4 @@
-"""How often a search for a commit's subject finds the files that the commit changed (issue 11, section 2).
+"""How often a search for a commit's subject finds the files that the commit changed.
 
     python -m bench.bench_retrieval REPOSITORY.git… [--limit 300] [--pull-requests] [--no-history] [--only ours …]
         [--json FILE]

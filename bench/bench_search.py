@@ -1,4 +1,4 @@
-"""How long a warm search takes, by the size of the project: wall and CPU milliseconds of a query (issue 11, section 1).
+"""How long a warm search takes, by the size of the project: wall and CPU milliseconds of a query.
 
     python -m bench.bench_search DIR… [--queries 200] [--files N]
 

@@ -1,4 +1,4 @@
-"""Error of the token estimate per kind of text, beside two common rules of thumb (R-505, issue 2).
+"""Error of the token estimate per kind of text, beside two common rules of thumb (R-505).
 
     python bench/bench_tokens.py [--root DIR …] [--transcripts DIR] [--per-kind 60] [--json]
 

@@ -1,4 +1,4 @@
-"""The cost of a turn in a chat with a long history, under every policy (issue 4, proof 6; lesson 31).
+"""The cost of a turn in a chat with a long history, under every policy (lesson 31).
 
     python -m bench.bench_turn [--long 10000] [--turns 30]
 

@@ -1,4 +1,4 @@
-"""The benefit and the cost of vectors in the search: on the questions of bench/commit_questions.py (issue 11, R-239).
+"""The benefit and the cost of vectors in the search: on the questions of bench/commit_questions.py (R-239).
 
     python -m bench.bench_vectors REPOSITORY.git… --onnx FOLDER [--limit 120] [--keep FOLDER] [--threads 1]
 

@@ -1,9 +1,8 @@
 # ruff: noqa: E501 - a shape is easier to read in one line, and a prefix in two pieces is not a key
 """Files with secrets, in the formats that their programs document, with values generated at run time.
 
-Written from the public documentation of the formats before the patterns of `workspace/secret_text.toml` existed (issue
-20, section 4). This file contains no values: each is drawn from a seeded generator, so that secret scanners do not
-report these tests.
+Written from the public documentation of the formats before the patterns of `workspace/secret_text.toml` existed. This
+file contains no values: each is drawn from a seeded generator, so that secret scanners do not report these tests.
 """
 
 from __future__ import annotations
@@ -1454,7 +1453,7 @@ def _(f: Fake) -> tuple[str, str]:
     )
 
 
-# ---- names and values that are not next to each other on one line (issue 20)
+# ---- names and values that are not next to each other on one line
 
 
 @_shape("name and value in fields of their own")

@@ -189,7 +189,7 @@ class CompletionSettings(Section, frozen=True):
 
 
 class SandboxSettings(Section, frozen=True):
-    """The sandbox for commands (issue 20): `auto` uses one if it exists, `required` runs no command without one.
+    """The sandbox for commands: `auto` uses one if it exists, `required` runs no command without one.
 
     `write` and `read` are additional paths for commands, `~` is the home folder; `network` True = they may use it
     without asking.
@@ -208,7 +208,7 @@ class WorkspaceSettings(Section, frozen=True):
 
 
 class TrustSettings(Section, frozen=True):
-    """Workspace trust (issue 20): patterns of folders that are trusted from the start; `enabled` False = all are."""
+    """Workspace trust: patterns of folders that are trusted from the start; `enabled` False = all are."""
 
     enabled: bool
     folders: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A chat that changes its provider, for every pair: R-542, R-534…R-541, lessons 4, 24…28; issue 3, proof 4.
+"""A chat that changes its provider, for every pair: R-542, R-534…R-541, lessons 4, 24…28.
 
 The invariants of every request are in `switch_chat.py`. Recorded transcripts are played in `tests/external/`.
 """

@@ -1,4 +1,4 @@
-"""The user's own servers count a prompt for free: llama.cpp and vLLM (issue 24)."""
+"""The user's own servers count a prompt for free: llama.cpp and vLLM."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Attacks from outside (issue 20): each suite acts as a hostile folder, page, server or model."""
+"""Attacks from outside: each suite acts as a hostile folder, page, server or model."""

@@ -1,4 +1,4 @@
-"""An approval shows exactly what runs: its text can be decoded, and no two texts look the same (issue 20, 8)."""
+"""An approval shows exactly what runs: its text can be decoded, and no two texts look the same (8)."""
 
 # ruff: noqa: E501 - tables of attacks are read across
 from __future__ import annotations

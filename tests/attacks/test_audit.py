@@ -1,4 +1,4 @@
-"""The audit log (issue 20, section 9): it contains every run exactly once, and later changes of it are detected."""
+"""The audit log: it contains every run exactly once, and later changes of it are detected."""
 
 from __future__ import annotations
 

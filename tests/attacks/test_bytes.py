@@ -1,4 +1,4 @@
-"""Limits on all data from HTTP, MCP and pipes (issue 20): memory, time, events, tool calls.
+"""Limits on all data from HTTP, MCP and pipes: memory, time, events, tool calls.
 
 Each attack is sent once to a real client. It counts as held off if the client ended with an answer or one sentence,
 memory stayed below three times the limit, no piece larger than a slice was decoded at once, and the next request is

@@ -1,4 +1,4 @@
-"""No family of commands offered for "always" runs another program, writes a file or reads outside (issue 20, 3).
+"""No family of commands offered for "always" runs another program, writes a file or reads outside (3).
 
 The attacks are generated from classes, not examples: every option in the manual pages that runs a program, writes
 elsewhere or reads elsewhere, in every spelling of an option, for every family.

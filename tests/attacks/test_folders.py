@@ -1,4 +1,4 @@
-"""Existing folders keep their mode, whatever their owner (issue 20): a shared folder once became 0700."""
+"""Existing folders keep their mode, whatever their owner: a shared folder once became 0700."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile repositories × every feature that uses git: no program of the repository runs (issue 20, section 1).
+"""Hostile repositories × every feature that uses git: no program of the repository runs.
 
 A planted program writes a canary file. Controls run plain git in the same repository to show that the canary works:
 each kind of attack names the git command that runs the program, or why the plugin never runs such a command.

@@ -1,4 +1,4 @@
-"""Every change of a file that a program runs or an agent follows asks, whatever was granted (issue 20, 4).
+"""Every change of a file that a program runs or an agent follows asks, whatever was granted (4).
 
 The names come from the documentation of the tools (`guarded_files.toml` cites it); the spellings from variants of a
 name in file systems and models; the rest from first lines that programs recognize.

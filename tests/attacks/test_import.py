@@ -1,4 +1,4 @@
-"""`import` of a foreign session with values of any JSON type: one sentence, never a crash (issue 20)."""
+"""`import` of a foreign session with values of any JSON type: one sentence, never a crash."""
 
 from __future__ import annotations
 

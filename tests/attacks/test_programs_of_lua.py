@@ -1,4 +1,4 @@
-"""Neovim starts no program from a folder of the workspace, and none with the workspace as its folder (issue 20)."""
+"""Neovim starts no program from a folder of the workspace, and none with the workspace as its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken request bodies of every wire format: the gate rejects them before sending, and no valid one (issue 20)."""
+"""Broken request bodies of every wire format: the gate rejects them before sending, and no valid one."""
 
 from __future__ import annotations
 

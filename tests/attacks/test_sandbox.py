@@ -1,4 +1,4 @@
-"""Commands that try to leave the sandbox, in every kind that this machine supports (issue 20 §3).
+"""Commands that try to leave the sandbox, in every kind that this machine supports.
 
 `escape_tries.py` contains the attempts; this module builds their target: a home folder with keys, an editor with a
 secret in its environment, sockets and a repository. The same attempts run without a sandbox, where they must succeed.

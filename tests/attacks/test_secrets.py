@@ -1,7 +1,7 @@
 """No secret is sent that the user did not choose: files by content, each automatic path with a planted canary.
 
 Formats: `tests/secret_shapes.py`, with other values in each run of ATTACKS=full. Ordinary files: Python's standard
-library and this project. The automatic paths are those named in issue 20, section 4.
+library and this project. Paths: each one that sends text automatically.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A chat history deleted, truncated, replaced or with flipped bits: every loss is reported or repaired (issue 20).
+"""A chat history deleted, truncated, replaced or with flipped bits: every loss is reported or repaired.
 
 Each attack damages a copy of a data folder, then acts as the user would: list the chats, open one, resume each. A loss
 is silent if a text differs from the original and nothing reports it; none may be silent.

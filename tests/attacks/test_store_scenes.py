@@ -1,4 +1,4 @@
-"""Scenarios of the chat history: two Neovims, a clock that jumps, a file system that becomes read-only (issue 20)."""
+"""Scenarios of the chat history: two Neovims, a clock that jumps, a file system that becomes read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile folders against workspace trust (issue 20, section 2): nothing loads before trust, then only trusted files.
+"""Hostile folders against workspace trust: nothing loads before trust, then only trusted files.
 
 Every attack plants one file of each kind with a canary and asks the loaders themselves (rules, MCP servers, prompts,
 memories) for their results; some attacks send a message and check the request.

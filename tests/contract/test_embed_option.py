@@ -1,4 +1,4 @@
-"""`--embed SPEC` of `index` and `search`: a stable contract, as an outside caller sees it (issue 11; R-227, R-239)."""
+"""`--embed SPEC` of `index` and `search`: a stable contract, as an outside caller sees it (R-227, R-239)."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_imports_of_a_huge_file_are_found_by_their_form():
 
 
 def test_without_a_place_for_the_index_the_prompt_is_still_built(tmp_path):
-    """Issue 11, 3: a failure never blocks; it is reported on standard error."""
+    """A failure never blocks; it is reported on standard error."""
     (tmp_path / "cache").write_text("a file where the folder should be")
     wanted = json.dumps(job(path="new.py", root=str(tmp_path))) + "\n"
     status, out, err = run("fim", "--jobs", stdin=wanted, XDG_CACHE_HOME=str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""`gather`: the contract of issue 11 as an outside caller sees it (R-201 … R-253)."""
+"""`gather`: the contract as an outside caller sees it (R-201 … R-253)."""
 
 from __future__ import annotations
 

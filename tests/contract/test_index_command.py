@@ -1,4 +1,4 @@
-"""`python -m codecompanion index`: a stable contract, as an outside caller sees it (issue 11, section 4)."""
+"""`python -m codecompanion index`: a stable contract, as an outside caller sees it."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_a_logged_compaction_can_be_undone_and_redone():
 
 
 def test_messages_typed_into_a_running_loop_stay_after_the_summary():
-    """R-551, issue 9: as live messages; steering a loop does not push its first request out."""
+    """R-551: as live messages; steering a loop does not push its first request out."""
     loop = chat(2)[:-1]
     loop.insert(-2, {"role": "user", "content": "but in Lua"})
     _, [answer], _ = jobs({"messages": loop, "options": {"manual": True, "summary": "S", "count": "chars4"}})

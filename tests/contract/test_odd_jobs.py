@@ -22,7 +22,6 @@ def jobs_of(command, root):
 
 @pytest.mark.parametrize("command", ["search", "gather", "fim"])
 def test_an_impossible_root_is_reported_and_the_next_job_is_done(tmp_path, command):
-    """Issue 11, section 4."""
     (tmp_path / "a.py").write_text("def x(): pass\n")
     lines = [json.dumps(jobs_of(command, root)) for root in (*ODD, str(tmp_path))]
     stdin = "\n".join(lines)

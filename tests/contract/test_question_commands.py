@@ -1,4 +1,4 @@
-"""`classify` and `select`: the contract of issue 11 as an outside caller sees it (R-204 … R-212, R-243 … R-251)."""
+"""`classify` and `select`: the contract as an outside caller sees it (R-204 … R-212, R-243 … R-251)."""
 
 from __future__ import annotations
 

@@ -24,9 +24,8 @@ _REQUIREMENT = re.compile(rf"\bR-(\d{{3}})(?:{_TO}(?:R-)?(\d{{3}}))?\b")
 _LETTER = re.compile(rf"(?<![\w./#-])([KSP])(\d{{1,2}})(?:{_TO}\1?(\d{{1,2}}))?(?![\w.-]*[\w])")
 _SPAN = rf"(?:\d+{_TO}\d+|\d+)"
 _LESSONS = re.compile(rf"\blessons? ({_SPAN}(?:(?:,| and|, and|,\n|\n)? ?{_SPAN})*)", re.IGNORECASE)
-_ISSUE = re.compile(r"\bissues? (\d+)", re.IGNORECASE)
 _SECTION = re.compile(r"\bpipeline(?:\.md)? (\d\.\d)", re.IGNORECASE)
-_DEFINED = re.compile(r"^- \*\*(R-\d{3}|[KSP]\d{1,2}|Lesson \d+|issue \d+)\*\*", re.MULTILINE)
+_DEFINED = re.compile(r"^- \*\*(R-\d{3}|[KSP]\d{1,2}|Lesson \d+)\*\*", re.MULTILINE)
 _DEFINED_SECTION = re.compile(r"^## (5\.\d)", re.MULTILINE)
 _PATH = re.compile(r"`((?:python|lua|rplugin|plugin|ftplugin|tests|bench|doc|tools)/[\w./*-]*)`")
 
@@ -43,7 +42,6 @@ def cited(text: str) -> set[str]:
     for one in _LESSONS.finditer(text):
         for first, last in re.findall(rf"(\d+)(?:{_TO}(\d+))?", one[1]):
             found |= {f"Lesson {n}" for n in expand(first, last or None)}
-    found |= {f"issue {one[1]}" for one in _ISSUE.finditer(text)}
     return found | {f"pipeline {one[1]}" for one in _SECTION.finditer(text)}
 
 
@@ -109,7 +107,7 @@ def test_no_number_is_defined_twice() -> None:
         ("lessons 1, 2, 29 and 48", {"Lesson 1", "Lesson 2", "Lesson 29", "Lesson 48"}),
         ("Lessons 36…38,\n39", {"Lesson 36", "Lesson 37", "Lesson 38", "Lesson 39"}),
         ("S2 `clear_tool_results` … table P4.", {"S2", "P4"}),
-        ("(pipeline.md 5.6; issue 9)", {"pipeline 5.6", "issue 9"}),
+        ("(pipeline.md 5.6)", {"pipeline 5.6"}),
         ("/S3/x S1E2 K8.txt gpt-S2 P0x", set()),
     ],
 )
@@ -118,8 +116,8 @@ def test_citations_are_recognised(text: str, expected: set[str]) -> None:
 
 
 def test_an_undefined_number_is_found() -> None:
-    assert unresolved("R-599, lesson 99, K19, S23, P6, issue 99, pipeline 5.9") == {
-        *("R-599", "Lesson 99", "K19", "S23", "P6", "issue 99", "pipeline 5.9")
+    assert unresolved("R-599, lesson 99, K19, S23, P6, pipeline 5.9") == {
+        *("R-599", "Lesson 99", "K19", "S23", "P6", "pipeline 5.9")
     }
 
 

@@ -1,4 +1,4 @@
-"""doc/security.md: each claim names a test that exists (issue 20)."""
+"""doc/security.md: each claim names a test that exists."""
 
 from __future__ import annotations
 

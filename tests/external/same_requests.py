@@ -1,6 +1,6 @@
 """Every request body of a recorded session, played through a real `Session` under a policy, as a short digest.
 
-The restructuring of the code (issue 10) must not change the view, the summaries, the order and the bytes that are sent
+The restructuring of the code must not change the view, the summaries, the order and the bytes that are sent
 in all three wire formats. `python tests/external/same_requests.py` rewrites `same_requests.json` from the
 current code; `--dump FOLDER RECORDING POLICY` writes the bodies themselves, to compare two checkouts with `diff -r`.
 """

@@ -1,4 +1,4 @@
-"""The count right before each request in recorded sessions, compared with the provider's report (issue 3).
+"""The count right before each request in recorded sessions, compared with the provider's report.
 
 Lessons, counting tokens: p50 0.1 %, p95 1 %, p99 4 %. `bench_counting` defines a `sound` request.
 """

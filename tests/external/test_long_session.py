@@ -1,4 +1,4 @@
-"""A recorded session of half a million tokens and 454 tool calls, replayed through each adapter (issue 3, proof 3).
+"""A recorded session of half a million tokens and 454 tool calls, replayed through each adapter.
 
 The host is killed in the middle of a reply and the editor between two turns. By default one of seven cases is played,
 see `samples.py`; `tests/nvim/test_replayed_session.py` plays a shorter session through each adapter.

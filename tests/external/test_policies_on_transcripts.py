@@ -1,4 +1,4 @@
-"""`context --jobs` under every policy over real transcripts (issue 4, proof 1; pipeline.md 5.5, R-137).
+"""`context --jobs` under every policy over real transcripts (pipeline.md 5.5, R-137).
 
 Each transcript (a sample by default, see `samples.py`) is taken in a window it has outgrown and in one it fits,
 proactively and manually.

@@ -1,4 +1,4 @@
-"""`replay` over recorded sessions under every policy (issue 4, proof 2; lessons 21–24)."""
+"""`replay` over recorded sessions under every policy (lessons 21–24)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sent bytes stay the same during a restructuring of the code (issue 10, "How it is shown").
+"""The sent bytes stay the same during a restructuring of the code.
 
 Every recorded session is played under one policy, in turns; `EXTERNAL=all` plays each under all of them. A change
 with intended differences rewrites the table (see `same_requests.py`), in the same commit.

@@ -1,4 +1,4 @@
-"""The summary without a model on a recorded session: it has the names needed by the next calls (lesson 21, issue 4)."""
+"""The summary without a model on a recorded session: it has the names needed by the next calls (lesson 21)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_names_copied_from_real_chats_are_not_marked_and_foreign_ones_are() -> N
 
 
 def test_no_noise_is_quoted_from_real_chats() -> None:
-    """Issue 9: bare commands, thanks, `null`, modules taken for files, decisions that are mere headings."""
+    """Bare commands, thanks, `null`, modules taken for files, decisions that are mere headings."""
     noise = re.compile(r"> /(?:undo|ex|diff|ls|tok|add|drop|model)\b[^\n]*$|> (?:ok|yo|wow|ls)$", re.MULTILINE)
     nothing = re.compile(
         r"\bnull \((?:edited|read)|(?<=[ /])django\.utils\.html|- said: \"(?:#|[^\"]*:\"$)", re.MULTILINE

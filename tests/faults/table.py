@@ -204,7 +204,7 @@ STATUS = (
     ),
 )
 
-# ---- stream: more data than any reply has (issue 20; tests/attacks/test_bytes.py has the whole list)
+# ---- stream: more data than any reply has (tests/attacks/test_bytes.py has the whole list)
 
 PACKED = {
     "gzip": zlib.compress(bytes(60_000_000), wbits=31),

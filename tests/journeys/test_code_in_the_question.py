@@ -1,4 +1,4 @@
-"""Asking about a project: the code comes along, is looked at, left out, cleared with time, and traced (issue 11)."""
+"""Asking about a project: the code comes along, is looked at, left out, cleared with time, and traced."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Writing code with suggestions at the cursor: ghost text, partial acceptance, a server that goes down and recovers.
 
-The model is a server on the loopback that speaks Ollama's bytes and refuses what Ollama refuses (issue 11, section 3).
+The model is a server on the loopback that speaks Ollama's bytes and refuses what Ollama refuses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An afternoon of edits: open windows, unsaved changes, disk changes, diffs, reverts (story b; issue 8, 3).
+"""An afternoon of edits: open windows, unsaved changes, disk changes, diffs, reverts (story b, 3).
 
 The user works in two windows: src/stack.py on one side, the chat on the other. Screen, buffer
 and disk are compared after every step.

@@ -1,4 +1,4 @@
-"""Lines are changed in place: select, instruct, review, decide, undo; and a host dies in between (issue 12, 3)."""
+"""Lines are changed in place: select, instruct, review, decide, undo; and a host dies in between (3)."""
 
 from __future__ import annotations
 

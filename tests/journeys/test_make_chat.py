@@ -47,7 +47,7 @@ def assert_whole(terminal: Terminal) -> str:
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_the_chat_fits_the_terminal_and_follows_its_size(desk: Desk, size: tuple[int, int]) -> None:
-    """Issue 8, 1: the size of the headless run (110x44) must not reach the terminal, whatever its size."""
+    """The size of the headless run (110x44) must not reach the terminal, whatever its size."""
     path = desk.write("session.jsonl", recording(6))
     argv = [python(), "-m", "codecompanion", "demo", "--chat", "--nvim", desk.binary, "--window", "20000", str(path)]
     terminal = desk.terminal(argv, size=size)

@@ -1,4 +1,4 @@
-"""A project with an MCP server: trusted, called with approval, shown on its page, ended with Neovim (issue 12)."""
+"""A project with an MCP server: trusted, called with approval, shown on its page, ended with Neovim."""
 
 from __future__ import annotations
 

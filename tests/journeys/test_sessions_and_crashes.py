@@ -1,4 +1,4 @@
-"""A week with two chats: tabs, session files, `:e`, `:bd`, and the power cut (story c; issue 8, 2)."""
+"""A week with two chats: tabs, session files, `:e`, `:bd`, and the power cut (story c, 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An hour in a 16k window under each of the six policies, with file edits in between (story e; issue 8, How 1).
+"""An hour in a 16k window under each of the six policies, with file edits in between (story e).
 
 Invariants under every policy: every question is answered, the meter never passes 100 %, the chat shows where
 something was removed, the newest question and answer are on the screen, the edits are on disk, and after a power cut

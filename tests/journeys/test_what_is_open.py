@@ -1,4 +1,4 @@
-"""Open files count: a question from the command line with lines of a file, and a live file (issue 12, 1).
+"""Open files count: a question from the command line with lines of a file, and a live file (1).
 
 A chat is opened by a question, the user continues typing in the file without writing it, another program writes it, a
 file is dropped onto the terminal, Neovim is killed and restarted. The model's input is compared after each step.

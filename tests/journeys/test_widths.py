@@ -1,4 +1,4 @@
-"""40, 80 and 110 columns, resized while running, a float and a split, dark and light (story d; issue 8, 2).
+"""40, 80 and 110 columns, resized while running, a float and a split, dark and light (story d, 2).
 
 Invariants at every width: the header, the meter and the input are whole words on the screen, virtual text is neither
 clipped nor drawn over text, and a full redraw (`<C-l>`) changes nothing.

@@ -1,4 +1,4 @@
-"""The real plugin in a real Neovim with a real local model: the experience of a llama.cpp user (issue 24)."""
+"""The real plugin in a real Neovim with a real local model: the experience of a llama.cpp user."""
 
 from __future__ import annotations
 

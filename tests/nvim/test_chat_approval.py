@@ -134,7 +134,7 @@ LONG = "curl --fail --silent https://registry.example.org/some/long/path/to/a/pa
 def test_the_heading_of_a_long_command_shows_where_it_runs(
     nvim_factory: Callable[..., Nvim], columns: int, place: str, said: str
 ) -> None:
-    """Issue 20: the command is shortened, because it is shown below; none of the plugin's text is masked."""
+    """The command is shortened, because it is shown below; none of the plugin's text is masked."""
     chat = make_chat(nvim_factory, size=(columns, 30))
     chat.accept("go")
     for call, title in (("c1", LONG), ("c2", f"{LONG} (in sub)"), ("c3", f"HOST {LONG}")):
@@ -641,7 +641,7 @@ def test_a_question_that_is_always_asked_gives_the_reason_and_grants_nothing(cha
 
 
 def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver) -> None:
-    """Issue 20: one line names the text that is the reason, with misleading characters visible."""
+    """One line names the text that is the reason, with misleading characters visible."""
     chat.accept("go")
     told = "text from https://example.org/ is in the context"
     ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)

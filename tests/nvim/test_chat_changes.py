@@ -104,7 +104,7 @@ def test_a_truncated_result_shows_how_much_of_it_is_sent(chat: ChatDriver) -> No
 
 
 def test_the_lines_of_two_edits_in_one_request_are_in_order(chat: ChatDriver) -> None:
-    """Issue 9: the newer used to be above the older; `u` on either undoes the undoable one."""
+    """The newer used to be above the older; `u` on either undoes the undoable one."""
     tool(chat, "c1")
     tool(chat, "c2")
     chat.push(edited("c1"))

@@ -1,4 +1,4 @@
-"""`:[range]CodeCompanionChat` with options and words: open a chat and send the words (issue 12, section 1)."""
+"""`:[range]CodeCompanionChat` with options and words: open a chat and send the words."""
 
 from __future__ import annotations
 

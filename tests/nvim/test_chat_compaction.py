@@ -176,7 +176,7 @@ def test_a_second_compaction_folds_what_came_after_the_first(chat: ChatDriver) -
 
 
 def test_an_older_summary_that_is_still_sent_is_labelled(chat: ChatDriver) -> None:
-    """Issue 9: a summary at the start of a chat whose first message stays used to say "0 messages summarised"."""
+    """A summary at the start of a chat whose first message stays used to say "0 messages summarised"."""
     old = old_turns(chat)
     chat.push(compacted("## 1. Intent\nfirst summary", *old[1:4], before=old[0]))
     chat.push(compacted("## 1. Intent\nsecond summary", "s-k", *old[4:], before=old[0], key="k2"))

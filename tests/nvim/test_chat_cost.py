@@ -1,4 +1,4 @@
-"""The cost of sending and of following the end: counted, because times differ between machines (issue 10)."""
+"""The cost of sending and of following the end: counted, because times differ between machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of chat buffers, and writing their text to files (issue 8, section 2)."""
+"""The names of chat buffers, and writing their text to files."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def play(tmp_path, messages, *arguments):
 
 
 def test_a_recording_is_edited_compacted_and_shown(tmp_path):
-    """Issue 2, How it is shown, 1: requests, tokens before and after, kept messages, placeholders, the screen."""
+    """Requests, tokens before and after, kept messages, placeholders, the screen."""
     status, out, err = play(tmp_path, recording(14), "--window", "7600")
     assert (status, err) == (0, "")
     assert "1 tool result cleared" in out
@@ -70,7 +70,7 @@ def test_a_recording_is_edited_compacted_and_shown(tmp_path):
 @pytest.mark.slow("every policy through a recorded session")
 @pytest.mark.parametrize("policy", [name for name in policy_names() if name != "codecompanion"])
 def test_every_policy_completes_a_recording(tmp_path, policy):
-    """Issue 4: all of them in the real plugin; every turn was answered and the rules stayed, whatever was removed."""
+    """All of them in the real plugin; every turn was answered and the rules stayed, whatever was removed."""
     status, out, err = play(tmp_path, recording(14), "--window", "7600", "--policy", policy)
     assert (status, err) == (0, "")
     assert "28 requests, 14 tool calls" in out

@@ -110,7 +110,7 @@ def taken_out(chat):
 
 
 def test_an_attached_file_is_not_sent_again_by_a_mention(nvim_factory, tmp_path, server):
-    """Issue 12: attached, named by path, as the buffer, on the screen and selected; the references end with it."""
+    """Attached, named by path, as the buffer, on the screen and selected; the references end with it."""
     lines = [f"local value_{n} = {n} -- a line that is long enough" for n in range(1, 31)]
     chat = start(nvim_factory, tmp_path, server, files=[("src/stack.lua", "\n".join(lines) + "\n")])
     chat.send("/file src/stack.lua")

@@ -1,4 +1,4 @@
-"""File tools use the user's view of a file: real Neovim, real host, real files (issue 8, section 3; lesson 53)."""
+"""File tools use the user's view of a file: real Neovim, real host, real files (lesson 53)."""
 
 from __future__ import annotations
 

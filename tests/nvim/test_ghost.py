@@ -47,7 +47,7 @@ def test_a_pause_sends_a_request_and_the_answer_is_at_the_cursor(ghost_everywher
 
 
 def test_typing_along_keeps_it_without_a_request(ghost_everywhere: Ghost) -> None:
-    """Issue 11: "typing along the suggestion keeps it without a request"."""
+    """Typing along the suggestion keeps it without a request."""
     ghost = ghost_everywhere
     ghost.suggest("return total")
     ghost.type("i    ")
@@ -61,7 +61,6 @@ def test_typing_along_keeps_it_without_a_request(ghost_everywhere: Ghost) -> Non
 
 
 def test_typing_something_else_drops_it_and_sends_a_request(ghost: Ghost) -> None:
-    """Issue 11."""
     ghost.suggest("return total")
     ghost.type("i    ")
     ghost.wait_shown("return total")
@@ -72,7 +71,7 @@ def test_typing_something_else_drops_it_and_sends_a_request(ghost: Ghost) -> Non
 
 
 def test_accepting_is_one_undo_step_and_is_repeated(ghost_everywhere: Ghost) -> None:
-    """Issue 11: one undo step per acceptance, `.` repeats the inserted text."""
+    """One undo step per acceptance, `.` repeats the inserted text."""
     ghost = ghost_everywhere
     ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)")
     ghost.suggest("range(3)")
@@ -93,7 +92,7 @@ def test_accepting_is_one_undo_step_and_is_repeated(ghost_everywhere: Ghost) -> 
 
 
 def test_a_dot_repeats_typed_and_accepted_text(ghost_everywhere: Ghost) -> None:
-    """Issue 11: dot-repeat is sane; of several lines 'autoindent' applies on 0.10, as documented in the help."""
+    """Dot-repeat is sane; of several lines 'autoindent' applies on 0.10, as documented in the help."""
     ghost = ghost_everywhere
     ghost.open("a.txt", "one\ntwo\nthree\n")
     ghost.nvim.command("set autoindent | imap <F2> <Plug>(CodeCompanionCompleteAccept)")
@@ -115,7 +114,7 @@ def test_a_dot_repeats_typed_and_accepted_text(ghost_everywhere: Ghost) -> None:
 
 
 def test_a_suggestion_is_accepted_by_line_and_by_word(ghost: Ghost) -> None:
-    """Issue 11: accept all, line, word."""
+    """Accept all, line, word."""
     ghost.nvim.command("imap <F3> <Plug>(CodeCompanionCompleteAcceptWord)")
     ghost.nvim.command("imap <F4> <Plug>(CodeCompanionCompleteAcceptLine)")
     ghost.nvim.command("set tabstop=4")

@@ -1,4 +1,4 @@
-"""Late, wrong, many or missing answers; a host and a server in trouble (issue 11, R-261)."""
+"""Late, wrong, many or missing answers; a host and a server in trouble (R-261)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ghost(nvim_factory: Callable[..., Nvim]) -> Ghost:
 
 
 def test_a_late_answer_that_matches_typed_text_is_shown(ghost: Ghost) -> None:
-    """Issue 11: late answers are dropped, unless the text typed in the meantime matches."""
+    """Late answers are dropped, unless the text typed in the meantime matches."""
     ghost.type("ifo")
     ghost.wait_asked(1)
     ghost.nvim.lua("require('codecompanion.config').options.completion.debounce = 60000")  # no newer question meanwhile
@@ -38,7 +38,7 @@ def test_a_late_answer_that_matches_typed_text_is_shown(ghost: Ghost) -> None:
     "keys", ["x", "<Left>", "<BS>", "<CR>", "<Esc>", "<C-o>", "<Esc>:enew!<CR>i", "<Esc>:e! b.txt<CR>ifo", "<Esc>Ofo"]
 )
 def test_an_answer_for_another_place_is_dropped(ghost: Ghost, keys: str) -> None:
-    """Issue 11: by buffer, cursor and text; and nothing breaks."""
+    """By buffer, cursor and text; and nothing breaks."""
     ghost.type("ifo")
     ghost.wait_asked(1)
     ghost.type(keys)
@@ -74,14 +74,14 @@ def test_a_newer_request_cancels_the_previous_one(ghost: Ghost) -> None:
 
 
 def test_rapid_typing_sends_one_request(ghost: Ghost) -> None:
-    """Issue 11: debounce. 300 keys in one go."""
+    """Debounce. 300 keys in one go."""
     ghost.type("i" + "word " * 60)
     ghost.pause()
     assert [question["before"] for question in ghost.asked()] == ["word " * 60]
 
 
 def test_ten_thousand_pasted_lines_send_a_short_request(ghost: Ghost) -> None:
-    """Issue 11: the request has 8,000 characters before the cursor and the top of the file, not all of it."""
+    """The request has 8,000 characters before the cursor and the top of the file, not all of it."""
     ghost.type("i")
     text = "\n".join(f"line {number:06}" for number in range(10_000))
     ghost.nvim.request("nvim_paste", text, True, -1)
@@ -114,7 +114,7 @@ def test_the_limit_counts_characters_instead_of_bytes(ghost: Ghost) -> None:
 
 
 def test_auto_pairs_are_not_duplicated(ghost: Ghost) -> None:
-    """Issue 11: a `)` inserted after the cursor by a mapping is not inserted again."""
+    """A `)` inserted after the cursor by a mapping is not inserted again."""
     ghost.nvim.command("inoremap ( ()<Left>")
     ghost.type("ix = ")
     ghost.wait_asked(1)
@@ -153,7 +153,7 @@ def test_typing_along_works_over_several_lines_with_autoindent(ghost: Ghost) -> 
 
 
 def test_the_next_suggestion_is_requested_at_once(ghost: Ghost) -> None:
-    """Issue 11: prefetched after accepting."""
+    """Prefetched after accepting."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.answer(1, "b")
@@ -166,7 +166,7 @@ def test_the_next_suggestion_is_requested_at_once(ghost: Ghost) -> None:
 
 
 def test_other_suggestions_can_be_cycled(ghost: Ghost) -> None:
-    """Issue 11: cycle; requests more if there is only one."""
+    """Cycle; requests more if there is only one."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.answer(1, "one", "two")
@@ -186,7 +186,6 @@ def test_other_suggestions_can_be_cycled(ghost: Ghost) -> None:
 
 
 def test_more_are_requested_if_there_is_one(ghost: Ghost) -> None:
-    """Issue 11."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.answer(1, "one")
@@ -258,7 +257,7 @@ def test_accepted_text_is_not_typed(ghost: Ghost) -> None:
 
 
 def test_a_failing_server_is_reported_once_and_left_alone(ghost: Ghost) -> None:
-    """Issue 11: reported once, quietly, then retried with backoff; a manual request is sent."""
+    """Reported once, quietly, then retried with backoff; a manual request is sent."""
     trouble = "Ollama does not answer at http://localhost:11434"
     ghost.type("ia")
     ghost.wait_asked(1)

@@ -1,4 +1,4 @@
-"""The look of ghost text: tabs, wide characters, wrapped lines, the middle of a line, other windows (issue 11)."""
+"""The look of ghost text: tabs, wide characters, wrapped lines, the middle of a line, other windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pause before a request adapts to the server and the typing rhythm (issue 11, R-261)."""
+"""The pause before a request adapts to the server and the typing rhythm (R-261)."""
 
 from __future__ import annotations
 

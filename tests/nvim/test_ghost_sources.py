@@ -1,4 +1,4 @@
-"""The same suggestions in completion menus and in Neovim's own inline completion (issue 11)."""
+"""The same suggestions in completion menus and in Neovim's own inline completion."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_typing_along_in_a_menu_sends_no_request(nvim_factory: Callable[..., Nvi
 def test_a_menu_of_a_plugin_hides_the_ghost_text(
     nvim_factory: Callable[..., Nvim], name: str, question: str, opened: str
 ) -> None:
-    """Issue 11: hidden while a completion menu is open; it reappears without a request."""
+    """Hidden while a completion menu is open; it reappears without a request."""
     ghost = start(
         nvim_factory,
         init=f"local open, heard = false, {{}}\n_G.set = function(value) open = value end\n"

@@ -1,4 +1,4 @@
-"""Unusual keys, texts and files: nothing is lost, nothing is inserted twice (issue 11)."""
+"""Unusual keys, texts and files: nothing is lost, nothing is inserted twice."""
 
 from __future__ import annotations
 

@@ -360,7 +360,7 @@ DOWN = (
 def test_an_unreachable_server_is_reported_in_one_row(
     nvim_factory: Callable[..., Nvim], columns: int, said: str
 ) -> None:
-    """Issue 11: the cause is never cut off after Insert mode; `complete status` shows all of it, in several rows."""
+    """The cause is never cut off after Insert mode; `complete status` shows all of it, in several rows."""
     ghost = start(nvim_factory, size=(columns, 8))
     ghost.open("a.py")
     ghost.suggest(failed=True, why=DOWN)
@@ -454,7 +454,7 @@ def notices(ghost: Ghost) -> list[str]:
     ],
 )
 def test_a_failure_is_shown_once_during_typing(nvim_factory: Callable[..., Nvim], columns: int, told: str) -> None:
-    """Issue 11: at the cursor's line, dim, for a few seconds; again only after a success, or for another cause."""
+    """At the cursor's line, dim, for a few seconds; again only after a success, or for another cause."""
     ghost = start(nvim_factory, size=(columns, 8))
     ghost.nvim.command("imap <F8> <Plug>(CodeCompanionComplete)")
     ghost.nvim.lua(
@@ -489,7 +489,7 @@ def test_a_failure_is_shown_once_during_typing(nvim_factory: Callable[..., Nvim]
 
 
 def test_a_recovered_server_is_asked_without_a_key(nvim_factory: Callable[..., Nvim]) -> None:
-    """Issue 11: waiting in Insert mode gets the suggestion; outside it nothing is sent."""
+    """Waiting in Insert mode gets the suggestion; outside it nothing is sent."""
     ghost = start(nvim_factory)
     ghost.open("a.py")
     ghost.hold()

@@ -1,4 +1,4 @@
-"""`:CodeCompanion index` in a real Neovim with the real host (issue 11, section 1)."""
+"""`:CodeCompanion index` in a real Neovim with the real host."""
 
 from __future__ import annotations
 

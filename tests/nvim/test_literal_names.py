@@ -1,4 +1,4 @@
-"""File names that a shell would run stay literal (issue 20, section 8), in every function with a name argument."""
+"""File names that a shell would run stay literal, in every function with a name argument."""
 
 from __future__ import annotations
 

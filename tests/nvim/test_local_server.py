@@ -48,7 +48,7 @@ def test_a_model_whose_template_has_no_tools(nvim_factory: Callable[..., Nvim], 
 def test_attachments_near_a_limit_are_counted_before_they_are_sent(
     nvim_factory: Callable[..., Nvim], tmp_path: Path
 ) -> None:
-    """Issue 24: the estimate of a file is off by some percent, and 85 % is near; the server counts for free."""
+    """The estimate of a file is off by some percent, and 85 % is near; the server counts for free."""
     told = {**LLAMA_CPP, "default_generation_settings": {"n_ctx": 8192}}
     with ChatServerThread([reply("ok")], key=KEY, pages={"/props": told}, counts=COUNTS) as server:
         options = {"adapters": {"http": {"loop": {"opts": {"context_window": 0}}}}}

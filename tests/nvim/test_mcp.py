@@ -336,7 +336,7 @@ def test_values_requested_by_a_server_are_typed_one_by_one(nvim_factory, tmp_pat
 
 
 def test_a_secret_field_is_typed_invisibly_and_stored_nowhere(nvim_factory, tmp_path):
-    """Issue 20: not in input history, shada, registers, undo, the buffer, the log or the store, only at the server."""
+    """Not in input history, shada, registers, undo, the buffer, the log or the store, only at the server."""
     record, canary = tmp_path / "record", "Pencil4711rocket"
     asks = reply(calls=[Call("odd__ask", json.dumps({"text": "secret"}), "c1")])
     with ChatServerThread([asks, reply("Thank you.")], key=KEY) as server:

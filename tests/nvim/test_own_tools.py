@@ -289,7 +289,7 @@ def test_python_that_prints_or_reads_input_does_not_break_the_channel(nvim_facto
 
 
 def test_programs_started_by_a_python_tool_cannot_find_the_editor(nvim_factory: Factory, tmp_path: Path) -> None:
-    """Through `$NVIM` a program could ask the editor for its keys (issue 20)."""
+    """Through `$NVIM` a program could ask the editor for its keys."""
     (tmp_path / "own.py").write_text(
         "import subprocess\n\ndef shown() -> str:\n    '''Show the environment.'''\n"
         "    return subprocess.run(['env'], capture_output=True, text=True).stdout\n"

@@ -1,4 +1,4 @@
-"""A message stored by a host that died before confirming it is neither lost nor duplicated (issue 2, issue 8)."""
+"""A message stored by a host that died before confirming it is neither lost nor duplicated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edit and resend, `/fork`, `/fork list` in a real Neovim with the real host (issue 8, section 4)."""
+"""Edit and resend, `/fork`, `/fork list` in a real Neovim with the real host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaced answers and cleared chats in a real Neovim with the real host (issue 8, section 4)."""
+"""Replaced answers and cleared chats in a real Neovim with the real host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Titles and deletion of chats with the real host: `/title`, `/rename`, `chat.stored` (issue 8, section 4)."""
+"""Titles and deletion of chats with the real host: `/title`, `/rename`, `chat.stored`."""
 
 from __future__ import annotations
 

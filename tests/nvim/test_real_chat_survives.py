@@ -1,4 +1,4 @@
-"""A chat survives Vim's operations on its buffer: one drawing from the log, draft included (issue 8, section 2)."""
+"""A chat survives Vim's operations on its buffer: one drawing from the log, draft included."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def test_context_shows_the_code_and_sends_nothing(nvim_factory, tmp_path):
 
 
 def test_a_pin_follows_its_code_and_survives_the_host(nvim_factory, tmp_path):
-    """Issue 11, `/context`: from the log, even if the host was killed and the file changed."""
+    """From the log, even if the host was killed and the file changed."""
     with ChatServerThread(default=lambda request: reply("Ok."), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.say("hello #{symbols}")

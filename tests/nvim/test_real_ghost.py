@@ -122,7 +122,7 @@ def test_another_suggestion_is_requested(nvim_factory: Callable[..., Nvim], serv
 
 
 def test_names_of_an_unsaved_buffer_are_known(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
-    """Issue 11: the buffer's text counts, not the file's, also without a file."""
+    """The buffer's text counts, not the file's, also without a file."""
     server.script.extend([""] * 100)
     ghost = start(nvim_factory, server.address)
     ghost.open("store.py", "def open_store(path, *, is_new=False): ...")

@@ -1,4 +1,4 @@
-"""A recorded session with tools, replayed through each adapter against its strict server (issue 3, proof 3).
+"""A recorded session with tools, replayed through each adapter against its strict server.
 
 The session shipped with the package, in a window it outgrows; `tests/external` has one of 480,000 tokens.
 """

@@ -207,7 +207,7 @@ def test_an_id_opens_only_an_existing_chat(chat: ChatDriver) -> None:
 
 
 def test_missing_chats_are_named_above_the_list_and_restored_with_one_key(chat: ChatDriver) -> None:
-    """Issue 20: the list never shows an emptied history without a notice."""
+    """The list never shows an emptied history without a notice."""
     missing = "2 chats with 31 messages missing from the history"
     chat.answer("list_sessions", [])
     chat.answer("list_missing", {"text": missing, "chats": []})

@@ -1,4 +1,4 @@
-"""Changes of files are shown, listed and reverted, three-way against later changes (issue 8, section 3)."""
+"""Changes of files are shown, listed and reverted, three-way against later changes."""
 
 from __future__ import annotations
 

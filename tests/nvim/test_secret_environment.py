@@ -1,4 +1,4 @@
-"""A real host starts without the secrets of Neovim's environment and receives them otherwise (issue 9, section 5)."""
+"""A real host starts without the secrets of Neovim's environment and receives them otherwise."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def seen_of(pid: int, how: str) -> list[str]:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems offer nothing like it")
 def test_a_running_neovim_and_its_host_are_closed_to_other_programs(nvim_factory, tmp_path, server):
-    """Issue 20: the start protects both; for Neovim the kernel flag is checked, because root may read it."""
+    """The start protects both; for Neovim the kernel flag is checked, because root may read it."""
     chat = start_chat(nvim_factory, tmp_path, server, key="pencil-of-the-adapter-1", python=sys.executable)
     server.script[:] = [chat_answers.reply("here")]
     chat.say("are you there")

@@ -1,4 +1,4 @@
-"""A planted key is nowhere but on the wire (lesson 44; issue 3, proof 5): all three adapters, with any failure."""
+"""A planted key is nowhere but on the wire (lesson 44): all three adapters, with any failure."""
 
 from __future__ import annotations
 

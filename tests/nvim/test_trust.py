@@ -1,4 +1,4 @@
-"""Workspace trust as the user sees it: one line in the chat, the page, the commands (issue 20, section 2)."""
+"""Workspace trust as the user sees it: one line in the chat, the page, the commands."""
 
 from __future__ import annotations
 

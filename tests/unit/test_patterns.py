@@ -1,4 +1,4 @@
-"""No pattern takes quadratic time on any outside text (issue 9; lesson 34).
+"""No pattern takes quadratic time on any outside text (lesson 34).
 
 A result or a message of 100 KB without a break is ordinary input. Every pattern of the package is found in its source,
 with the methods it is called by, and given such texts made of its own characters. A pattern that is suspicious with a
@@ -189,7 +189,7 @@ def slow_text(used: Used, ends) -> str:
 @pytest.mark.slow("every pattern of the package with texts of 100 KB")
 @pytest.mark.sweep
 def test_no_pattern_takes_quadratic_time(limited):
-    """Issue 9: `artifact_runtime._RATIONALE` and `known_names._MARKED` did, on 100 KB without a break."""
+    """`artifact_runtime._RATIONALE` and `known_names._MARKED` did, on 100 KB without a break."""
     found = [used for used in compiled() if not used.place.startswith(tuple(SHORT))]
     assert len(found) > 150
     slow = {used.place: atom for used in found if (atom := slow_text(used, limited))}

@@ -1,4 +1,4 @@
-"""A list of every place that starts a process, with the program it starts (issue 20, section 1).
+"""A list of every place that starts a process, with the program it starts.
 
 A new place fails the test: the list must say why it is safe in a folder that somebody else filled. Only
 `workspace/git.py` starts git.

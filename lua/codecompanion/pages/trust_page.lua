@@ -1,5 +1,5 @@
 ---`:CodeCompanion trust`: the files of a folder that instruct the model or start programs, your decisions about them,
----and keys to decide (issue 20, section 2). It shows the folder of the current chat, otherwise Neovim's working
+---and keys to decide. It shows the folder of the current chat, otherwise Neovim's working
 ---folder.
 
 local api = vim.api

@@ -1,4 +1,4 @@
----Literal paths (issue 20, section 8): Neovim's own expansion runs a shell for backticks, so text of a person, a model
+---Literal paths: Neovim's own expansion runs a shell for backticks, so text of a person, a model
 ---or a folder never goes through `glob()`, `expand()` or file completion.
 
 local uv = vim.uv or vim.loop

@@ -1,4 +1,4 @@
----Finds the programs that the plugin starts, never one from the folder you work in (issue 20). An empty or relative
+---Finds the programs that the plugin starts, never one from the folder you work in. An empty or relative
 ---entry of the PATH means that folder.
 
 local uv = vim.uv or vim.loop

@@ -1,6 +1,6 @@
 ---Makes hidden parts of a text visible: control characters, invisible or directional characters, unusual blanks,
 ---lookalike letters, long runs of blanks and of blank lines. An approval covers only text that the user has seen: no
----two texts look alike, and the display can be decoded (issue 20).
+---two texts look alike, and the display can be decoded.
 
 local M = {}
 

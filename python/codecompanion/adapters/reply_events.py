@@ -1,4 +1,4 @@
-"""The events of one reply between decoder and session, counted against the limits (issue 20).
+"""The events of one reply between decoder and session, counted against the limits.
 
 Adjacent pieces of a text are joined once, when the events are taken: a burst becomes one event for the host, and the
 cost is linear in the number of deltas. The reply's memory is charged here; `LimitHit` ends the reply.

@@ -1,4 +1,4 @@
-"""Validate each finished request body as its provider would, just before it is sent (issue 20).
+"""Validate each finished request body as its provider would, just before it is sent.
 
 Each wire format has its rules in `*/gate.py`: a judge that folds over the items of a body. The gate parses the exact
 bytes to send. It keeps the validated prefix of a few bodies, so the next request of a chat costs only its new items.

@@ -1,4 +1,4 @@
-"""Updates the code index of a command from the disk before it answers (issue 11, part 4).
+"""Updates the code index of a command from the disk before it answers.
 
 Two commands on one project share one index: the second waits for the first; otherwise its answer would come from a
 partial index, and differ the next time.

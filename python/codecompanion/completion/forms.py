@@ -1,4 +1,4 @@
-"""Format other files of the project for a model: in its family's format, else as comments (R-259, issue 11).
+"""Format other files of the project for a model: in its family's format, else as comments (R-259).
 
 Qwen has a format for the files of a repository. Other models see them as comments at the top of the file: every model
 reads comments, and none mistakes them for the code at the cursor.

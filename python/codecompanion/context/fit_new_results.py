@@ -1,4 +1,4 @@
-"""Make room for new tool results: those the model requested and has not seen yet (R-524; issue 9).
+"""Make room for new tool results: those the model requested and has not seen yet (R-524).
 
 When the request does not fit, the policy's own stages run first. If it still does not fit, older results are cleared,
 then the new ones are truncated by the remaining excess. Results too large even on their own are truncated beforehand.

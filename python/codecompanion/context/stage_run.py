@@ -216,7 +216,7 @@ def _run_steps(steps: tuple[Step, ...], work: Work, env: Env) -> Steps:
 def _checked(work: Work, before: Measure, after: Measure) -> Outcome:
     """Return the work if it is usable, else why not: smaller, whole pairs, equal protected messages (R-530).
 
-    New messages get the sources of the messages they replace, as they will in the view (issue 20).
+    New messages get the sources of the messages they replace, as they will in the view.
     """
     if after.tokens >= before.tokens:
         return Failed(f"it would not make the request smaller ({before.tokens} tokens before, {after.tokens} after)")

@@ -122,7 +122,7 @@ class Calibration(msgspec.Struct, frozen=True):
     `weight`: the estimated tokens that the ratio is based on. `marks`: the additional cost of a punctuation mark beyond
     the usual density, so that code and prose effectively have different ratios. `above` and `below`: the spread of
     reports around the count, as multiples of the usual one. `small`: observed and estimated tokens of added texts that
-    were each too small to use; in a small window all are (issue 24).
+    were each too small to use; in a small window all are.
     """
 
     ratio: float = 1.0

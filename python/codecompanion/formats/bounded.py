@@ -1,4 +1,4 @@
-"""Read bytes from outside: count them, decompress them in slices, and stop at a limit (issue 20).
+"""Read bytes from outside: count them, decompress them in slices, and stop at a limit.
 
 HTTP bodies of providers, pages and MCP servers pass through `bounded_pieces` as raw bytes; the limits are in
 `byte_limits.py`. Requests ask for gzip or deflate only, because the standard library has a decompressor that stops at a

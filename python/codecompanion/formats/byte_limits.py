@@ -1,4 +1,4 @@
-"""The limits on data from servers, pages and processes, with reasons (issue 20).
+"""The limits on data from servers, pages and processes, with reasons.
 
 They protect memory and the event loop. The context window has separate limits, so these are equal for windows of 2k and
 of 1M tokens, and each allows the largest honest case, a reply of a million tokens. A megabyte is 1,000,000 bytes.

@@ -1,4 +1,4 @@
-"""Find programs that the plugin runs (git, ripgrep, bubblewrap), never one a model's command could write (issue 20).
+"""Find programs that the plugin runs (git, ripgrep, bubblewrap), never one a model's command could write.
 
 A PATH often begins with folders of a project: `.venv/bin` of an activated environment, `node_modules/.bin`. A command
 in the sandbox may write there, and the plugin would run its files outside the sandbox when it starts a program by name.

@@ -1,4 +1,4 @@
-"""The code that the user pinned or excluded from a question: a projection of the log (issue 11, `/context`).
+"""The code that the user pinned or excluded from a question: a projection of the log (`/context`).
 
 A pin lasts as long as the chat, wherever its definition moves to; an exclusion applies to the next question that gets
 code. Values only.

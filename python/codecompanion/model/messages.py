@@ -152,7 +152,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Source(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The origin of a text (issue 20); `model.provenance` defines which origins narrow the grants of a chat.
+    """The origin of a text; `model.provenance` defines which origins narrow the grants of a chat.
 
     `name`: the address of a `page`, the name of a `server`, the path of a file `outside` the workspace, the workspace
     of a `file` while it is not trusted, and of a `command` the program that reached the network; else "".

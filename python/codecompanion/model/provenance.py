@@ -1,4 +1,4 @@
-"""The sources of a message's text, and those that narrow the grants of a chat (issue 20, section 5).
+"""The sources of a message's text, and those that narrow the grants of a chat.
 
 Most sources are derived from the role, tag, path and called tool. Only the rest is stored with the message
 (`Message.sources`): the server of a tool, the program that reached the network, the parts of a summary. Sources belong

@@ -1,4 +1,4 @@
-"""Keep references to text in other messages true: when that text leaves the view, the sentence changes (issue 12).
+"""Keep references to text in other messages true: when that text leaves the view, the sentence changes.
 
 The cause does not matter (an edit, a compaction, the user, an undo): the view is a projection, and this is part of it.
 Nothing is logged for it, and the counted, shown and sent text are identical.

@@ -1,4 +1,4 @@
-"""The page of `:CodeCompanion audit`: tool calls and other runs, newest first (issue 20, section 9). Pure."""
+"""The page of `:CodeCompanion audit`: tool calls and other runs, newest first. Pure."""
 
 from __future__ import annotations
 

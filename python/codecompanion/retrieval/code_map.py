@@ -1,4 +1,4 @@
-"""A map of the best files: their definitions as signatures with line numbers, within the budget (issue 11, part 2).
+"""A map of the best files: their definitions as signatures with line numbers, within the budget.
 
 Where whole functions no longer fit, it shows the model where other code is, for a small part of the tokens.
 """

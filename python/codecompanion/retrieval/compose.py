@@ -1,4 +1,4 @@
-"""Compose the gathered code from all results (R-247 … R-252, and issue 11: no line twice, a map).
+"""Compose the gathered code from all results (R-247 … R-252,: no line twice, a map).
 
 Beyond the document's selection: lines that another snippet shows are left out, an active file that the user did not
 name takes a limited part of the budget (`active_file`), named files may exceed the budget for automatic snippets, and

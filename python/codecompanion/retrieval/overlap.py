@@ -1,4 +1,4 @@
-"""The document's greedy choice for a text that shows no line twice, headings and fences counted (issue 11, R-247).
+"""The document's greedy choice for a text that shows no line twice, headings and fences counted (R-247).
 
 The user's files come first and whole, as `selection` chooses them. Later snippets add only lines that are not shown
 yet; a large class matched only by words gives way to its parts.

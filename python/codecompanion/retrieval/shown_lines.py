@@ -1,4 +1,4 @@
-"""The file lines that the model still sees, so that they are not sent again (issues 11 and 12).
+"""The file lines that the model still sees, so that they are not sent again.
 
 Read from the messages that are unchanged in the next request, oldest first: attached files and their updates,
 attachments of mentions, gathered code. The caller knows which messages those are. A line counts as seen under its path

@@ -1,4 +1,4 @@
-"""Which part of a snippet the model still sees, so that it is named instead of sent again (issue 11, part 2)."""
+"""Which part of a snippet the model still sees, so that it is named instead of sent again."""
 
 from __future__ import annotations
 

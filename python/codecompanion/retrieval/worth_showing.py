@@ -1,4 +1,4 @@
-"""Code that is not worth its place beside better pieces: fillers, and repeats of code that is shown (issue 11).
+"""Code that is not worth its place beside better pieces: fillers, and repeats of code that is shown.
 
 A client with `get`, `options`, `head`, `delete` in a synchronous and an asynchronous class repeats one idea eight
 times; one copy shows it, and the next different place follows it.

@@ -1,10 +1,9 @@
 """The rule files that a group names (R-549), and which of them may be read.
 
-Files of a folder are marked `of_folder`: they join a chat once the user trusts it (issue 20, section 2;
-`session.trust`). A repository may not read the user's other files: a link or include to a file outside it is read only
-if that is a Markdown or text file in a place for rules, and is marked, too. Files that the user's configuration names
-by an absolute or `~` path belong to the user, wherever they are; of a glob or a folder only the files outside the
-project do.
+Files of a folder are marked `of_folder`: they join a chat once the user trusts it (`session.trust`). A repository may
+not read the user's other files: a link or include to a file outside it is read only if that is a Markdown or text
+file in a place for rules, and is marked, too. Files that the user's configuration names by an absolute or `~` path
+belong to the user, wherever they are; of a glob or a folder only the files outside the project do.
 """
 
 from __future__ import annotations

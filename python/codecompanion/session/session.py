@@ -261,7 +261,7 @@ class Session(Chat):
     # ---- inside
 
     def _count_idle(self) -> None:
-        """Let the next request be counted in a moment, unless something happens before (issue 24)."""
+        """Let the next request be counted in a moment, unless something happens before."""
         self._stop_counting()
         if self.task is None and self.control.fitting.wants_idle_count:
             self._counting = asyncio.get_running_loop().create_task(self._count())

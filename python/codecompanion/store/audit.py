@@ -1,4 +1,4 @@
-"""The audit log: the commands run for a chat, their folder and grant, and hashes of changed files (issue 20).
+"""The audit log: the commands run for a chat, their folder and grant, and hashes of changed files.
 
 Records are JSON Lines in `audit.jsonl` of the data folder. At `MAX_BYTES` the file becomes `audit.1.jsonl`, replacing
 the previous one. Each line contains the hash of the line before it, which reveals changed, deleted or inserted lines.

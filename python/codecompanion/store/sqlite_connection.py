@@ -86,7 +86,7 @@ def told_as_ours(path: Path | None) -> Iterator[None]:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create the folder with mode 0700. An existing one keeps its mode: others may share it (issue 20).
+    """Create the folder with mode 0700. An existing one keeps its mode: others may share it.
 
     Its files still get mode 0600; `:checkhealth` names a folder in which others can replace them.
     """

@@ -4,7 +4,7 @@
   that read do not.
 - `always` covers the question's `key` in this chat only: all edits by one tool, except for the shell: only the exact
   command, and for deletions only the same path. It covers nothing else that a tool may do later.
-- For the shell it can also cover the families of commands that `grant_offer` finds (issue 20). Commands that run the
+- For the shell it can also cover the families of commands that `grant_offer` finds. Commands that run the
   project's code, including exact commands, are covered until a file that defines them changes.
 - Commands that begin with an allowed prefix of the configuration run at once (`command_prefix`).
 - YOLO covers every tool except those with `allowed_in_yolo_mode = false`; these ask unless `always` covers them.

@@ -1,4 +1,4 @@
-"""Narrow the grants of a chat while its context contains text from unknown authors (issue 20, section 5). Pure.
+"""Narrow the grants of a chat while its context contains text from unknown authors. Pure.
 
 Such text comes from a web page, an MCP server, a program that uses the network, or a file in an untrusted folder
 (`model.provenance`). While it is in the context:

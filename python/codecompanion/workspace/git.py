@@ -1,6 +1,6 @@
 """Start git for the whole package so that it runs nothing a repository names; read a working tree's state (R-351).
 
-Git starts programs that its configuration names: monitors, filters, drivers, signature checks, transports (issue 20).
+Git starts programs that its configuration names: monitors, filters, drivers, signature checks, transports.
 Here each call gets a temporary git directory with the repository's HEAD, refs, objects and index, and only those
 configuration values that an allow-list permits (`git_runner.toml`). It has no hook, filter, driver, remote or include
 from the repository, the user or the system. `git_repository.py` finds the repository, not git, so a folder that looks

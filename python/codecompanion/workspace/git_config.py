@@ -1,4 +1,4 @@
-"""Read the configuration files of a repository without git, to find the keys that name programs (issue 20).
+"""Read the configuration files of a repository without git, to find the keys that name programs.
 
 Git reads these files whenever somebody works in the folder, and runs the programs they name. The plugin's own git never
 sees them (`git.py`); they are read here so that the user sees those programs before trusting a folder.

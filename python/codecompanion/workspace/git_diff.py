@@ -100,7 +100,7 @@ def _read(root: Path, what: str) -> Diff:
 
 
 def diff_without_secrets(diff: str) -> tuple[str, tuple[str, ...]]:
-    """Return the diff without secrets, and the files left out because their text contains some (issue 20)."""
+    """Return the diff without secrets, and the files left out because their text contains some."""
     parts, withheld = list[str](), list[str]()
     for part in _FILES.split(diff):
         name = _NAME.search(part)

@@ -1,4 +1,4 @@
-"""Recent commits with their files, from git, for ranking (issue 11, section 2).
+"""Recent commits with their files, from git, for ranking.
 
 One `git log` without diffs, limited in commits and time. If git fails, the history is empty.
 """

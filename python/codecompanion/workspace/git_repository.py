@@ -1,4 +1,4 @@
-"""Find the repository of a folder without git: its top folder, git directory and common directory (issue 20).
+"""Find the repository of a folder without git: its top folder, git directory and common directory.
 
 Only a `.git` entry makes a repository; a folder that looks like a bare one (`HEAD`, `objects`, `refs`) does not, as
 with git's `safe.bareRepository=explicit`. Reads are limited in size and never from a pipe or a device.

@@ -1,7 +1,7 @@
 """The staged changes for a commit message: diff, statistics and the newest subjects, without text of secrets (R-266).
 
 `git commit` may point its editor to another index (`git commit -a`) and to another repository. Both are used if they
-are valid; git gets nothing else from that environment (issue 20).
+are valid; git gets nothing else from that environment.
 """
 
 from __future__ import annotations

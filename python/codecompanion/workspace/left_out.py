@@ -1,4 +1,4 @@
-"""Which files are not a project's own text, by their names: secret, vendored, generated, binary (issue 11, R-266).
+"""Which files are not a project's own text, by their names: secret, vendored, generated, binary (R-266).
 
 The lists are data (`left_out.toml`). Paths are relative to the project's root, with `/`.
 """

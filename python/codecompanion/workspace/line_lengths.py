@@ -1,4 +1,4 @@
-"""Detects generated text by line length: minified code, data URLs, tables of 100,000 rows (issue 11, section 4).
+"""Detects generated text by line length: minified code, data URLs, tables of 100,000 rows.
 
 A file of long lines is generated. One with other lines belongs to the project, and only its long lines are not
 searched. A very long file of very short lines is searched by its words, but not parsed.

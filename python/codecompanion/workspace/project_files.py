@@ -165,7 +165,7 @@ def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
 
 
 def shareable(file: FileText, path: str) -> FileText:
-    """Return a file in a form that may be searched and sent unasked: without its secrets, or withheld (issue 20)."""
+    """Return a file in a form that may be searched and sent unasked: without its secrets, or withheld."""
     if file.why_not:
         return file
     before = decode(file.content)

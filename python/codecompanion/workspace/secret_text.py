@@ -1,4 +1,4 @@
-"""Detect secrets in text: keys of known formats, private keys, assigned passwords (issue 20, section 4).
+"""Detect secrets in text: keys of known formats, private keys, assigned passwords.
 
 `secret_files.py` detects secrets by file name; this module by content. It is pure, and linear in the text's length.
 Every pattern is data with its source (`secret_text.toml`). Program text and prose are sent without the values; any

@@ -1,4 +1,4 @@
-"""Decide whether a name is that of a secret, and whether a value looks like one (issue 20, section 4).
+"""Decide whether a name is that of a secret, and whether a value looks like one.
 
 The words are data (`secret_text.toml`). A placeholder such as `your-key` or `${TOKEN}` is not a secret.
 """

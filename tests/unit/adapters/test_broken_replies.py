@@ -1,4 +1,4 @@
-"""Every field of a reply replaced by invalid values: an error or a reply, never a crash (issue 9).
+"""Every field of a reply replaced by invalid values: an error or a reply, never a crash.
 
 Values of other types, endless numbers, nesting below, at and beyond the limit of JSON parsers: 995 levels can be
 parsed but not written again.

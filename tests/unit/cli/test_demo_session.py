@@ -1,4 +1,4 @@
-"""The recorded session of `make demo`: written by us, consistent, long enough (issue 2, how it is shown, 1)."""
+"""The recorded session of `make demo`: written by us, consistent, long enough (1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs of the command line, with any fault in one of them (issue 11, section 4)."""
+"""Jobs of the command line, with any fault in one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The selection of project context, and its form for each family (issue 11, section 3)."""
+"""The selection of project context, and its form for each family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of the prompt and of the suggestion (issue 11, section 3)."""
+"""Limits of the prompt and of the suggestion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The division of a prompt with project context (R-256, issue 11)."""
+"""The division of a prompt with project context (R-256)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Results that the model has not seen: the policy makes room for them; then they are truncated by the rest (R-524).
 
-Issue 9: a model got 795 of 1,650 tokens of a file while 6,000 of 8,192 were free, because the file was truncated
+A model got 795 of 1,650 tokens of a file while 6,000 of 8,192 were free, because the file was truncated
 before older results were cleared; and results were truncated again in every request, each time a little more.
 """
 

@@ -1,4 +1,4 @@
-"""No text is outside the form that a document gives a summary (issue 9, R-129, R-316, R-433, R-527)."""
+"""No text is outside the form that a document gives a summary (R-129, R-316, R-433, R-527)."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_quoted_request_is_inside_the_element():
 
 @pytest.mark.parametrize("schema", ["cc_9", "cw_9"])
 def test_text_before_the_models_sections_is_removed(schema):
-    """Issue 9: an announcement is dropped, substantive text moves into the first section."""
+    """An announcement is dropped, substantive text moves into the first section."""
     form = load_schema(schema)
     said = "\n\n".join(f"{form.heading(n)}\nthe loader {n}" for n in range(1, 10))
     for ahead in ("Here is the summary:", "# Session summary\n\n---"):

@@ -139,7 +139,7 @@ def test_a_message_without_an_answer_follows_the_summary_verbatim():
 
 
 def test_the_running_question_and_the_newest_round_stay_after_the_summary():
-    """R-551, issue 9: the model continues its work; the history before it is summarised."""
+    """R-551: the model continues its work; the history before it is summarised."""
     running = (user("fix `foo`\n## now"), assistant("I will read it.", ("x", "read_file")), tool("x", "R" * 900))
     messages = chat(*turns(2, 2000), *running)
     prepared, _ = run(messages, 100_000, policy=POLICY, manual=True)
@@ -150,7 +150,7 @@ def test_the_running_question_and_the_newest_round_stay_after_the_summary():
 
 
 def test_of_a_long_running_turn_question_plan_and_newest_rounds_stay():
-    """Issue 9: the rounds in between are summarised; the plan stays as text, without its call."""
+    """The rounds in between are summarised; the plan stays as text, without its call."""
     rounds = [m for i in range(9) for m in (assistant("", (f"c{i}", "read_file")), tool(f"c{i}", f"r{i} " * 100))]
     plan = assistant("First I read, then I write.", ("p", "read_file"))
     messages = chat(*turns(1), user("do it"), plan, tool("p", "P" * 400), *rounds)

@@ -267,7 +267,7 @@ def test_a_change_is_applied_to_a_history_that_has_grown(messages, later):
 @settings(max_examples=amount(10, 40, 400), deadline=None)
 @given(messages=chats(), fullness=st.floats(0.3, 3), reply=REPLIES, manual=st.booleans(), spread=st.integers(1, 4))
 def test_a_summary_inherits_the_sources_of_the_messages_it_replaces(name, messages, fullness, reply, manual, spread):
-    """Issue 20: however outside text is removed (policy, tier, strategy), messages repeating it keep its source."""
+    """However outside text is removed (policy, tier, strategy), messages repeating it keep its source."""
     told = tuple(
         msgspec.structs.replace(message, sources=(Source("page", f"https://example.org/{index}"),))
         if index % spread == 0 and message.role in ("tool", "user")

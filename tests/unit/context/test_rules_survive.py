@@ -1,6 +1,6 @@
 """The rules in the first message survive every compaction, also without a model and in a small window (lesson 10).
 
-Issue 9: at 4k the last tier shortened the rule although 1,400 tokens were free, and quoted four routine questions.
+At 4k the last tier shortened the rule although 1,400 tokens were free, and quoted four routine questions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """In a loop the older results of the running turn are cleared first; a summary follows if that is not enough.
 
-Issue 9: question and plan stay word for word, and so do the newest rounds, up to a quarter of the window. Between two
+Question and plan stay word for word, and so do the newest rounds, up to a quarter of the window. Between two
 turns, in a manual run, and with editing off, the behaviour is unchanged.
 """
 

@@ -1,4 +1,4 @@
-"""Good and bad summarisers under every built-in policy (issue 4, proof 4; R-434, R-526, R-529, K9; lessons 1, 9, 11).
+"""Good and bad summarisers under every built-in policy (R-434, R-526, R-529, K9; lessons 1, 9, 11).
 
 For any answer of a model: no user message leaves the view without a placeholder, a description or a summary; the
 request is valid and smaller or unchanged; and the failure is reported in words.

@@ -72,7 +72,7 @@ def test_a_report_without_information_about_the_tokenizer_is_ignored(observed: i
 
 
 def test_short_texts_calibrate_together() -> None:
-    """Issue 24: in a small window no text is long."""
+    """In a small window no text is long."""
     one = Calibration(1.0).learn(44, 40)
     assert one.ratio == 1.0
     assert one.learn(44, 40) == Calibration(1.0).learn(88, 80)

@@ -1,4 +1,4 @@
-"""The user's environment in the host: the process's own, and received values (issue 9, section 5)."""
+"""The user's environment in the host: the process's own, and received values."""
 
 from __future__ import annotations
 

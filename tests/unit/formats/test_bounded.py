@@ -1,4 +1,4 @@
-"""Bodies are decoded in slices and end at their limits (issue 20)."""
+"""Bodies are decoded in slices and end at their limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs that the plugin runs (issue 20): never one that a model's command could have written."""
+"""The programs that the plugin runs: never one that a model's command could have written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unreadable outside text of any kind is bad input: decoding it never ends a chat (issue 9)."""
+"""Unreadable outside text of any kind is bad input: decoding it never ends a chat."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _is_guarded(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
 
 
 def test_every_decode_of_outside_text_is_guarded():
-    """Issue 9: `RecursionError` and `MemoryError` are ordinary bad input wherever outside text is parsed."""
+    """`RecursionError` and `MemoryError` are ordinary bad input wherever outside text is parsed."""
     found = {
         path.relative_to(PACKAGE).as_posix(): calls
         for path in sorted(PACKAGE.rglob("*.py"))

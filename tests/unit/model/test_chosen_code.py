@@ -1,4 +1,4 @@
-"""Which code is pinned, and which is excluded from a question, follows from the log (issue 11, `/context`)."""
+"""Which code is pinned, and which is excluded from a question, follows from the log (`/context`)."""
 
 from __future__ import annotations
 

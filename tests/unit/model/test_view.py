@@ -41,7 +41,7 @@ def test_a_log_projected_at_once_equals_its_events_applied_in_order(payloads: li
 
 
 def test_an_edit_costs_only_its_replacements(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Issue 10: a log of 10,000 messages with 500 edits took 170 ms to project, each edit looking at all of them."""
+    """A log of 10,000 messages with 500 edits took 170 ms to project, each edit looking at all of them."""
     monkeypatch.setattr(view_module, "_changed", None)
     said = [MessageAdded(message=Message(id=f"m{number}", role="user", content="x")) for number in range(100)]
     cut = Message(id="m3", role="user", content="cut")

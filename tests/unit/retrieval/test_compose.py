@@ -1,4 +1,4 @@
-"""R-252, and issue 11: no repeated line, a map in the remaining room, limits of the whole text."""
+"""R-252: no repeated line, a map in the remaining room, limits of the whole text."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_no_line_is_shown_twice() -> None:
 
 
 def test_a_large_class_found_by_words_yields_to_the_indexs_results() -> None:
-    """Issue 11: it would take the room of better places; without an index it is the only result."""
+    """It would take the room of better places; without an index it is the only result."""
     methods = [lines("a", n, n + 3, 0.8, kind="method") for n in (10, 20)]
     whole = lines("a", 1, 90, 0.14, kind="class", source="ast")
     chosen = compose(NONE, [*methods, whole], (), no_definitions, 400).selection
@@ -107,7 +107,7 @@ FOUND = st.lists(
 
 @given(FOUND, st.booleans(), st.integers(0, 600))
 def test_every_line_is_unique_and_the_text_fits_its_budget(found: list[Snippet], names: bool, budget: int) -> None:
-    """R-247, R-251, issue 11: headings, fences and notes are counted; only the introduction is extra."""
+    """R-247, R-251: headings, fences and notes are counted; only the introduction is extra."""
     mentioned = [whole_file("a", "".join(f"a {n}\n" for n in range(1, 61)))] if names else []
     composed = compose(NONE, [*found, *mentioned], (), lambda path: definitions(5), budget)
     shown = [(one.path, n) for one in composed.selection.snippets for n in range(one.start, one.end + 1)]
@@ -131,7 +131,7 @@ def test_a_users_file_omits_its_snippets() -> None:
 
 
 def test_a_snippet_too_short_to_be_useful_yields_to_the_map() -> None:
-    """Issue 11: fewer than three lines and 15 tokens, and not a definition."""
+    """Fewer than three lines and 15 tokens, and not a definition."""
     found = [
         Snippet(path="a.py", start=1, end=1, text="class Request:", kind="class", name="Request", score=0.5),
         Snippet(path="a.py", start=12, end=12, text="# one comment", score=0.4),
@@ -164,7 +164,7 @@ SHARED = "def request(self, url, params, headers, cookies, auth, timeout, extens
 
 
 def test_similar_pieces_of_a_file_come_after_different_ones() -> None:
-    """Issue 11: `get`, `options`, `head`, `delete` are similar; pieces of another file may be, too."""
+    """`get`, `options`, `head`, `delete` are similar; pieces of another file may be, too."""
     repeats = [method(10 * n, f"v{n}", 0.8 - n / 100) for n in range(1, 6)]
     other = lines("a.py", 100, 120, 0.7)
     elsewhere = method(1, "v1", 0.75, "b.py")
@@ -191,7 +191,7 @@ def test_the_active_file_leaves_three_quarters_of_the_budget() -> None:
 
 
 def test_pieces_excluded_by_the_user_are_dropped_and_reported() -> None:
-    """Issue 11: `/context` can exclude single pieces."""
+    """`/context` can exclude single pieces."""
     found = [lines("a", 1, 4, 0.5), lines("b", 1, 4, 0.8)]
     chosen = compose(NONE, found, (), no_definitions, 1000, left_out={("b", 1)}).selection
     assert places(chosen.snippets) == [("a", 1, 4)]
@@ -221,7 +221,7 @@ def test_memories_are_always_included(budget: int) -> None:
 
 
 def test_the_map_shows_the_omitted_files() -> None:
-    """Issue 11: signatures of the best files, with real lines, in the rest of the budget."""
+    """Signatures of the best files, with real lines, in the rest of the budget."""
     composed = compose(NONE, [lines("a.py", 10, 15, 0.5)], (), lambda path: definitions(4), 1000)
     [code_map] = composed.beside
     assert code_map.source == "map"

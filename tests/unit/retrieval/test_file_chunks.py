@@ -1,4 +1,4 @@
-"""Chunks follow definitions; no meaningful line is lost, none is in two chunks (R-239, issue 11)."""
+"""Chunks follow definitions; no meaningful line is lost, none is in two chunks (R-239)."""
 
 from __future__ import annotations
 

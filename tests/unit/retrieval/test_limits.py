@@ -111,7 +111,7 @@ def test_a_map_has_a_minimum_and_a_maximum_size() -> None:
 
 @pytest.mark.parametrize(("lines", "symbols"), [(4, {""}), (5, {"", "TABLE"})])
 def test_a_table_of_five_lines_is_a_separate_piece(lines: int, symbols: set[str]) -> None:
-    """Issue 11: smaller ones stay with the lines around them."""
+    """Smaller ones stay with the lines around them."""
     text = ["import os", "TABLE = {", *(f"  {n}: one," for n in range(lines - 2)), "}", "use(TABLE)"]
     table = Definition("TABLE", "constant", 2, 1 + lines, 2, "TABLE = {")
     chunks = chunk_file("a.py", "\n".join(text), ParsedFile("python", (table,), (), (), is_parsed=True))

@@ -1,4 +1,4 @@
-"""Code from earlier questions that the model still sees is referred to and not sent again (issue 11, part 2)."""
+"""Code from earlier questions that the model still sees is referred to and not sent again."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ TURN = st.tuples(
 
 @given(st.lists(TURN, min_size=2, max_size=5))
 def test_in_a_chat_no_unchanged_line_is_sent_twice_and_nothing_promised_is_missing(turns: list) -> None:  # type: ignore[type-arg]
-    """Issue 11, part 2: a named file, its pins and pieces in one chat, at any budget, with edits in between."""
+    """A named file, its pins and pieces in one chat, at any budget, with edits in between."""
     now, messages = [f"{n} a line of this file" for n in range(1, 121)], list[Message]()
     for number, (is_named, pieces, changed, budget) in enumerate(turns):
         for line in changed:

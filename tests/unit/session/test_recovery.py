@@ -148,7 +148,7 @@ async def test_sizes_in_a_refusal_are_learned(tmp_path):
 
 
 async def test_a_window_smaller_than_the_fixed_part_is_not_learned(tmp_path):
-    """Issue 9: no request would ever fit; the endpoint's figure means something else."""
+    """No request would ever fit; the endpoint's figure means something else."""
     adapter = ScriptedAdapter("s", [too_long(0, 10), says("answered")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()

@@ -1,4 +1,4 @@
-"""A new answer replaces the old one, marked, and can be swapped for it again (issue 8, section 4)."""
+"""A new answer replaces the old one, marked, and can be swapped for it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Good and bad summarisers in a real session under every built-in policy (issue 4, proof 4).
+"""Good and bad summarisers in a real session under every built-in policy.
 
 The pure half is in `tests/unit/context/test_scripted_summarisers.py`; here: the log, the messages to the user, and
 whether the chat goes on.

@@ -1,4 +1,4 @@
-"""The keys in a summary recall the messages it replaced, word for word (R-431, R-516, issue 9)."""
+"""The keys in a summary recall the messages it replaced, word for word (R-431, R-516)."""
 
 from __future__ import annotations
 

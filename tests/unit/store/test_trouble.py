@@ -1,4 +1,4 @@
-"""Full disk, read-only folders, older and newer files, damaged contents: a sentence, nothing lost (issue 2)."""
+"""Full disk, read-only folders, older and newer files, damaged contents: a sentence, nothing lost."""
 
 from __future__ import annotations
 

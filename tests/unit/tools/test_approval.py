@@ -153,7 +153,7 @@ def test_a_command_is_asked_about_again_if_the_file_that_defines_it_changed(fami
      "sed -i s/a/b/ package.json", "git -C a config x y", "cd a && tee .envrc", "dd of=conftest.py"],
 )  # fmt: skip
 def test_nothing_that_changes_later_runs_is_allowed_permanently(command: str) -> None:
-    """Issue 20, 3: neither as a family nor as an exact command; the user's configuration still applies."""
+    """Neither as a family nor as an exact command; the user's configuration still applies."""
     asked = ApprovalQuestion(key=exact_key("", command, ""), title="", body="", command=command)
     question = Approvals().with_reason(asked, "", "/p")
     assert question.why

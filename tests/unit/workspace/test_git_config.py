@@ -1,4 +1,4 @@
-"""`git_config` parses a repository's configuration as git does, without git (issue 20, section 1)."""
+"""`git_config` parses a repository's configuration as git does, without git."""
 
 from __future__ import annotations
 

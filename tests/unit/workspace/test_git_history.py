@@ -1,4 +1,4 @@
-"""The last commits with their files, for ranking (issue 11)."""
+"""The last commits with their files, for ranking."""
 
 from __future__ import annotations
 

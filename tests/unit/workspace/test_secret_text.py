@@ -1,4 +1,4 @@
-"""Secrets are found by their text, and ordinary text is left alone (issue 20, section 4)."""
+"""Secrets are found by their text, and ordinary text is left alone."""
 
 from __future__ import annotations
 

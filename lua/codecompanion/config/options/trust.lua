@@ -1,4 +1,4 @@
----Options of workspace trust: `trust` (issue 20, section 2).
+---Options of workspace trust: `trust`.
 
 ---@param value string
 ---@return string? problem

@@ -130,7 +130,7 @@ class Connection:
     async def judged(self, call: HttpCall | None, purpose: Purpose) -> HttpCall | None: ...
 
     async def judged(self, call: HttpCall | None, purpose: Purpose) -> HttpCall | None:
-        """Return the call, validated; a body that the provider would reject is never sent (issue 20)."""
+        """Return the call, validated; a body that the provider would reject is never sent."""
         if call is not None and self.gate.unknown_bytes(call.chunks, purpose) > ASIDE_BYTES:
             await asyncio.to_thread(self.gate.require_valid, call.chunks, purpose)
         elif call is not None:

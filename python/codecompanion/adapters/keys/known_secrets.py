@@ -25,7 +25,7 @@ PIECE_CHARS = 12
 
 _SECRET_NAMES = regex(r"KEY|TOKEN|SECRET|PASS|PAT$|CREDENTIAL|_AUTH$|_PWD$", re.IGNORECASE)
 _NAMES_OF_MANY = regex(r"COOKIE|CONN(?:ECTION)?_?STR|_DSN$|_HEADERS$|WEBHOOK|_SAS(?:_|$)", re.IGNORECASE)
-"""Variables whose value contains a secret among other text: headers, cookies, connection strings (issue 20)."""
+"""Variables whose value contains a secret among other text: headers, cookies, connection strings."""
 _PARTS = regex(r"[^\s=:;,/@?&\"'{}]+={0,2}(?=$|[\s=:;,/@?&\"'{}])")
 _Block = tuple[str, str, int]
 """A form of a key, a block of it, and where the block begins in it."""

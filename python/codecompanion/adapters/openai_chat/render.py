@@ -220,7 +220,7 @@ class ChatRenderer:
             if problem.startswith("has the call id"):
                 _log.warning("message %s as rendered %s", message.id, problem)  # accepted by the server that wrote it
                 continue
-            # Our bug: the endpoint would reject this request and every later one (issue 20).
+            # Our bug: the endpoint would reject this request and every later one.
             quoted = cut_line(message.text, _QUOTED_CHARS) or message.id
             raise RequestRejected(f"{self._settings.name}: not sent; the {message.role} message “{quoted}” {problem}.")
         if manner.learned.reply_to_tools and answers_tools and message.role == "user" and not self._alternates(manner):

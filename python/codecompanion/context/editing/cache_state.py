@@ -5,7 +5,7 @@ reply. When a time is unknown, the cache counts as warm: an edit that breaks a c
 than one that waits. Edits since then are ignored, as edits are made right before a request.
 
 The user's own server costs no money, only the time to read. Cached tokens take none, and stay cached until another
-prompt takes their place (llama.cpp's slots), not for a few minutes (issue 24). Then they are `lost`. That each token
+prompt takes their place (llama.cpp's slots), not for a few minutes. Then they are `lost`. That each token
 takes longer in a long chat is not weighed: no server reports by how much.
 """
 

@@ -1,4 +1,4 @@
-"""`fit_tool_results`: truncate the largest tool results until the request fits (R-524; issue 9).
+"""`fit_tool_results`: truncate the largest tool results until the request fits (R-524).
 
 Head and tail are kept with a note between them; the log keeps the full text. All results are truncated to one level, so
 a huge result shrinks while small ones stay unchanged. A result that was truncated before loses more of its head and

@@ -1,4 +1,4 @@
-"""Protect content that the running question refers to: it is as new as the question (issues 11 and 12).
+"""Protect content that the running question refers to: it is as new as the question.
 
 A question whose code or editor context is already in the chat refers to it instead of sending it again. Clearing it in
 the same turn would take it away from that question. A mention that an attachment refers to counts as attached: clearing

@@ -1,4 +1,4 @@
-"""Find the files that a text plans to write: they do not have to occur in the history (issue 9, lesson 11).
+"""Find the files that a text plans to write: they do not have to occur in the history (lesson 11).
 
 Only future work counts: "create src/a.py", "src/a.py does not exist yet", a list or a tree below "Files to add:" or
 "Proposed structure". That a file *was* created is a claim and is checked like any other.

@@ -1,4 +1,4 @@
-"""Detect text that is never needed again: thanks, bare commands, pasted output, examples (issue 9).
+"""Detect text that is never needed again: thanks, bare commands, pasted output, examples.
 
 Noise is neither quoted nor counts as a request. In doubt text is kept: a command with a sentence (`/ask how …`) is not
 noise, and a name in an example counts once it occurs anywhere else.

@@ -1,4 +1,4 @@
-"""Select what stays of the running turn when the history is summarised during it (R-551, issue 9).
+"""Select what stays of the running turn when the history is summarised during it (R-551).
 
 The user's request and the model's plan stay verbatim, as live messages after the summary, and so do the newest tool
 rounds: the model can continue without asking.

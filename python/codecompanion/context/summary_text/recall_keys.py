@@ -1,4 +1,4 @@
-"""Put `recall` keys into the view, under which the summarised messages can be read verbatim (R-431, R-516, issue 9).
+"""Put `recall` keys into the view, under which the summarised messages can be read verbatim (R-431, R-516).
 
 One line gives the first and the last key of everything that left the view; a quote that is not whole has its own key.
 The line's place depends on the summary's form: in the section of the user's messages, as the last point of a summary of

@@ -1,4 +1,4 @@
-"""The joined ranking: signals of every file, each 0..1, summed by fitted weights (issue 11, part 2).
+"""The joined ranking: signals of every file, each 0..1, summed by fitted weights.
 
 A signal without a value for any file is left out, so that an index without vectors, a folder without git or a file
 without a grammar loses only that signal's contribution.

@@ -1,4 +1,4 @@
-"""A question's parts: words, names that look like code, whether it is about documents or tests (issue 11).
+"""A question's parts: words, names that look like code, whether it is about documents or tests.
 
 Words that occur in every question (`question_words.toml`) are left out, unless there are no others, or a file or a
 definition of the project has that name.

@@ -1,4 +1,4 @@
-"""Whether the user's own server still had a chat in its cache, judged by its replies (issue 24).
+"""Whether the user's own server still had a chat in its cache, judged by its replies.
 
 A reply may report how many tokens of its prompt were read. If far more were read than are new, another request has
 used the slot, or the server cannot keep this model's cache. Then the next turn counts as cold; the next request of a

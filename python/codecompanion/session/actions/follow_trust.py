@@ -1,4 +1,4 @@
-"""Applies trust decisions to running chats: attaches or detaches rules, names the waiting files (issue 20).
+"""Applies trust decisions to running chats: attaches or detaches rules, names the waiting files.
 
 A chat shows one line about files that wait for trust, again only when they change; it disappears when none wait. The
 line never blocks the chat.

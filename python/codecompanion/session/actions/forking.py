@@ -1,4 +1,4 @@
-"""Branches of a chat: edit and resend, `/fork` (issue 8, section 4).
+"""Branches of a chat: edit and resend, `/fork`.
 
 A branch is a separate chat. Its log begins with a copy of the original log up to the fork, followed by `ChatForked`:
 view, undo, pins and compactions of that time follow by projecting that log, whatever has happened to the messages

@@ -1,4 +1,4 @@
-"""`:CodeCompanion audit`: show the audit log, or write it to a file as JSON Lines (issue 20, section 9)."""
+"""`:CodeCompanion audit`: show the audit log, or write it to a file as JSON Lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of `:CodeCompanion trust`, and the decisions that the user makes there (issue 20, section 2).
+"""The page of `:CodeCompanion trust`, and the decisions that the user makes there.
 
 A decision applies to the content shown: the page sends back the folder with its identity, and each file with its hash.
 """

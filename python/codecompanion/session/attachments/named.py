@@ -1,4 +1,4 @@
-"""A file attached after a message has already brought its text: it is named, not sent a second time (issue 12).
+"""A file attached after a message has already brought its text: it is named, not sent a second time.
 
 This follows the rule of `editor_context/standing.py`: a text is in a request once. But an attachment is permanent: when
 the message that shows the text is cleared, summarised or removed, the projection of the view (`model/references.py`)

@@ -1,6 +1,6 @@
 """A chat's rules: loaded as tagged messages, and read again when their files change (R-549, lesson 10).
 
-Rules of the workspace are loaded once it is trusted (issue 20, section 2; `session.trust`), and removed from the next
+Rules of the workspace are loaded once it is trusted (`session.trust`), and removed from the next
 request when the user revokes that trust.
 """
 

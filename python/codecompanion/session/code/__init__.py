@@ -1,1 +1,1 @@
-"""The code of a project: its index, kept in sync with the disk, and search (issue 11)."""
+"""The code of a project: its index, kept in sync with the disk, and search."""

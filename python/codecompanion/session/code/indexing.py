@@ -1,4 +1,4 @@
-"""From files to an index: reading, parsing, cutting into chunks and writing (issue 11, section 1).
+"""From files to an index: reading, parsing, cutting into chunks and writing.
 
 `build` updates the whole index from the disk; it continues where an earlier one was stopped. It runs in a separate
 process or from the command line, never in the host. `index_file` and `index_text` process a single file.

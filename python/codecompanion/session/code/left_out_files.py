@@ -1,4 +1,4 @@
-"""The files of a project that are not searched, in one sentence: no file is left out silently (issue 11, section 4)."""
+"""The files of a project that are not searched, in one sentence: no file is left out silently."""
 
 from __future__ import annotations
 

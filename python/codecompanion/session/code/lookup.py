@@ -1,4 +1,4 @@
-"""Looking up names and text in a project, for the tool `code_search`: definitions, uses, lines (issue 11, part 2)."""
+"""Looking up names and text in a project, for the tool `code_search`: definitions, uses, lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`search_code`: the code of a project that a question is about (R-227 … R-238; issue 11, part 2).
+"""`search_code`: the code of a project that a question is about (R-227 … R-238).
 
 The index is updated first, as far as that is quick; files it does not know yet are searched as text. The work is done
 in a thread; a searcher's state lives as long as the project's index.

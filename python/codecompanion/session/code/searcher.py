@@ -1,4 +1,4 @@
-"""Searches one project: reads the index, runs the pure ranking, fetches the text (issue 11, part 2; R-227 … R-238).
+"""Searches one project: reads the index, runs the pure ranking, fetches the text (R-227 … R-238).
 
 Works with any available sources: a full, partial or missing index; with or without git or vectors. Text is read from
 the file, or from the unsaved buffer, at the time of the answer.

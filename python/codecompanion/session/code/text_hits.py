@@ -1,6 +1,6 @@
 """Files that the index does not know yet, searched as text: counted words, and the lines around them.
 
-The results look like index hits, so that the ranking joins both (issue 11: usable while partial).
+The results look like index hits, so that the ranking joins both (an index is usable while partial).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Finds the mentioned texts that the model already has, word for word, so that they are only referred to.
 
-One rule for all sources (issue 12): lines that are in the next request unchanged are not sent a second time, whether
+One rule for all sources: lines that are in the next request unchanged are not sent a second time, whether
 they were attached, mentioned earlier or by the same message, or gathered. Pure: earlier messages are passed in.
 """
 

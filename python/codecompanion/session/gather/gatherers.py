@@ -29,7 +29,7 @@ from codecompanion.workspace.syntax.languages import language_of
 
 Check = Callable[[], None]
 MayUse = Callable[[Path, Path, bytes, bool], bool]
-"""Whether a file of a project (root, path, content) may be used; the last argument: whether it is run (issue 20)."""
+"""Whether a file of a project (root, path, content) may be used; the last argument: whether it is run."""
 
 
 def use_all(root: Path, path: Path, content: bytes, runs: bool) -> bool:
@@ -148,7 +148,7 @@ def read_architecture(code: ProjectCode, check: Check) -> list[Snippet]:
 def read_memories(code: ProjectCode, settings: GatheredMemorySettings, may_use: MayUse, check: Check) -> list[Snippet]:
     """Return the memories of the user and the project as one text (R-241, R-242); missing files are ignored.
 
-    The project's memories are used once it is trusted (issue 20, section 2).
+    The project's memories are used once it is trusted.
     """
     users, projects = Path(settings.user).expanduser(), _below(code.root, settings.project)
     is_trusted = lambda content: may_use(code.root, projects, content, False)  # noqa: E731

@@ -1,6 +1,6 @@
 """Pieces the user wants in every question: located in the current files, read as they are now, placed first.
 
-Issue 11, section 2. A definition is identified by path and name, and by kind and line if there are several.
+A definition is identified by path and name, and by kind and line if there are several.
 """
 
 from __future__ import annotations

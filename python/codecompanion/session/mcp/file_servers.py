@@ -1,6 +1,6 @@
 """The MCP servers of a project (`.mcp.json`), used once the user trusts the file, and those of Claude Desktop.
 
-`session.trust` decides (issue 20, section 2) about a folder, or a file with its content. Without trust none of a file's
+`session.trust` decides about a folder, or a file with its content. Without trust none of a file's
 servers runs, and a running one ends. The files are checked before each request, so that a decision revoked in another
 chat or Neovim ends servers here too. Claude Desktop's file belongs to the user, and is read only if configured.
 """

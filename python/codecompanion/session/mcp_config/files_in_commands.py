@@ -1,7 +1,7 @@
 """Files of a folder that the command lines of its MCP servers name; they are trusted together with the server file.
 
-Otherwise a command in the sandbox could rewrite `server.py`, and the server would start it outside the sandbox (issue
-20). Any word that may be a path counts: a false match only asks for trust once more after a change.
+Otherwise a command in the sandbox could rewrite `server.py`, and the server would start it outside the sandbox.
+Any word that may be a path counts: a false match only asks for trust once more after a change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Everything remembered about a project, as one list: the user's files, notes of models, summaries, daily logs.
 
-The project's own files are used once the user trusts them (issue 20, section 2). Private summaries are listed, but no
+The project's own files are used once the user trusts them. Private summaries are listed, but no
 model sees them (R-449). All methods but the constructor block; any thread may call them.
 """
 

@@ -1,4 +1,4 @@
-"""Changes of attached files since the model saw them, sent before the user's next message (issue 12).
+"""Changes of attached files since the model saw them, sent before the user's next message.
 
 Unchanged files cost one `stat`. Updates are logged right before the message, so that the prompt cache of everything
 above survives. On any failure the message is sent as typed.
@@ -251,7 +251,7 @@ def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
 
 
 def _shown(one: LiveFile, text: str) -> Now:
-    """Return a file with its text; a file that now contains a secret is not sent automatically (issue 20)."""
+    """Return a file with its text; a file that now contains a secret is not sent automatically."""
     if found := why_secret(text, one.path):
         return Now(UNREADABLE, why=f"it now contains a secret ({found}); the user can attach it again")
     return Now(sha256_of(text), text)

@@ -160,7 +160,7 @@ class MentionedContext:
 
 
 def _without_secrets(item: EditorItem) -> EditorItem:
-    """Return an item without secrets in texts that the user did not choose individually (issue 20)."""
+    """Return an item without secrets in texts that the user did not choose individually."""
     if item.name in _CHOSEN:
         return item
 

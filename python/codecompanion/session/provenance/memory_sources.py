@@ -1,4 +1,4 @@
-"""The sources of notes in `/memories`: a note written while outside text was in the chat keeps its sources (issue 20).
+"""The sources of notes in `/memories`: a note written while outside text was in the chat keeps its sources.
 
 They are in a table beside the folder, where the tool cannot write: path of the file → sources. All functions block.
 """

@@ -1,4 +1,4 @@
-"""The sources in a chat's view that narrow its grants (issue 20, section 5), kept up to date with the view."""
+"""The sources in a chat's view that narrow its grants, kept up to date with the view."""
 
 from __future__ import annotations
 

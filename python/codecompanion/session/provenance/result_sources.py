@@ -1,4 +1,4 @@
-"""The sources of a tool result that its tool and the executed arguments reveal (issue 20)."""
+"""The sources of a tool result that its tool and the executed arguments reveal."""
 
 from __future__ import annotations
 

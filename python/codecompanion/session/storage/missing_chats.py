@@ -1,4 +1,4 @@
-"""Detect chats that the database has lost but checkpoints still have: an emptied, replaced or older file (issue 20).
+"""Detect chats that the database has lost but checkpoints still have: an emptied, replaced or older file.
 
 Each checkpoint records how far the log of its chat had come. A chat whose log is missing or ends earlier has lost
 messages, whatever happened to the file: it is listed with the number of restorable messages, and one key restores it.

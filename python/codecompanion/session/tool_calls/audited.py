@@ -1,4 +1,4 @@
-"""Audit records of a chat's tool calls, with the executed arguments (`store.audit`, issue 20)."""
+"""Audit records of a chat's tool calls, with the executed arguments (`store.audit`)."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ class ToolRound:
     async def _without_keys(self, output: ToolOutput, *, printed: bool) -> ToolOutput:
         """Remove known keys from a result before it is stored, shown or sent.
 
-        `printed`: the text is from a command or a server, so keys that name their provider are hidden too (issue 20).
+        `printed`: the text is from a command or a server, so keys that name their provider are hidden too.
         """
         known, change = self._services.known_secrets.hide, output.change
 

@@ -1,4 +1,4 @@
-"""When commands ran, and in which folder, to recognise the files they wrote (issue 20, section 2).
+"""When commands ran, and in which folder, to recognise the files they wrote.
 
 `written` compares a workspace's instructions before and after a command. This module covers the rest: a chat that reads
 them while the command runs, a host that is killed first, a workspace below, files that a later setting turns into

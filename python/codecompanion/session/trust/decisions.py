@@ -1,4 +1,4 @@
-"""The user's decisions about folders and files, as stored in `trust.json` (issue 20, section 2). Pure."""
+"""The user's decisions about folders and files, as stored in `trust.json`. Pure."""
 
 from __future__ import annotations
 

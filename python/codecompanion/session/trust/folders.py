@@ -1,4 +1,4 @@
-"""The folder that a decision applies to, and the files it covers (issue 20, section 2).
+"""The folder that a decision applies to, and the files it covers.
 
 The folder of a workspace is its repository, or else the workspace itself: a decision about `~/work`, which is not a
 repository, does not cover `~/work/downloaded`. A nested repository (a clone, a submodule, a worktree; of git or another

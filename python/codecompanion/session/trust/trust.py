@@ -1,4 +1,4 @@
-"""The trust check for every file that a folder provides: may it run, or instruct the model (issue 20, section 2)?
+"""The trust check for every file that a folder provides: may it run, or instruct the model?
 
 Callers pass the hash of the content they are about to use, so a file cannot be exchanged between check and use.
 Decisions are stored in `trust.json` in the plugin's data folder, never in the folder concerned. It is written

@@ -1,4 +1,4 @@
-"""List and describe the files of a folder that wait for the user's trust, without using them (issue 20, section 2).
+"""List and describe the files of a folder that wait for the user's trust, without using them.
 
 The list is for the line in the chat and for the page. Each loader checks `Services.trust` with the content it is about
 to use.

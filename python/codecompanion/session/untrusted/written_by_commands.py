@@ -1,4 +1,4 @@
-"""Make instructions that a command writes wait for the user's trust, even in a trusted folder (issue 20, section 2).
+"""Make instructions that a command writes wait for the user's trust, even in a trusted folder.
 
 A trusted folder's rules, prompts and memories may change when the user edits them or approves a tool's diff. A command
 shows no diff, and in YOLO mode it runs without a question.

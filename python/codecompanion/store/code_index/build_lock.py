@@ -1,4 +1,4 @@
-"""Allow one builder per index: a lock that ends with its process in any case (issue 11: two Neovims, kill -9).
+"""Allow one builder per index: a lock that ends with its process in any case (two Neovims, `kill -9`).
 
 The lock is SQLite's own, on an empty database beside the index, so it works wherever SQLite does.
 """

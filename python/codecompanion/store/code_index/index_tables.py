@@ -1,4 +1,4 @@
-"""Define the tables of a code index, and open its file, replacing a damaged or older one (issue 11, R-239).
+"""Define the tables of a code index, and open its file, replacing a damaged or older one (R-239).
 
 The package documents the tables. `FORMAT` grows with every change of a table or its contents.
 """

@@ -2,7 +2,7 @@
 
 Most names that code uses are defined elsewhere (the standard library, packages): as rows they would take a tenth of the
 source's size. They are still needed: the project may define one of them later, and then every unchanged file that uses
-it must count as a user (issue 11, section 2: references). 24 bits of a name's hash distinguish it from the file's other
+it must count as a user. 24 bits of a name's hash distinguish it from the file's other
 names: one wrong user in 500,000 pairs of file and new name.
 """
 

@@ -1,4 +1,4 @@
-"""Search a code index: chunks by words, definitions by name, and uses between files (R-230, R-231; issue 11, part 2).
+"""Search a code index: chunks by words, definitions by name, and uses between files (R-230, R-231).
 
 Each function reads within `IndexReader.reading()`. The number of rows it reads is bounded by its arguments, not by the
 size of the project; SQLite itself walks the postings of the query's words.

@@ -1,4 +1,4 @@
-"""Checksums of stored rows, to detect a flipped bit when a row is read (issue 20).
+"""Checksums of stored rows, to detect a flipped bit when a row is read.
 
 CRC-32 detects every change within 32 adjacent bits; measured, it takes 0.3 times as long as decoding the row. A row of
 an older version has no checksum (NULL) and is accepted: a checksum added now would hide existing damage.

@@ -1,6 +1,6 @@
 """The question about a shell command: where it runs, the hosts it may reach, and the text the user sees.
 
-`run_command` runs it as decided here (issue 20, section 3).
+`run_command` runs it as decided here.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ _Hit = tuple[int, int, str]
 def _without_secrets(
     files: _Files, shown: list[_Hit], unsaved: dict[str, str], context: ToolContext
 ) -> tuple[list[_Hit], tuple[str, ...]]:
-    """Return the hits without the values of secrets, and the files whose lines are withheld (issue 20)."""
+    """Return the hits without the values of secrets, and the files whose lines are withheld."""
     kept, withheld, lines = list[_Hit](), list[str](), dict[int, list[str]]()
     for index in dict.fromkeys(index for index, _, _ in shown):
         name = files.names[index]

@@ -3,7 +3,7 @@
 The command gets no secrets from the environment and no terminal. While output streams, only its first and last million
 bytes are kept, so that memory is bounded; processes that it leaves running are ended with it.
 
-It runs in the sandbox if there is one (`tools/sandbox/`, issue 20). The model may request the network there, or a run
+It runs in the sandbox if there is one (`tools/sandbox/`). The model may request the network there, or a run
 outside; a command that fails because of the sandbox may run again with more rights if the user agrees.
 """
 

@@ -1,6 +1,6 @@
 """The files that define what a command runs (`Makefile` for `make test`): their names and one hash over all of them.
 
-Reads the disk: call it in a thread. A grant for such a command applies to these exact contents (issue 20).
+Reads the disk: call it in a thread. A grant for such a command applies to these exact contents.
 """
 
 from __future__ import annotations

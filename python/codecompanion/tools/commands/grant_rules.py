@@ -1,6 +1,6 @@
 """The families of commands that "always" may cover: program, subcommand and the options that are known to be harmless.
 
-An allow-list (issue 20) in `grants/*.toml`; see the README there for the format. No family covers anything that is not
+An allow-list in `grants/*.toml`; see the README there for the format. No family covers anything that is not
 listed: other options, abbreviated long options, other kinds of operands. Pure except for `Places`, which reads the
 disk.
 """

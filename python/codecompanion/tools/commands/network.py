@@ -1,4 +1,4 @@
-"""Detect command lines that reach the network (issue 20): a table of programs, and any syntax that hides the program.
+"""Detect command lines that reach the network: a table of programs, and any syntax that hides the program.
 
 A shell can hide a name in many ways; a line whose program cannot be read counts as reaching the network. The result
 decides the source of a command's output, the questions while text from outside is in the context, and those of the

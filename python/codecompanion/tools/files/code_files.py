@@ -1,6 +1,6 @@
 """Files that a program runs without the user starting it: every change of one asks, with the reason. Pure.
 
-The names are data (`guarded_files.toml`, issue 20), with the criteria in its header. A change can also turn an ordinary
+The names are data (`guarded_files.toml`), with the criteria in its header. A change can also turn an ordinary
 file into one (`why_it_becomes_code`), by its first lines or by a name that a language looks for.
 """
 

@@ -1,4 +1,4 @@
-"""An HTTP proxy that is the only way out of a sandbox whose command may reach a list of hosts (issue 20).
+"""An HTTP proxy that is the only way out of a sandbox whose command may reach a list of hosts.
 
 The launcher opens the listening socket in the sandbox's network, where only this proxy is reachable, and sends it to
 the host. The proxy forwards `CONNECT host:port` and plain `http://` requests without inspecting their content. It

@@ -1,4 +1,4 @@
-"""The sandbox of a host: the kind this system supports, and command lines that run programs in it (issue 20 §3).
+"""The sandbox of a host: the kind this system supports, and command lines that run programs in it.
 
 The kinds in the order of preference: `bubblewrap` if it is installed and works, `namespaces` created by our launcher,
 and `landlock` with a system call filter where the system forbids namespaces; on macOS `sandbox-exec`. Each is tested

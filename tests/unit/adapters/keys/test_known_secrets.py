@@ -76,7 +76,7 @@ def test_the_environment_is_known_by_names_and_passwords_in_addresses() -> None:
 
 
 def test_each_secret_part_of_headers_cookies_and_connection_strings_is_known() -> None:
-    """Issue 20: the words beside the key are kept."""
+    """The words beside the key are kept."""
     secrets = KnownSecrets()
     given_values = {
         "OPENAI_CUSTOM_HEADERS": "X-Team: blue, X-Gate: gate1234pencil",

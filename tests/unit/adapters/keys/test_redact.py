@@ -58,7 +58,7 @@ PIECES = st.sampled_from(
 @settings(max_examples=500, deadline=None)
 @given(st.lists(PIECES, max_size=12).map("".join) | st.from_regex(_KEY_SHAPES.pattern))
 def test_searching_only_where_a_key_can_begin_redacts_the_same(text: str) -> None:
-    """The pattern alone is the reference, and takes thirty times as long over a chat's text (issue 10)."""
+    """The pattern alone is the reference, and takes thirty times as long over a chat's text."""
     assert redact(text) == _KEY_SHAPES.sub(HIDDEN, text)
 
 

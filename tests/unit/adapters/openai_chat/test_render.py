@@ -205,7 +205,7 @@ def test_an_empty_reply_is_left_out_without_a_repair(caplog: pytest.LogCaptureFi
 
 
 def test_a_message_that_would_be_refused_is_named_and_nothing_is_sent() -> None:
-    """Issue 20: each message is validated like at the endpoint, once, when it is rendered."""
+    """Each message is validated like at the endpoint, once, when it is rendered."""
     message = Message(id="u1", role="user", content=(TextPart("Look at this"), ImagePart("image/png", url="ftp://x/a")))
     with pytest.raises(RequestRejected) as caught:
         sent(None, message)

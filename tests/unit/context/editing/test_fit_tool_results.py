@@ -64,7 +64,7 @@ def test_a_new_result_is_not_truncated_for_a_handful_of_tokens():
 
 
 def test_a_result_truncated_twice_has_one_note_about_everything_missing():
-    """Issue 9: a second truncation used to add its own note, about its own part only."""
+    """A second truncation used to add its own note, about its own part only."""
     messages = loop("<first>" + "new " * 4_000 + "<last>")
     whole = len(messages[-1].text)
     once = fitted(messages, 3_000)

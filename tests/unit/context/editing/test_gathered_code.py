@@ -152,7 +152,7 @@ def test_code_too_large_for_the_window_is_cleared_and_the_question_sent(name):
 
 
 def test_code_that_the_running_question_refers_to_stays():
-    """Issue 11: it was not sent again, so it is as new as that question; a full clear removes it, too."""
+    """It was not sent again, so it is as new as that question; a full clear removes it, too."""
     above = user("code", GATHERED_TAG, references=(Reference(("m0",), "above", "gone"),))
     other = user(CODE, GATHERED_TAG, gathered=(GatheredPiece("src/c.py", 1, 9),))
     asked_in = [(1, code()), (1, user("q")), (1, assistant("a")), (2, other), (2, user("q")), (2, assistant("a"))]

@@ -100,7 +100,7 @@ def test_unknown_names_are_marked_after_the_name(text, expected):
     ],
 )
 def test_plain_numbers_and_status_codes_are_not_marked(text):
-    """Issue 9: a summary has its own counts, and an HTTP status is not a name."""
+    """A summary has its own counts, and an HTTP status is not a name."""
     assert marked(text) == text
 
 
@@ -120,7 +120,7 @@ def test_plain_numbers_and_status_codes_are_not_marked(text):
     ],
 )
 def test_planned_files_are_not_marked(text):
-    """Issue 9: they cannot occur yet."""
+    """They cannot occur yet."""
     assert marked(text) == text
 
 
@@ -270,7 +270,7 @@ def test_marks_are_the_only_addition(text, history):
 
 
 def test_of_a_long_history_only_new_text_is_read():
-    """Issue 10: of 10 MB the patterns read each piece once, and nothing for text that is never looked up."""
+    """Of 10 MB the patterns read each piece once, and nothing for text that is never looked up."""
     known = known_in(HISTORY * 1000)
     assert len(known._pieces) == len(known_in(HISTORY)._pieces)
     assert mark_unverified("`load_config` is as it was", known) == ("`load_config` is as it was", 1, [])

@@ -267,7 +267,7 @@ def a_days_work() -> list[Message]:
 @pytest.mark.parametrize("schema", ["cc_9", "cw_9"])
 @pytest.mark.parametrize("budget", [40, 60, 90, 120, 200, 300, 400, 600, 1500])
 def test_a_section_without_room_does_not_claim_to_be_empty(budget: int, schema: str) -> None:
-    """Issue 9: `None` is a statement; the request comes first, and missing sections are named."""
+    """`None` is a statement; the request comes first, and missing sections are named."""
     form = load_schema(schema)
     whole = parse_sections(summarise(a_days_work(), 8000, estimate_text, schema), form)
     said = {part.number for part in whole.parts if part.body.strip() != "None"}
@@ -304,7 +304,7 @@ def test_the_omitted_sections_are_named() -> None:
     ],
 )
 def test_a_path_is_written_unchanged(paths: list[str], line: str) -> None:
-    """Issue 9: `conf/ prod.ini` is not a path that can be copied."""
+    """`conf/ prod.ini` is not a path that can be copied."""
     messages = [one for path in paths for one in (call("insert_edit", path=path), result("ok"))]
     assert section(summarise(messages, 2000, estimate_text), 3) == line
 
@@ -386,7 +386,7 @@ def test_a_first_request_that_does_not_fit_leaves_no_label() -> None:
 
 
 def test_the_users_words_have_their_own_reserved_room():
-    """Issue 9: at 4k the rule of the first message was shortened although 1,400 tokens were free."""
+    """At 4k the rule of the first message was shortened although 1,400 tokens were free."""
     rule = "Port the shop to the new loader. " + " ".join(
         f"Never touch conf/prod.{n}, it is not ours." for n in range(12)
     )

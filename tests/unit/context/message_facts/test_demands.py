@@ -153,7 +153,7 @@ def test_never_must_always_and_do_not_are_strict(sentence, strict):
 
 @pytest.mark.parametrize(("pattern", "hints"), [(_STRICT, _STRICT_HINTS), (_WORDS, _WORDS_HINTS)])
 def test_no_demand_lacks_a_hint(pattern, hints):
-    """Issue 10: texts without one are not searched, which took half of the time for compacting 10 MB."""
+    """Texts without one are not searched, which took half of the time for compacting 10 MB."""
 
     @settings(max_examples=300, deadline=None)
     @given(st.from_regex(pattern.pattern).map(str.upper) | st.from_regex(pattern.pattern))

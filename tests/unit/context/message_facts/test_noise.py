@@ -1,4 +1,4 @@
-"""Noise in a chat: not quoted, not a request, not a name in the work (issue 9, R-431, lesson 11)."""
+"""Noise in a chat: not quoted, not a request, not a name in the work (R-431, lesson 11)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def section(messages, role, schema=CW_9):
     ],
 )  # fmt: skip
 def test_short_noise_is_recognised(text):
-    """Issue 9: `/exit`, "thanks" and command XML are not requests."""
+    """`/exit`, "thanks" and command XML are not requests."""
     assert is_noise(text)
     assert not is_usable_goal(text)
 
@@ -68,7 +68,7 @@ def test_pasted_output_is_quoted_but_is_not_a_request(text):
 
 
 def test_noise_is_not_quoted():
-    """Issue 9: in every schema, at any position."""
+    """In every schema, at any position."""
     messages = chat(
         user("/add src/a.py"), user("rename load to read"), assistant("done"), user("thanks"), user("/exit")
     )
@@ -78,7 +78,6 @@ def test_noise_is_not_quoted():
 
 @pytest.mark.parametrize("last", ["/exit", "thanks!", "yes", "$ find .\n./a\n./b", "/undo\n/undo"])
 def test_the_latest_request_is_the_latest_substantive_one(last):
-    """Issue 9."""
     messages = chat(user("build a parser"), assistant("done"), user("now write its tests"), assistant("ok"), user(last))
     assert section(messages, "request").split("\n")[-2:] == ["Latest request:", "> now write its tests"]
 
@@ -110,12 +109,12 @@ def test_noise_leaves_nothing_open():
     ],
 )  # fmt: skip
 def test_decisions_are_complete_substantive_sentences(said, found):
-    """Issue 9: no path cut at a dot, no empty decision."""
+    """No path cut at a dot, no empty decision."""
     assert decisions_in(said) == found
 
 
 def test_a_null_argument_is_not_a_file():
-    """Issue 9: `null (edited)`."""
+    """`null (edited)`."""
     call = ToolCall("c", "str_replace_editor", json.dumps({"command": "create", "path": "null", "file": "None"}))
     messages = chat(user("go"), assistant("x", ("d", "edit")), tool("d", "ok"))
     messages = (*messages, chat(assistant())[0].__class__(id="n", role="assistant", tool_calls=(call,)))
@@ -133,7 +132,6 @@ def test_calls_and_modules_are_not_files(text):
     "path", ["Dockerfile.dev", "LICENSE.MIT", "src/Makefile.am", "a.test.ts", "x/y.d.ts", ".github/ci.yml", "main.c"]
 )
 def test_a_path_is_not_cut_at_a_dot(path):
-    """Issue 9."""
     assert PATH.findall(f"see {path}, `{path}` and {path}. Then {path}(12): error") == [path] * 4
 
 
@@ -148,7 +146,7 @@ def test_a_path_is_not_cut_at_a_dot(path):
     ],
 )
 def test_names_in_examples_are_not_names_in_the_work(text):
-    """Issue 9: names that occur only in example prose, by the user or the model."""
+    """Names that occur only in example prose, by the user or the model."""
     for messages in (chat(user(text), assistant("x")), chat(user("go"), assistant(text))):
         facts = gather(messages)
         assert (facts.files, facts.names) == ({}, {}), text

@@ -88,7 +88,7 @@ def test_protected_messages_stay_complete():
 
 @pytest.mark.parametrize("manual", [False, True])
 def test_a_summary_is_not_rewritten_from_itself_alone(manual):
-    """Issue 9: the messages outside the window are pinned and stay, so only the summary would be summarised."""
+    """The messages outside the window are pinned and stay, so only the summary would be summarised."""
     pinned = [user(f"keep {i} " * 50, pinned=True) for i in range(9)]
     messages = chat(user("CACHED " * 400, "compact_summary"), *pinned, *talk(16, 3000), user("now"))
     assert isinstance(roll(messages, manual=manual), Skipped)
@@ -107,7 +107,7 @@ def test_text_shorter_than_a_summary_stays():
 
 @pytest.mark.parametrize(("window", "is_due"), [(100_000, False), (5_000, True)])
 def test_messages_cheaper_to_send_than_to_summarise_stay(window, is_due):
-    """Issue 9: 8 messages of 100 tokens have left; the minimum is 12,000 tokens, or 12 % of a small window."""
+    """8 messages of 100 tokens have left; the minimum is 12,000 tokens, or 12 % of a small window."""
     messages = chat(*talk(24, 400), user("now"))
     worth = {"min_tokens": 12_000, "min_share": 0.12}
     assert isinstance(roll(messages, window, cache=WARM, **worth), Work) is is_due

@@ -206,7 +206,7 @@ def test_the_transcript_is_counted_once(window):
 
 @pytest.mark.parametrize(("window", "max_read"), [(4_000_000, 0.4), (1_200_000, 2.1)])
 def test_of_a_long_transcript_that_fits_easily_only_samples_are_counted(window, max_read):
-    """Issue 10: counting 10 MB took 0.7 s; near the limit each entry is counted once, as the decision depends on it."""
+    """Counting 10 MB took 0.7 s; near the limit each entry is counted once, as the decision depends on it."""
     work = work_of(*(user(f"{number} " + "word " * 400) for number in range(2_000)))
     total, counted = sum(map(len, work.transcript)), list[int]()
 

@@ -158,7 +158,7 @@ def test_an_excerpt_keeps_the_demands_of_its_message():
 
 
 def test_rules_are_complete_before_any_question_is_quoted():
-    """Issue 9: at 4k the rule of the first message was shortened, and four routine questions were quoted in full."""
+    """At 4k the rule of the first message was shortened, and four routine questions were quoted in full."""
     rule = "Port the shop to the new loader. " + " ".join(
         f"Never touch conf/prod.{n}, it is not ours." for n in range(9)
     )

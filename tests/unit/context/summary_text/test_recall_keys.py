@@ -1,4 +1,4 @@
-"""Every summarised message has a key in the view by which it can be recalled (R-431, R-516, issue 9)."""
+"""Every summarised message has a key in the view by which it can be recalled (R-431, R-516)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORMS = {
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_the_line_is_inside_the_form_and_unique(text):
-    """Issue 9: no text after or outside the form; a second line replaces the first."""
+    """No text after or outside the form; a second line replaces the first."""
     once = put_span(text, Span(3, 57))
     again = put_span(once, Span(3, 90))
     assert read_span(once) == Span(3, 57)

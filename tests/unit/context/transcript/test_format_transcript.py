@@ -154,7 +154,7 @@ def test_the_limit_is_kept_for_any_messages(limit):
 
 
 def test_an_instruction_precedes_the_conversation():
-    """As one text, joined once: a copy of 10 MB delays everything else (issue 10)."""
+    """As one text, joined once: a copy of 10 MB delays everything else."""
     assert wrap(("a", "b")) == "<conversation>\na\nb\n</conversation>"
     assert wrap(("a", "b"), "Do it.") == f"Do it.\n\n{wrap(('a', 'b'))}"
     assert wrap(()) == "<conversation>\n\n</conversation>"

@@ -1,4 +1,4 @@
-"""Parsing a question into its subject (issue 11)."""
+"""Parsing a question into its subject."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ def test_a_view_that_changed_during_the_reply_teaches_nothing() -> None:
 
 
 def test_short_messages_calibrate_a_model_with_a_small_window() -> None:
-    """Issue 24: in a small window no message is long; after five replies the estimate of a text is within 3 %."""
+    """In a small window no message is long; after five replies the estimate of a text is within 3 %."""
     chat = Chat(Provider(1.09))
     for number in range(5):
         chat.add(f"Note: port {number} is {4700 + number}. " + LINE * 2)

@@ -1,4 +1,4 @@
-"""Branches: edit and resend, `/fork`, the tree of branches (issue 8, section 4)."""
+"""Branches: edit and resend, `/fork`, the tree of branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reverting one change in the current text of a file (issue 8, section 3)."""
+"""Reverting one change in the current text of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index follows the disk and the editor, and damage to its file is never an error (issue 11, section 1)."""
+"""The index follows the disk and the editor, and damage to its file is never an error."""
 
 from __future__ import annotations
 

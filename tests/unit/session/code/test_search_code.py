@@ -91,7 +91,7 @@ async def test_a_named_definition_comes_before_its_uses(root: Path, tmp_path: Pa
 async def test_without_an_index_the_text_of_files_is_searched(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue 11, 1: usable while partial."""
+    """Usable while partial."""
     index = ProjectIndex(root, tmp_path / "cache")
 
     async def no_worker(**_: object) -> None:

@@ -1,4 +1,4 @@
-"""Gathered code over the life of a chat: caches, edits, summaries, recall, transcripts (issue 11)."""
+"""Gathered code over the life of a chat: caches, edits, summaries, recall, transcripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code is not sent twice while the model still sees it, in a whole chat (issue 11, part 2)."""
+"""Code is not sent twice while the model still sees it, in a whole chat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The project context in a completion prompt: over a real folder and its index (issue 11, section 3; R-266)."""
+"""The project context in a completion prompt: over a real folder and its index (R-266)."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class Buffers(NoEditor):
 
 
 async def test_unsaved_buffers_override_their_files(make, now, tmp_path):
-    """Issue 11: the editor is asked when the user goes to another file, and not during typing."""
+    """The editor is asked when the user goes to another file, and not during typing."""
     indexes, root = FakeIndexes(), folder(tmp_path / "demo", ".git", "pkg")
     (root / "pkg" / "a.py").write_text("def old_name(): ...\n")
     editor = Buffers({root / "pkg/a.py": "def new_name(): ...\n", root / ".env": "K=1", tmp_path / "b.py": "x"})

@@ -1,4 +1,4 @@
-"""A text is sent once per request, whether attached, mentioned in several ways, or gathered (issue 12)."""
+"""A text is sent once per request, whether attached, mentioned in several ways, or gathered."""
 
 from __future__ import annotations
 

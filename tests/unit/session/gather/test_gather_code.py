@@ -790,7 +790,7 @@ async def test_a_folder_that_is_not_a_project_is_not_searched(project):
 
 
 async def test_pinned_pieces_are_included_and_excluded_ones_are_not(project):
-    """Issue 11: single pieces."""
+    """Single pieces."""
     pinned = (ChosenPiece("src/other.py", 1), ChosenPiece("src/gone.py", 1), ChosenPiece(".env", 1))
     found = await ask(project, pinned=pinned, left_out=(ChosenPiece("src/parser.py", 4),))
     assert places(found)[0] == ("src/other.py", 1, 2, "pinned")

@@ -428,7 +428,7 @@ async def test_a_users_undo_of_a_block_cannot_be_redone_with_another_provider(tm
 
 
 def test_the_changes_of_a_long_log_are_not_rescanned_for_each_message(monkeypatch):
-    """Issue 10: this alone made resuming a chat of 10,000 messages with 500 edits take a second."""
+    """This alone made resuming a chat of 10,000 messages with 500 edits take a second."""
     seen: list[ViewChanged] = []
     monkeypatch.setattr(undo_module, "answer_turn", lambda change: (seen.append(change), answer_turn(change))[1])
     payloads: list[EventPayload] = []

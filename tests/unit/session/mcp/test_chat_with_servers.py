@@ -363,7 +363,7 @@ async def test_the_page_and_the_tool_list_show_the_same_token_count(tmp_path: Pa
 
 
 async def test_a_server_does_not_see_the_editors_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a server could ask the editor for its keys (issue 20)."""
+    """Otherwise a server could ask the editor for its keys."""
     for name in ("NVIM", "NVIM_LISTEN_ADDRESS", "HARMLESS"):
         monkeypatch.setenv(name, "/run/user/1000/nvim.1.0")
     shown = tmp_path / "shown"

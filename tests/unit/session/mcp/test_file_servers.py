@@ -1,4 +1,4 @@
-"""Trust of `.mcp.json`: in the chats of a Neovim, in another Neovim, and after the file changes (issue 20).
+"""Trust of `.mcp.json`: in the chats of a Neovim, in another Neovim, and after the file changes.
 
 Each test runs one or two hosts on one file of decisions, in one folder.
 """

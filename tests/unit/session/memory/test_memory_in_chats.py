@@ -150,7 +150,7 @@ async def test_a_chat_without_memory_sends_the_same_as_before(tmp_path):
 
 
 async def test_the_projects_own_file_is_read_once_the_folder_is_trusted(tmp_path):
-    """Issue 20: a cloned folder sends the model nothing that its user did not allow."""
+    """A cloned folder sends the model nothing that its user did not allow."""
     bench = harbour(tmp_path)
     (bench.root / ".codecompanion").mkdir()
     (bench.root / ".codecompanion/memories.md").write_text("## [db] Schema\nin db/schema.sql\n")

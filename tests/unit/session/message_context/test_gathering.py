@@ -233,7 +233,7 @@ async def test_a_message_whose_mentions_cannot_be_read_is_still_sent(project, mo
     ],
 )
 async def test_code_is_gathered_by_option_policy_or_mention(project, enabled, policy, text, gathers):
-    """R-213; issue 11: `auto` follows the policy, or else the message."""
+    """R-213: `auto` follows the policy, or else the message."""
     (project / "src").mkdir()
     (project / "src" / "here.py").write_text("x = 1\n")
     gatherer = FakeGatherer(enabled)
@@ -356,7 +356,7 @@ async def test_a_home_directory_is_not_searched(project, monkeypatch):
 
 
 async def test_without_room_the_message_is_sent_alone(project):
-    """Issue 11: with less code or none, the message is still sent."""
+    """With less code or none, the message is still sent."""
     gatherer = FakeGatherer()
     bench, session = await bench_with(
         project, gatherer, window=3000, settings={"context_management": {"enabled": False}}

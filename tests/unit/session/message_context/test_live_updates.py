@@ -136,7 +136,7 @@ async def test_text_attached_by_a_command_does_not_change(desk):
 
 
 async def test_a_change_is_sent_as_a_diff_in_the_commit_of_the_message(desk):
-    """Issue 12: earlier messages stay byte for byte, so the prompt cache survives."""
+    """Earlier messages stay byte for byte, so the prompt cache survives."""
     await desk.attach()
     await desk.say("first")
     above = desk.adapter.requests[-1].messages

@@ -1,4 +1,4 @@
-"""A database deleted, emptied or replaced while chats are open: detected, reported, rebuilt (issue 9, section 5)."""
+"""A database deleted, emptied or replaced while chats are open: detected, reported, rebuilt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chats missing from the database but not from the checkpoints are listed and restored (issue 20)."""
+"""Chats missing from the database but not from the checkpoints are listed and restored."""
 
 from __future__ import annotations
 

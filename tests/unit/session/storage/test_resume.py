@@ -249,7 +249,7 @@ def beside_loop(function, seen):
 
 
 async def test_messages_are_drawn_before_reports_are_read(tmp_path, monkeypatch):
-    """Issue 10: the reports of 10,000 messages take half a second; the meter appears once it is known."""
+    """The reports of 10,000 messages take half a second; the meter appears once it is known."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("one", Usage(input_tokens=9, output_tokens=1))]))
     session = await bench.open()
     session.submit(submit("first", 1))

@@ -1,4 +1,4 @@
-"""Titles, renaming and deleting of stored chats (issue 8, section 4)."""
+"""Titles, renaming and deleting of stored chats."""
 
 from __future__ import annotations
 

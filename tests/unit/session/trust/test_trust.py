@@ -1,4 +1,4 @@
-"""Decisions about folders and files: their scope, duration and storage (issue 20, section 2)."""
+"""Decisions about folders and files: their scope, duration and storage."""
 
 from __future__ import annotations
 

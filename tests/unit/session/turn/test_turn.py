@@ -263,7 +263,7 @@ async def test_an_approval_is_asked_and_answered(tmp_path, decision, expected):
 
 
 async def test_the_users_version_of_a_proposal_is_written_and_the_model_reads_the_difference(tmp_path):
-    """Issue 8, section 3: the question carries both texts, the answer may carry a third one."""
+    """The question carries both texts, the answer may carry a third one."""
     file = tmp_path / "a.txt"
     file.write_bytes(b"one\r\ntwo\r\nthree\r\n")
     edit = ("c1", "insert_edit", json.dumps({"path": "a.txt", "old_text": "two", "new_text": "2\nzwei"}))

@@ -1,4 +1,4 @@
-"""The next request of an idle chat is counted where that is free, when its size decides something (issue 24)."""
+"""The next request of an idle chat is counted where that is free, when its size decides something."""
 
 from __future__ import annotations
 

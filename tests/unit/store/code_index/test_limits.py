@@ -1,4 +1,4 @@
-"""Limits of the index's contents (issue 11, section 1)."""
+"""Limits of the index's contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged databases: readable data is saved, the damaged file kept, the user notified (issue 2, bad input)."""
+"""Damaged databases: readable data is saved, the damaged file kept, the user notified."""
 
 from __future__ import annotations
 

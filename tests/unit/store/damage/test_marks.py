@@ -1,4 +1,4 @@
-"""The owner of the log beside the database, after another file was copied or moved there (issue 9, section 5)."""
+"""The owner of the log beside the database, after another file was copied or moved there."""
 
 from __future__ import annotations
 

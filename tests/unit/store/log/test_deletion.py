@@ -1,4 +1,4 @@
-"""Deleting a chat removes all of it, and nothing of the others (issue 8, section 4)."""
+"""Deleting a chat removes all of it, and nothing of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`code_search`: code locations for a question or a name, and the size of its results (issue 11)."""
+"""`code_search`: code locations for a question or a name, and the size of its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command lines that reach the network, even with a hidden program, and those that print others' text (issue 20)."""
+"""Command lines that reach the network, even with a hidden program, and those that print others' text."""
 
 from __future__ import annotations
 
