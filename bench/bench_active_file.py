@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.changed_code import changed_functions, share_shown
-from bench.checked_out import CheckedOut
 from bench.commit_questions import GitDirectory, questions_of
+from bench.moving_checkout import CheckedOut
 from codecompanion.retrieval import active_file
 from codecompanion.session.gather.ask import Ask
 

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.changed_code import changed_functions, share_shown
-from bench.checked_out import CheckedOut
 from bench.commit_questions import CommitQuestion, GitDirectory, questions_of
+from bench.moving_checkout import CheckedOut
 from codecompanion.model.gathered import Snippet, chars_to_tokens
 from codecompanion.model.messages import Message
 from codecompanion.retrieval.shown_lines import seen_in

@@ -32,8 +32,8 @@ from statistics import mean
 import msgspec
 
 from bench.changed_code import Function, changed_functions, plain_bm25, share_shown, within
-from bench.checked_out import CheckedOut
 from bench.commit_questions import CommitQuestion, GitDirectory, pull_requests_of, questions_of
+from bench.moving_checkout import CheckedOut
 from codecompanion.formats.code_words import index_words
 from codecompanion.model.gathered import chars_to_tokens
 from codecompanion.retrieval.gather_pipeline import DOCUMENT, STRICT, PipelineName

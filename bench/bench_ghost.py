@@ -21,7 +21,6 @@ from typing import Any
 REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO), str(REPO / "python"), str(REPO / "tests" / "nvim")]
 
-from bench.in_editor import Result  # noqa: E402
 from ghost import Ghost, start  # noqa: E402
 from harness import Nvim  # noqa: E402
 
@@ -54,7 +53,8 @@ def p95(samples: list[float]) -> float:
 
 def show(name: str, samples: list[float], target: str = "") -> None:
     """Print one line of the report."""
-    print(Result(name, samples, "ms", target).line(), flush=True)
+    figures = f"{statistics.median(samples):>10.2f} {p95(samples):>10.2f} ms   n={len(samples):<4}"
+    print(f"{name:<66} {figures} {target}", flush=True)
 
 
 def editor(root: Path, options: dict[str, Any]) -> Ghost:

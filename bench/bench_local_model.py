@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import REPO
-from bench.sides import Driven, Peer
+from bench.plugins import Driven, Peer
 from harness import Nvim
 from real_chat import RealChat, start_chat
 from tests.local_model.llama_server import LlamaServer

@@ -8,9 +8,9 @@ import time
 from typing import Any
 
 from bench.figures import Figure, Measurement, Samples
-from bench.room import Room
+from bench.plugins import Side
 from bench.served import Answers, first_words, is_chat, served
-from bench.sides import Side
+from bench.working_area import Room
 from tests.providers.chat.answers import Answer, Call, reply
 from tests.providers.loopback.server import Received
 

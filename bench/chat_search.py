@@ -17,8 +17,8 @@ from typing import Any
 
 from bench.figures import Figure, Measurement, Samples
 from bench.histories import store_messages
-from bench.room import Room
-from bench.sides import Side
+from bench.plugins import Side
+from bench.working_area import Room
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import Message
 from codecompanion.model.view import project

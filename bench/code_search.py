@@ -13,8 +13,8 @@ from pathlib import Path
 
 from bench.bench_search import WARM_UP, Project, make_index, queries_of
 from bench.figures import Figure, Measurement, Samples
-from bench.room import Room
-from bench.sides import Side
+from bench.plugins import Side
+from bench.working_area import Room
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from contextlib import nullcontext
 
-from bench.beside import Stream, streaming
+from bench.concurrent_chat import Stream, streaming
 from bench.figures import Figure, Measurement, Samples
-from bench.room import Room
+from bench.plugins import LONG_S, Side
 from bench.served import Answers, Entry, Served, is_chat, marker, served
-from bench.sides import LONG_S, Side
+from bench.working_area import Room
 from tests.providers.chat.answers import Answer, Call, reply, whole_reply
 from tests.providers.loopback.server import Received
 from tests.summaries import nine_sections

@@ -27,9 +27,9 @@ from pathlib import Path
 
 from bench.figures import OURS, PEER, Measurement, Taken
 from bench.measurements import MEASUREMENTS
+from bench.plugins import Ours, Peer, Side
 from bench.report import Machine, markdown, text
-from bench.room import Room
-from bench.sides import Ours, Peer, Side
+from bench.working_area import Room
 from harness import find_nvim
 
 RUNS = 3

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from bench.figures import Figure, Measurement, Samples
 from bench.histories import messages, store_chat
-from bench.room import Room
+from bench.plugins import LONG_S, Side
 from bench.served import served
-from bench.sides import LONG_S, Side
+from bench.working_area import Room
 from harness import Nvim
 
 KEYS = """

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from bench import at_home, bursts, chat_search, code_search, compacting, long_chat, resuming, starting, turning
+from bench import (
+    bursts,
+    chat_search,
+    code_search,
+    compacting,
+    edits_and_mcp,
+    long_chat,
+    resume_times,
+    startup,
+    turn_times,
+)
 from bench.figures import Measurement
 
 MEASUREMENTS: tuple[Measurement, ...] = (
-    *starting.MEASUREMENTS,
-    *turning.MEASUREMENTS,
-    *resuming.MEASUREMENTS,
+    *startup.MEASUREMENTS,
+    *turn_times.MEASUREMENTS,
+    *resume_times.MEASUREMENTS,
     *compacting.MEASUREMENTS,
     *bursts.MEASUREMENTS,
     *long_chat.MEASUREMENTS,
-    *at_home.MEASUREMENTS,
+    *edits_and_mcp.MEASUREMENTS,
     *code_search.MEASUREMENTS,
     *chat_search.MEASUREMENTS,
 )

@@ -32,7 +32,7 @@ class _WithClose(Protocol):
 Closable = TypeVar("Closable", bound=_WithClose)
 _PROCESS = Path("/proc/self")
 _OF_THE_PROCESS = ("gather_",)
-"""Threads of a pool that the package keeps as long as its process runs (`session.gather.stopping`)."""
+"""Threads of a pool that the package keeps as long as its process runs (`session.gather.deadline_work`)."""
 _ONNX = "/.onnxruntime/"
 """Files that onnxruntime keeps open once it has run a model."""
 _closers = ExitStack()

@@ -11,7 +11,7 @@ import pytest
 
 from codecompanion.adapters.keys.known_secrets import KnownSecrets
 from codecompanion.cli.__main__ import main
-from codecompanion.engine.greeting import hide_in_audit
+from codecompanion.engine.hello import hide_in_audit
 from codecompanion.errors import InputError
 from codecompanion.reports.audit_page import audit_page, joined
 from codecompanion.session.actions.show_audit import show_audit

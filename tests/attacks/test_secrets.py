@@ -29,10 +29,10 @@ from codecompanion.tools.runner import approval_question, run_call
 from codecompanion.tools.tool import ToolContext
 from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.requests import Snapshot
+from codecompanion.workspace.excluded_files import why_left_out
 from codecompanion.workspace.files import walk
 from codecompanion.workspace.git_diff import read_diff
 from codecompanion.workspace.git_staged import read_staged
-from codecompanion.workspace.left_out import why_left_out
 from codecompanion.workspace.paths import Workspace
 from codecompanion.workspace.project_files import Choice, why_no_text
 from codecompanion.workspace.secret_files import is_secret

@@ -20,7 +20,7 @@ from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
 from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_options import ChunkVectors
-from codecompanion.session.gather.for_chat import ProjectGatherer
+from codecompanion.session.gather.chat_gatherer import ProjectGatherer
 from codecompanion.session.session import Session
 from codecompanion.wire.requests import Snapshot, Submit
 from tests.patience import PATIENCE_S

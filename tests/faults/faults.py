@@ -1,6 +1,6 @@
 """Faults as data: the answers of a server, and a row of the table.
 
-An answer names no wire format; `wires.py` renders the bytes for each.
+An answer names no wire format; `copilot_formats.py` renders the bytes for each.
 """
 
 from __future__ import annotations

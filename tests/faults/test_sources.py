@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from codecompanion.session.attachments.read_attachment import read_attachment
-from codecompanion.session.message_context import taking
+from codecompanion.session.message_context import resolve_mentions
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
 from codecompanion.wire.requests import Attach, EditorItem
@@ -145,7 +145,7 @@ class SourceScene(Scene):
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.row.name)
 async def test_a_chat_survives_faults_in_its_context(fault: Fault, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the model reads the expected text of the row, nothing from elsewhere."""
-    monkeypatch.setattr(taking, "LATE_LIMIT_S", 0.05)
+    monkeypatch.setattr(resolve_mentions, "LATE_LIMIT_S", 0.05)
     (root / "secret.txt").write_text(SECRET)
     scene = SourceScene(fault, root)
     await scene.play()

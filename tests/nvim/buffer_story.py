@@ -33,7 +33,7 @@ from codecompanion.session.attachments.attached import text_attachment
 from codecompanion.session.attachments.read_attachment import read_attachment
 from codecompanion.session.chat.inspection import inspect
 from codecompanion.session.chat.redraw import redraw
-from codecompanion.session.history.gone import is_drawn
+from codecompanion.session.history.messages_out_of_view import is_drawn
 from codecompanion.session.session import Session
 from codecompanion.wire.events import CodeGathered, EditorContextSent, Event, FileUpdated, MessageSent
 from codecompanion.wire.requests import (

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, cast
 from unittest.mock import patch
 
-from codecompanion.engine import greeting
+from codecompanion.engine import hello
 from codecompanion.session.code.project_indexes import choice_of
 from codecompanion.tools import runner
 from codecompanion.wire import events, requests
@@ -216,7 +216,7 @@ def talk_priced(desk: Desk, given: Given) -> Any:
         return [event.error for event in host.of(events.TurnFinished)], host.notices()
 
     usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
-    with patch.object(greeting, "_price", lambda *_: 0.004):
+    with patch.object(hello, "_price", lambda *_: 0.004):
         return play(desk, given, act, [reply("Hi.", usage=usage), reply("Well.", usage=usage)])
 
 

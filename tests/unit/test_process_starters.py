@@ -19,11 +19,11 @@ PACKAGE = REPO / "python" / "codecompanion"
 
 OF_PYTHON = {
     "adapters/keys/key_source.py": ("subprocess.run", "the user's `cmd:` that prints a key"),
-    "mcp/stdio.py": ("create_subprocess_exec", "our warden, which starts an MCP server of the user's"),
-    "mcp/warden.py": ("subprocess.Popen", "that server"),
+    "mcp/stdio.py": ("create_subprocess_exec", "our supervisor, which starts an MCP server of the user's"),
+    "mcp/supervisor.py": ("subprocess.Popen", "that server"),
     "session/code/index_process.py": ("create_subprocess_exec", "a module of ours in this Python"),
     "session/gather/team_text.py": ("create_subprocess_exec", "the user's `context.team.command`"),
-    "session/mcp_config/expanding.py": ("subprocess.run", "the user's `cmd:` in an entry of a server"),
+    "session/mcp_config/expand_variables.py": ("subprocess.run", "the user's `cmd:` in an entry of a server"),
     "session/vectors/model_process.py": ("start_worker", "the embedding process, of ours"),
     "tools/builtin/grep_search.py": ("run_program", "ripgrep, or our own searcher in this Python"),
     "tools/builtin/run_command.py": ("run_program", "the command of the model, in the sandbox"),

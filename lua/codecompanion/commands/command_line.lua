@@ -17,7 +17,7 @@ local LINE_CHARS = 500 -- of the cursor's line
 local QUIET_MS = 400 -- required pause in the user's typing
 local MAX_CHARS = 1000
 
----@class CodeCompanion.CommandLineWish
+---@class CodeCompanion.CommandLineRequest
 ---@field words string
 ---@field bufnr integer
 ---@field range? { [1]: integer, [2]: integer } 1-based lines
@@ -111,36 +111,36 @@ function M.read(answer)
 end
 
 ---Return the prompt with the state of the editor.
----@param wish CodeCompanion.CommandLineWish
+---@param request CodeCompanion.CommandLineRequest
 ---@return string
-function M.question(wish)
+function M.question(request)
   local version = vim.version()
-  local name = api.nvim_buf_get_name(wish.bufnr)
+  local name = api.nvim_buf_get_name(request.bufnr)
   local lines = {
-    "Request: " .. wish.words,
+    "Request: " .. request.words,
     "",
     ("Neovim %d.%d.%d"):format(version.major, version.minor, version.patch),
     ("File: %s"):format(name == "" and "(no name)" or vim.fn.fnamemodify(name, ":.")),
-    ("Filetype: %s"):format(vim.bo[wish.bufnr].filetype == "" and "(none)" or vim.bo[wish.bufnr].filetype),
-    ("Lines: %d"):format(api.nvim_buf_line_count(wish.bufnr)),
+    ("Filetype: %s"):format(vim.bo[request.bufnr].filetype == "" and "(none)" or vim.bo[request.bufnr].filetype),
+    ("Lines: %d"):format(api.nvim_buf_line_count(request.bufnr)),
   }
   local sends_code = require("codecompanion.editor_context.send_code").is_allowed() -- the words are always sent
-  if not wish.range then
+  if not request.range then
     local row = api.nvim_win_get_cursor(0)[1]
     lines[#lines + 1] = ("Cursor: line %d"):format(row)
     if not sends_code then
       return table.concat(lines, "\n")
     end
-    local text = api.nvim_buf_get_lines(wish.bufnr, row - 1, row, false)[1] or ""
+    local text = api.nvim_buf_get_lines(request.bufnr, row - 1, row, false)[1] or ""
     lines[#lines + 1] = "Its text: " .. vim.fn.strcharpart(text, 0, LINE_CHARS)
     return table.concat(lines, "\n")
   end
-  local first, last = wish.range[1], wish.range[2]
+  local first, last = request.range[1], request.range[2]
   if not sends_code then
     lines[#lines + 1] = ("Selected lines: %d to %d; their range is %d,%d"):format(first, last, first, last)
     return table.concat(lines, "\n")
   end
-  local text = table.concat(api.nvim_buf_get_lines(wish.bufnr, first - 1, last, false), "\n")
+  local text = table.concat(api.nvim_buf_get_lines(request.bufnr, first - 1, last, false), "\n")
   local shown = vim.fn.strcharpart(text, 0, SHOWN_CHARS)
   lines[#lines + 1] = ("Selected lines: %d to %d; their range is %d,%d"):format(first, last, first, last)
   lines[#lines + 1] = #shown < #text and "Their text, truncated:" or "Their text:"
@@ -186,13 +186,13 @@ function M.open(command)
   try()
 end
 
----@param wish CodeCompanion.CommandLineWish
-local function ask(wish)
+---@param request CodeCompanion.CommandLineRequest
+local function ask(request)
   require("codecompanion.headless.headless_question").ask({
     purpose = "command_line",
     what = "the command line",
     options = require("codecompanion.config").options.interactions.cmd,
-    text = M.question(wish),
+    text = M.question(request),
     on_reply = function(text)
       local command, problem = M.read(text)
       if not command then

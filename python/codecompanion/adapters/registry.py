@@ -17,9 +17,9 @@ import msgspec
 from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader
 from codecompanion.adapters.clouds import require_transport
 from codecompanion.adapters.http.adapter import HttpAdapter
-from codecompanion.adapters.keys.kept_logins import tokens_in
 from codecompanion.adapters.keys.key_source import FROM_FUNCTION, KeyReader, key_variable
 from codecompanion.adapters.keys.redact import secrets_in_url
+from codecompanion.adapters.keys.stored_tokens import tokens_in
 from codecompanion.adapters.own_options import options_of, refuse_reserved
 from codecompanion.adapters.transport.time_limits import is_loopback
 from codecompanion.adapters.wire_format import WireFormat
@@ -139,7 +139,7 @@ class AdapterRegistry:
             try:
                 self._made[name] = self._make(settings)
             except ConfigError as error:
-                from codecompanion.adapters.unusable import UnusableAdapter  # not part of the start
+                from codecompanion.adapters.misconfigured_adapter import UnusableAdapter  # not part of the start
 
                 self._made[name] = UnusableAdapter(settings, error)
                 self._problems[name] = error

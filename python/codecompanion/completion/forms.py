@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from codecompanion.completion.families import Family, without_tokens
-from codecompanion.completion.knowledge import KnownFile
+from codecompanion.completion.project_knowledge import KnownFile
 from codecompanion.completion.prompt import FimPrompt, build_prompt
 from codecompanion.formats.package_table import package_table
 

@@ -235,7 +235,7 @@ def _detail(on: Occasion) -> str:
 
 def _history_update(on: Occasion) -> Fields:
     """Return the update event of the durable history summary (R-325); its strategy knows the turns covered."""
-    from codecompanion.context.summary_text.as_written import as_written  # not needed at startup
+    from codecompanion.context.summary_text.strip_additions import as_written  # not needed at startup
 
     details, work = on.details, on.report.work if on.report else None
     fresh = details.newly_consolidated_turn_count or 0

@@ -93,7 +93,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.Regenerate():
             await session.regenerate(request.snapshot)
         case requests.GoOn():
-            from codecompanion.session.turn.going_on import check_incomplete  # not part of the start
+            from codecompanion.session.turn.incomplete_reply import check_incomplete  # not part of the start
 
             await check_incomplete(session.log)
             session.go_on(request.snapshot)
@@ -119,7 +119,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
             | requests.ShowRequest()
             | requests.ShowSystemPrompt()
         ):
-            from codecompanion.engine.look import look
+            from codecompanion.engine.chat_views import look
 
             return await look(services, session, request)
         case _:

@@ -27,7 +27,7 @@ from codecompanion.engine.stop_policies import stop_policies
 from codecompanion.errors import ConfigError, InputError
 from codecompanion.formats.deferred import Deferred
 from codecompanion.session.code.project_indexes import ProjectIndexes, choice_of
-from codecompanion.session.gather.for_chat import ProjectGatherer
+from codecompanion.session.gather.chat_gatherer import ProjectGatherer
 from codecompanion.session.services import Keeping, Services
 from codecompanion.session.toolbox.tool_groups import TOOLS_KEY, unknown_members
 from codecompanion.session.trust.trust import sha256_of

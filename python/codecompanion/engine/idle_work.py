@@ -63,7 +63,7 @@ def idle_steps(data_dir: Path) -> Iterable[Callable[[], object]]:
 
 def _rehearse_compaction() -> None:
     from codecompanion.context.policy.policy_catalog import load_policy  # neither is part of the start
-    from codecompanion.context.rehearsal import rehearse
+    from codecompanion.context.warm_up import rehearse
 
     rehearse(load_policy("codecompanion"))
 

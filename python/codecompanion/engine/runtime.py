@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from codecompanion.adapters import catalog
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.transport.client import transport_steps
-from codecompanion.engine.greeting import build_services
+from codecompanion.engine.hello import build_services
 from codecompanion.engine.idle_work import LONG_QUIET_S, QUIET_S, idle_steps, keep_modules, work_when_idle
 from codecompanion.engine.mcp_when_wanted import McpWhenWanted
 from codecompanion.engine.user_environment import UserEnvironment
@@ -95,7 +95,7 @@ class Runtime:
 
                 return await list_branches(self.services, chat_id)
             case requests.ExportChat():
-                from codecompanion.session.storage.sharing import export_chat
+                from codecompanion.session.storage.shareable_chat import export_chat
 
                 return await asyncio.to_thread(export_chat, self.services, request)
             case requests.DeleteSession(chat=chat_id):
@@ -119,7 +119,7 @@ class Runtime:
 
                 return await list_prompts(self.services, request)
             case requests.CheckMentions():
-                from codecompanion.session.prompt_library.reach import check_mentions
+                from codecompanion.session.prompt_library.outside_mentions import check_mentions
 
                 return await check_mentions(self.services, request)
             case requests.ShowTrust() | requests.ChangeTrust():

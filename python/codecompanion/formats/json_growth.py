@@ -15,7 +15,7 @@ from codecompanion.formats.regex import regex
 _IN_STRING = regex(r'["\\]')
 _OUTSIDE = regex(r'["{}\[\]]')
 _MAX_CHARS = 1_000_000
-"""Longer text never counts as complete: such arguments are cut (`session/history/tame_calls.py`)."""
+"""Longer text never counts as complete: such arguments are cut (`session/history/limit_tool_calls.py`)."""
 
 
 class GrowingObject:

@@ -1,4 +1,4 @@
-"""The stdio transport: a server under a warden, limited lines, standard error kept apart.
+"""The stdio transport: a server under a supervisor, limited lines, standard error kept apart.
 
 The SDK's own transport starts servers as direct children, which outlive a killed host, and keeps an endless line in
 memory; this one has the same two streams without these faults. SDK: modelcontextprotocol python-sdk 2.x, its class
@@ -30,13 +30,13 @@ MAX_UNANSWERED = 1_000
 LEAVE_S = 1.0
 """Seconds that a server has to end after its input was closed."""
 END_S = 5.0
-"""Seconds that the warden has to end it after that."""
+"""Seconds that the supervisor has to end it after that."""
 _Pipe = TypeVar("_Pipe")
 _CHUNK = 65_536
 _MAX_STDERR_LINE = 4_000
 _MAX_STDERR_BYTES = 4 * _MAX_STDERR_LINE + 4
 _STRAY_SHOWN = 20
-_WARDEN = Path(__file__).with_name("warden.py")
+_SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
 def find_program(command: Sequence[str], env: Mapping[str, str], cwd: str) -> str:
@@ -78,7 +78,7 @@ async def stdio_streams(
 
     program = await asyncio.to_thread(find_program, command, env, cwd)
     lifeline, held = os.pipe()
-    argv = [sys.executable, "-I", "-S", str(_WARDEN), str(lifeline), program, *command[1:]]
+    argv = [sys.executable, "-I", "-S", str(_SUPERVISOR), str(lifeline), program, *command[1:]]
     try:
         process = await made_or_undone(
             asyncio.create_subprocess_exec(

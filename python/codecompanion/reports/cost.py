@@ -16,6 +16,7 @@ import msgspec
 
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import PolicyEvent
+from codecompanion.reports.call_totals import Savings, Sums, estimate_savings, read_again, sum_calls
 from codecompanion.reports.context_sizes import ContextSize, context_sizes, shaped_tokens, total_sent
 from codecompanion.reports.drawn.size_chart import ChartLine, size_chart
 from codecompanion.reports.markdown import (
@@ -33,7 +34,6 @@ from codecompanion.reports.markdown import (
 from codecompanion.reports.money import costs_time, headline, known_usd, net_text, no_price, price_text
 from codecompanion.reports.record import Call, Record, Stretch
 from codecompanion.reports.spending_budgets import Budget
-from codecompanion.reports.sums import Savings, Sums, estimate_savings, read_again, sum_calls
 
 FENCE = "```"
 NARROW = 60

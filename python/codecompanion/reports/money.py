@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from codecompanion.reports.call_totals import Sums
 from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, duration_text, usd_text
-from codecompanion.reports.sums import Sums
 
 
 def headline(sums: Sums) -> str:

@@ -17,6 +17,8 @@ from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_cells
 from codecompanion.formats.plural import cleared_words, counted
 from codecompanion.model.history import PolicyEvent, ViewChanged
+from codecompanion.reports.attachments_section import attachments_section
+from codecompanion.reports.call_totals import read_again, sum_calls
 from codecompanion.reports.context_sizes import LEFT_OUT, shaped_tokens
 from codecompanion.reports.gathered_code import gathered_code
 from codecompanion.reports.markdown import (
@@ -34,8 +36,6 @@ from codecompanion.reports.markdown import (
 )
 from codecompanion.reports.money import free
 from codecompanion.reports.record import Call, Record, Stretch
-from codecompanion.reports.sums import read_again, sum_calls
-from codecompanion.reports.went_along import went_along
 
 EMPTY = "No turn yet: send a message first."
 _LAST = ("rendered_summary", "event_version", "artifact_version", "renderer_version", "schema", "version")
@@ -66,7 +66,7 @@ def trace_report(record: Record, turn: Stretch, page: Page) -> str:
         *_title(record, turn, page),
         *_summary(turn),
         *gathered_code(turn, page),
-        *went_along(turn, page),
+        *attachments_section(turn, page),
         *_calls(turn, page),
         *_assembly(turn, page),
         *_context(record, turn, page),

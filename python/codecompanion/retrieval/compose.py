@@ -33,7 +33,7 @@ from codecompanion.retrieval.rendering import frame_chars, render_selection
 from codecompanion.retrieval.rendering import shown as shown_path
 from codecompanion.retrieval.selection import NO_ROOM
 from codecompanion.retrieval.shown_lines import NOTHING_ABOVE, Above
-from codecompanion.retrieval.still_above import name_seen, split_seen
+from codecompanion.retrieval.snippets_in_view import name_seen, split_seen
 
 TAKEN_OUT = "you removed it"
 ADDED_SHARE = 0.5

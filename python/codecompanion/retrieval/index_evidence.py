@@ -20,7 +20,7 @@ from codecompanion.formats.code_words import split_words
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import Classification, Confidence
-from codecompanion.retrieval.asking import small_talk
+from codecompanion.retrieval.asks_something import small_talk
 from codecompanion.retrieval.classifier import categories_by_words
 from codecompanion.retrieval.question_form import forms_of, technologies
 from codecompanion.retrieval.ranking.question import Question, read_question

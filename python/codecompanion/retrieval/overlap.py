@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from codecompanion.formats.package_table import package_table
 from codecompanion.model.gathered import Dropped, Selection, Snippet, chars_to_tokens
 from codecompanion.retrieval.chosen_files import Wanted, by_path, fit_chosen, without_shared_lines
+from codecompanion.retrieval.filler_code import FILLER, NOT_WORTH_IT, is_filler
 from codecompanion.retrieval.line_runs import not_shown
 from codecompanion.retrieval.relevance import MIN_SCORE
 from codecompanion.retrieval.rendering import frame_chars, heading_chars
 from codecompanion.retrieval.selection import NO_ROOM, without_duplicates
 from codecompanion.retrieval.shown_lines import NOTHING_ABOVE, Above
-from codecompanion.retrieval.still_above import name_seen, split_seen
-from codecompanion.retrieval.worth_showing import FILLER, NOT_WORTH_IT, is_filler
+from codecompanion.retrieval.snippets_in_view import name_seen, split_seen
 
 TOO_LARGE = "it is large, and parts of it match better"
 MAX_CONTAINER_SHARE = 0.1

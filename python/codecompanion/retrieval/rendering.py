@@ -9,7 +9,7 @@ from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import Selection, Snippet
 from codecompanion.model.messages import GatheredPiece
-from codecompanion.retrieval.worth_showing import FILLER, NOT_WORTH_IT
+from codecompanion.retrieval.filler_code import FILLER, NOT_WORTH_IT
 
 NOTHING = "No relevant code context found."
 _CONTROL = regex(r"[\x00-\x1f\x7f\u0085\u2028\u2029`]")

@@ -38,7 +38,7 @@ from codecompanion.store.store import Store
 from codecompanion.tools.code_lookup import CodeLookup, LookupKind, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.files.open_files import Editor, NoEditor
-from codecompanion.tools.remembered import NoProjectMemory
+from codecompanion.tools.memory_interface import NoProjectMemory
 from codecompanion.tools.tool import ToolContext
 from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event, Mistakes, Notice, Severity

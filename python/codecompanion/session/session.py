@@ -361,11 +361,11 @@ class Session(Chat):
         if not self._goes_on and self.control.policy.resume == "continue" and _is_answered(self.log.view.messages):
             # K6: a pending request continues; without one, nothing is sent in its place.
             return
-        wish = self.services.settings.chat.on_compact
-        if self._goes_on or wish == "submit" or (wish == "auto" and waits):
+        setting = self.services.settings.chat.on_compact
+        if self._goes_on or setting == "submit" or (setting == "auto" and waits):
             # A provider's own summary is not a message that can be answered.
             await self._go_on(compacted=True)
-        elif wish == "ask":
+        elif setting == "ask":
             self.notice(Severity.INFO, 'Send a message to continue (on_compact = "ask").')
 
     @property

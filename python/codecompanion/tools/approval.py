@@ -76,7 +76,7 @@ class Approvals(msgspec.Struct, frozen=True):
         `given_path` is the path as the model wrote it, which may be a symlink into a guarded place.
         """
         if question.command:
-            from codecompanion.tools.commands.destroyers import destroys_work  # not part of the start
+            from codecompanion.tools.commands.destructive_commands import destroys_work  # not part of the start
 
             why = "cannot be undone" if destroys_work(question.command) else ""
             from codecompanion.tools.commands.lasting_changes import why_no_always  # not part of the start

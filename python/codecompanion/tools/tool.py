@@ -19,7 +19,7 @@ from codecompanion.tools.code_lookup import CodeLookup, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.commands.offer import Offer
 from codecompanion.tools.files.open_files import Editor, NoEditor, Opened
-from codecompanion.tools.remembered import NoProjectMemory, ProjectMemory
+from codecompanion.tools.memory_interface import NoProjectMemory, ProjectMemory
 
 if TYPE_CHECKING:
     from codecompanion.tools.sandbox.sandbox import Sandbox

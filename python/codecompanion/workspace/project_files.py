@@ -14,9 +14,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.formats.text_files import decode, encode, is_binary
-from codecompanion.workspace.files import walk
-from codecompanion.workspace.git_listing import files_by_git
-from codecompanion.workspace.left_out import (
+from codecompanion.workspace.excluded_files import (
     build_folders_of,
     is_data,
     is_hidden,
@@ -25,6 +23,8 @@ from codecompanion.workspace.left_out import (
     vendored_folder,
     why_left_out,
 )
+from codecompanion.workspace.files import walk
+from codecompanion.workspace.git_listing import files_by_git
 from codecompanion.workspace.line_lengths import is_made_of_long_lines
 from codecompanion.workspace.secret_text import without_secrets
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecompanion.completion.families import family_of, stops_of
-from codecompanion.completion.knowledge import ProjectView, choose
+from codecompanion.completion.project_knowledge import ProjectView, choose
 from codecompanion.completion.usable_reply import Place, usable
 from codecompanion.model.code import Definition
 

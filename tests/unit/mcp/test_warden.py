@@ -56,8 +56,8 @@ async def test_a_killed_host_ends_its_servers(tmp_path: Path, ways: tuple[str, .
 
 async def test_a_killed_warden_ends_its_server(tmp_path: Path) -> None:
     host = await _host(tmp_path / "record", ("deaf",))
-    warden, server = _servers(host.pid)
-    os.kill(warden, signal.SIGKILL)
+    supervisor, server = _servers(host.pid)
+    os.kill(supervisor, signal.SIGKILL)
     await until(lambda: not is_alive(server), "the end of the server")
     host.kill()
     await host.wait()
@@ -75,11 +75,11 @@ async def _host(record: Path, ways: tuple[str, ...]) -> asyncio.subprocess.Proce
 
 
 def _servers(host: int) -> list[int]:
-    """Return the warden and its server."""
+    """Return the supervisor and its server."""
 
     def children(pid: int) -> list[int]:
         tasks = Path(f"/proc/{pid}/task").iterdir()
         return [int(word) for task in tasks for word in (task / "children").read_text().split()]
 
-    warden = children(host)
-    return [*warden, *children(warden[0])[:1]]
+    supervisor = children(host)
+    return [*supervisor, *children(supervisor[0])[:1]]

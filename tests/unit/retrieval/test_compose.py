@@ -15,9 +15,9 @@ from codecompanion.retrieval.architecture import describe_architecture, manifest
 from codecompanion.retrieval.assembly import ALL_PARTS, HEAD, answer_format, assemble
 from codecompanion.retrieval.code_map import render_map
 from codecompanion.retrieval.compose import TAKEN_OUT, compose, joined
+from codecompanion.retrieval.filler_code import FILLER, demote_repeats
 from codecompanion.retrieval.overlap import TOO_LARGE
 from codecompanion.retrieval.smart_snippets import whole_file
-from codecompanion.retrieval.worth_showing import FILLER, demote_repeats
 
 NONE = QuestionTypes()
 

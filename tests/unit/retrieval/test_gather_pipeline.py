@@ -12,6 +12,7 @@ from codecompanion.errors import ConfigError
 from codecompanion.formats.package_table import package_table
 from codecompanion.model.gathered import Snippet
 from codecompanion.retrieval import gather_pipeline
+from codecompanion.retrieval.distinctive_words import has_hit, own_words
 from codecompanion.retrieval.gather_pipeline import (
     NAMES,
     STRICT,
@@ -21,7 +22,6 @@ from codecompanion.retrieval.gather_pipeline import (
     pipeline_from_table,
     word_of,
 )
-from codecompanion.retrieval.own_words import has_hit, own_words
 from codecompanion.retrieval.relevance import score_text
 from codecompanion.retrieval.selection import common_within
 from codecompanion.retrieval.smart_snippets import score_density, take_structures

@@ -11,6 +11,7 @@ from codecompanion.retrieval.code_map import render_map
 from codecompanion.retrieval.compose import compose
 from codecompanion.retrieval.elements import find_elements_with
 from codecompanion.retrieval.file_chunks import chunk_file
+from codecompanion.retrieval.filler_code import demote_repeats
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
 from codecompanion.retrieval.ranking.join import RankedFile, find_seeds
 from codecompanion.retrieval.ranking.places import best_places
@@ -19,7 +20,6 @@ from codecompanion.retrieval.ranking.tables import ranking
 from codecompanion.retrieval.rendering import frame_chars
 from codecompanion.retrieval.selection import select_snippets
 from codecompanion.retrieval.smart_snippets import extract_smart_snippets, whole_file
-from codecompanion.retrieval.worth_showing import demote_repeats
 
 NONE = QuestionTypes()
 

@@ -11,7 +11,7 @@ from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.model.messages import Message, ToolCall
-from codecompanion.session.history.tame_calls import MAX_ARGUMENTS_LENGTH, MAX_ID_LENGTH, MAX_NAME_LENGTH
+from codecompanion.session.history.limit_tool_calls import MAX_ARGUMENTS_LENGTH, MAX_ID_LENGTH, MAX_NAME_LENGTH
 from codecompanion.wire.events import ToolFinished, TurnFinished
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import talk
@@ -131,7 +131,7 @@ async def test_a_disabled_tool_is_not_run(tmp_path):
 def test_valid_calls_stay_the_same_object():
     """Nothing is copied unnecessarily."""
     from codecompanion.adapters.base import Finished
-    from codecompanion.session.history.tame_calls import tame
+    from codecompanion.session.history.limit_tool_calls import tame
 
     finished = Finished("tool_calls", (ToolCall("c1", "read_file", '{"path": "a.txt"}'),))
     assert tame(finished) is finished

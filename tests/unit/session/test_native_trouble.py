@@ -11,7 +11,7 @@ from codecompanion.errors import ContextOverflow, Overloaded
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import CompactionPart, Message, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
-from codecompanion.session.window import fitting
+from codecompanion.session.window import fit_check
 from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Notice, Retrying
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import BLOCK, native, talk
@@ -180,7 +180,7 @@ async def test_a_compaction_that_was_never_requested_is_not_reported_missing(tmp
 
 async def test_a_hanging_count_is_awaited_once(tmp_path, monkeypatch):
     """Lesson 18: the estimate decides, and the next request does not wait that long again."""
-    monkeypatch.setattr(fitting, "COUNT_LIMIT_S", 0.01)
+    monkeypatch.setattr(fit_check, "COUNT_LIMIT_S", 0.01)
     adapter = ScriptedAdapter("s", lambda request: says("ok"), counts=[1])
     asked = []
 

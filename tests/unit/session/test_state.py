@@ -9,7 +9,7 @@ import pytest
 from codecompanion.context.policy.policy import Cooldown
 from codecompanion.errors import InvalidTransition
 from codecompanion.model.messages import ToolCall
-from codecompanion.session.compaction.watch import CompactionGuard
+from codecompanion.session.compaction.automatic_outcomes import CompactionGuard
 from codecompanion.session.state import TRANSITIONS, State, step
 from codecompanion.session.turn.guards import over_request_limit, repeated_call
 

@@ -87,7 +87,15 @@ def test_build_output_is_excluded_even_if_git_does_not_ignore_it(root: Path) -> 
 
 def test_checking_a_few_paths_agrees_with_the_list(root: Path) -> None:
     """A file written by the editor belongs to the project only if git does not ignore it."""
-    asked = ["src/a.py", "kept/ignored.log", ".env", "; rm -rf", "with space/é.lua", "gone.py", "dist/app.js"]
+    asked = [
+        "src/a.py",
+        "kept/ignored.log",
+        ".env",
+        "; rm -rf",
+        "with space/é.lua",
+        "gone.py",
+        "dist/app.js",
+    ]
     fill(root, "dist/app.js")
     assert listed_among(root, asked, Choice()) == {*asked} - {".env"}, "without git, names decide"
     git(root, "init", "-q")

@@ -38,11 +38,11 @@ end
 ---@param win integer
 ---@return boolean
 function M.wants_winbar(win)
-  local wish = options.display().winbar
-  if wish == "never" or vim.go.winbar ~= "" or not vim.list_contains({ "", M.WINBAR }, vim.wo[win].winbar) then
+  local setting = options.display().winbar
+  if setting == "never" or vim.go.winbar ~= "" or not vim.list_contains({ "", M.WINBAR }, vim.wo[win].winbar) then
     return false
   end
-  return wish == "always" or not M.is_plain_statusline() or not has_statusline(win)
+  return setting == "always" or not M.is_plain_statusline() or not has_statusline(win)
 end
 
 ---Return whether every window of the chat shows the meter in one of our bars; then the buffer does not repeat it.

@@ -204,15 +204,15 @@ end
 
 ---Show the chat and move the cursor to it.
 ---@param chat CodeCompanion.Chat
----@param wish? string A layout that overrides the configured one
+---@param layout_name? string A layout that overrides the configured one
 ---@return integer win
-function M.open(chat, wish)
+function M.open(chat, layout_name)
   local present = shown.visible(chat)[1]
   if present then
     api.nvim_set_current_win(present)
     return present
   end
-  local config = vim.tbl_extend("force", options.display().window, wish and { layout = wish } or {})
+  local config = vim.tbl_extend("force", options.display().window, layout_name and { layout = layout_name } or {})
   config.layout = layout.with_room(config)
   if config.layout == "buffer" and vim.wo.winfixbuf then
     config.layout = "float" -- this window is fixed to its buffer

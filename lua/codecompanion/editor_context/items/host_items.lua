@@ -1,5 +1,5 @@
----Items that the host reads by their argument (`codecompanion.session.editor_context.by_host`), and the one that asks
----it to gather code.
+---Items that the host reads by their argument (`codecompanion.session.editor_context.host_mentions`), and the item that
+---asks it to gather code.
 
 local MAX_OFFERED = 200
 

@@ -13,11 +13,11 @@ import msgspec
 from codecompanion import errors
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.copilot.access import CopilotAccess, CopilotToken
+from codecompanion.adapters.copilot.copilot_formats import CopilotChat, CopilotMessages, CopilotResponses
 from codecompanion.adapters.copilot.github import HEADERS, LOGIN_COMMAND, SETTINGS_PAGE, github_of
 from codecompanion.adapters.copilot.login import CopilotLogin
 from codecompanion.adapters.copilot.offers import Offer, Offers, Served
 from codecompanion.adapters.copilot.stored_login import LOGIN_FILE, Places
-from codecompanion.adapters.copilot.wires import CopilotChat, CopilotMessages, CopilotResponses
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.login_adapter import LoginAdapter
 from codecompanion.adapters.wire_format import WireFormat, origin_of

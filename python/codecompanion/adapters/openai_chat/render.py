@@ -23,8 +23,8 @@ from codecompanion.adapters.joined_pieces import JoinedPieces
 from codecompanion.adapters.openai_chat.body_check import check_message
 from codecompanion.adapters.openai_chat.call_ids import MAX_ID_LENGTH, IdForm, wire_id
 from codecompanion.adapters.openai_chat.check import check_request, is_silent, repair_request, speaker, with_place
-from codecompanion.adapters.openai_chat.reasoning_back import REQUIRED_FIELD, SendReasoning, add_reasoning
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
+from codecompanion.adapters.openai_chat.resent_reasoning import REQUIRED_FIELD, SendReasoning, add_reasoning
 from codecompanion.adapters.openai_chat.summary_turn import is_summary, summary_as_turn
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.errors import RequestRejected, StoreError

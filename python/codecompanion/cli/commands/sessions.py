@@ -195,7 +195,7 @@ def _export(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
 
 def _share(store: Store, events: Sequence[LogEvent], arguments: argparse.Namespace, out: TextIO) -> int:
     """Print the chat in a shareable form."""
-    from codecompanion.session.storage.sharing import shared_text
+    from codecompanion.session.storage.shareable_chat import shared_text
 
     known = KnownSecrets()
     known.learn_environment(user_environment())

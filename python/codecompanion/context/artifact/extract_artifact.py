@@ -31,7 +31,7 @@ from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.calls import describe_call
 from codecompanion.context.message_facts.demands import find_demands, is_strict
 from codecompanion.context.message_facts.plain_sentences import Sentence, Speaker, facts_of_sentences
-from codecompanion.context.message_facts.same_fact import is_same_fact, meaning_of, normal
+from codecompanion.context.message_facts.sentence_similarity import is_same_fact, meaning_of, normal
 from codecompanion.formats.regex import regex
 from codecompanion.model.cycles import turn_name
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, is_system_prompt, is_typed_by_user

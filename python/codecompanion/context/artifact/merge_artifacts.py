@@ -18,7 +18,7 @@ from codecompanion.context.artifact.why_files_matter import summed_uses
 from codecompanion.context.ledger.goal import GOAL_BYTES, better_goal, is_usable_goal
 from codecompanion.context.ledger.lines import cut_bytes
 from codecompanion.context.message_facts.demands import is_strict
-from codecompanion.context.message_facts.same_fact import Meaning, is_same_fact, meaning_of, normal
+from codecompanion.context.message_facts.sentence_similarity import Meaning, is_same_fact, meaning_of, normal
 from codecompanion.context.work import Failed
 from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.context.editing.age import newest_finished_turn, old_messages
-from codecompanion.context.editing.pointed_at import pointed_at, stands_for_attached
+from codecompanion.context.editing.referenced_content import pointed_at, stands_for_attached
 from codecompanion.context.strategy_parameters import ClearToolResults, RawTail
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import pair_tool_calls

@@ -30,9 +30,9 @@ import msgspec
 
 from codecompanion.context.editing.age import newest_finished_turn
 from codecompanion.context.editing.file_uses import FileUses
-from codecompanion.context.editing.needed_looks import why_needed, why_not_needed
+from codecompanion.context.editing.needed_reads import why_needed, why_not_needed
 from codecompanion.context.editing.old_replies import shorten_calls, without_reasoning
-from codecompanion.context.editing.pointed_at import pointed_at
+from codecompanion.context.editing.referenced_content import pointed_at
 from codecompanion.context.strategy_parameters import ClearWhenItPays
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.messages import Message, ReasoningPart, goes_along, with_changes

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.strategy_parameters import DescribePlain
-from codecompanion.context.summary_text.as_written import as_written
 from codecompanion.context.summary_text.recall_keys import without_span
+from codecompanion.context.summary_text.strip_additions import as_written
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.formats.cutting import cut_line, cut_middle
 from codecompanion.model.messages import LOOKING_TAG, SUMMARY_TAG, goes_along, is_typed_by_user

@@ -23,9 +23,9 @@ from codecompanion.model.messages import GATHERED_TAG, Message, is_typed_by_user
 from codecompanion.reports.gathered_code import NOT_INDEXED, WAS_ASKED_FOR, place_of, who_classified
 from codecompanion.retrieval.compose import TAKEN_OUT
 from codecompanion.session.chat.chat import Chat
+from codecompanion.session.codebase.code_request import CodeRequest
 from codecompanion.session.codebase.gathered_message import gathered_record
 from codecompanion.session.codebase.shown_code import SOURCES, how_much
-from codecompanion.session.codebase.wish import Wish
 from codecompanion.session.message_context.gathering import NO_CODE, NO_ROOM
 from codecompanion.wire.requests import ChooseCode, PreviewCode, ShowGathered
 
@@ -87,16 +87,16 @@ async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
         raise InputError(_OFF)
     if not request.snapshot.send_code:
         raise InputError(NO_CODE)
-    wish = await chat.gathering.wish(question, request.snapshot)
-    gathered, says = await chat.gathering.preview(question, request.snapshot, wish)
+    code_request = await chat.gathering.code_request(question, request.snapshot)
+    gathered, says = await chat.gathering.preview(question, request.snapshot, code_request)
     if gathered is None:
         raise InputError(NO_ROOM)
     fields = gathered_record(gathered, "preview" if gathered.text.strip() else "", "").fields
     report = _report(fields, chat.log.chosen, gathered.text)
-    as_sent = _as_sent(wish, gathered)
-    is_asked = wish is not None and wish.mentions.codebase
+    as_sent = _as_sent(code_request, gathered)
+    is_asked = code_request is not None and code_request.mentions.codebase
     head = report.head if is_asked else tuple(one for one in report.head if one != WAS_ASKED_FOR)
-    head = (*as_sent, *head, *(wish.told if wish is not None else ()), *says)
+    head = (*as_sent, *head, *(code_request.told if code_request is not None else ()), *says)
     rows, root = _with_anchors(report.rows, gathered), services.root(request.snapshot)
     return msgspec.structs.replace(report, head=head, rows=rows, root=str(root), can_choose=True)
 
@@ -110,14 +110,14 @@ def _with_anchors(rows: Sequence[CodeRow], gathered: Gathered) -> tuple[CodeRow,
     return tuple(msgspec.structs.replace(row, anchor=anchor, anchor_at=at) for row, anchor, at in found)
 
 
-def _as_sent(wish: Wish | None, gathered: Gathered) -> tuple[str, ...]:
+def _as_sent(code_request: CodeRequest | None, gathered: Gathered) -> tuple[str, ...]:
     """Return how sending the question unchanged would differ from the rows shown."""
-    if wish is None or not wish.is_wanted:
+    if code_request is None or not code_request.is_wanted:
         return (_NOT_BY_ITSELF,)
     said = gathered.classification
     by = who_classified(said.overruled, said.likelihood)
     is_named = any(one.source == "mention" for one in gathered.found)
-    if not by or wish.mentions.codebase or is_named:
+    if not by or code_request.mentions.codebase or is_named:
         return ()
     return (_NOT_ABOUT.format(by=by),)
 

@@ -21,8 +21,8 @@ from codecompanion.placeholders import TOOL_RESULT_CLEARED, cleared_along
 from codecompanion.session.attachments.pins import instruction, pinned, title_of, to_pin, to_unpin
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.chat.redraw import redraw
-from codecompanion.session.history.gone import WIPED
-from codecompanion.session.history.put_back import find, logged, restoration
+from codecompanion.session.history.messages_out_of_view import WIPED
+from codecompanion.session.history.restore_message import find, logged, restoration
 from codecompanion.session.history.undo import PAUSED_BY, chain_of, outcome, summarised
 from codecompanion.waiting import to_the_end
 from codecompanion.wire import requests

@@ -1,8 +1,8 @@
 """A file attached after a message has already brought its text: it is named, not sent a second time.
 
-This follows the rule of `editor_context/standing.py`: a text is in a request once. But an attachment is permanent: when
-the message that shows the text is cleared, summarised or removed, the projection of the view (`model/references.py`)
-puts the text back into the attachment.
+This follows the rule of `editor_context/already_sent.py`: a text is in a request once. But an attachment is permanent:
+when the message that shows the text is cleared, summarised or removed, the projection of the view
+(`model/references.py`) puts the text back into the attachment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def named_where_it_stands(control: ContextControl, message: Message, above: Sequ
     showing = {m.id for m in above if shows_lines(m) and path in paths_shown(m)}
     if not showing:
         return message
-    from codecompanion.session.editor_context.standing import MIN_NAMED_CHARS, where_it_stands
+    from codecompanion.session.editor_context.already_sent import MIN_NAMED_CHARS, where_it_stands
 
     known = control.fitting.still_sent(showing, "", message.tokens)
     lines = next(fenced_in(message.text), [])

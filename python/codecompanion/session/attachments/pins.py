@@ -20,7 +20,7 @@ from codecompanion.model.messages import (
 )
 from codecompanion.model.view import View
 from codecompanion.session.codebase.shown_code import title_of_gathered
-from codecompanion.session.history.put_back import find
+from codecompanion.session.history.restore_message import find
 
 _INTRO = "Follow this for the whole chat:\n\n"
 _OF_PROJECT = "The project's `{path}` asks for this for the whole chat; the user's messages come first:\n\n"

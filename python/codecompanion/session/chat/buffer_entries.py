@@ -1,6 +1,7 @@
 """The log as the buffer shows it, in order: one entry per message, card and mark, always the same for one log.
 
-A projection of the log alone. Messages that left the view are shown too, marked as gone (`session.history.gone`).
+A projection of the log alone. Messages that left the view are shown too, with a mark
+(`session.history.messages_out_of_view`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from codecompanion.model.messages import (
 )
 from codecompanion.placeholders import kept_percent
 from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
-from codecompanion.session.history.gone import gone_from, pages, summary_ids
+from codecompanion.session.history.messages_out_of_view import gone_from, pages, summary_ids
 from codecompanion.session.history.recorded_title import recorded_title
 from codecompanion.session.history.undo import undone_ids
-from codecompanion.session.message_context.taking import body_of_mentioned
+from codecompanion.session.message_context.resolve_mentions import body_of_mentioned
 from codecompanion.session.tool_calls.tool_round import told_change
 from codecompanion.session.window.too_large import NOT_SENT
 from codecompanion.summary_frame import bare_summary

@@ -31,7 +31,7 @@ from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.message_context.before_message import BeforeMessage
 from codecompanion.session.message_context.gathering import CodeGathering
 from codecompanion.session.message_context.live_updates import LiveUpdates
-from codecompanion.session.message_context.taking import MentionedContext
+from codecompanion.session.message_context.resolve_mentions import MentionedContext
 from codecompanion.session.provenance.memory_sources import MemorySources
 from codecompanion.session.provenance.narrowed_grants import Narrowing
 from codecompanion.session.services import DEFAULT_TOOL_TIMEOUT_S, Services

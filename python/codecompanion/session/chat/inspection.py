@@ -16,8 +16,8 @@ from codecompanion.model.messages import GATHERED_TAG, MEMORY_TAG, RULES_TAG, SU
 from codecompanion.model.provenance import is_cleared, sources_of
 from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.chat_log import ChatLog
-from codecompanion.session.history.put_back import find, logged
 from codecompanion.session.history.recorded_title import title_of_call
+from codecompanion.session.history.restore_message import find, logged
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.native import UNREADABLE
 from codecompanion.session.window.request_shaper import count_shared

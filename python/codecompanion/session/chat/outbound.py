@@ -16,7 +16,7 @@ from codecompanion.session.attachments.chosen_tools import Choice
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.titles import title_of
 from codecompanion.session.message_context.before_message import BeforeMessage
-from codecompanion.session.message_context.found import NOTHING, Found
+from codecompanion.session.message_context.found_context import NOTHING, Found
 from codecompanion.session.services import Services
 from codecompanion.session.window.too_large import IS_BACK, NOT_SENT, Refusal
 from codecompanion.waiting import to_the_end

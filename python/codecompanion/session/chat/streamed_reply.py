@@ -25,7 +25,7 @@ from codecompanion.adapters.base import (
 )
 from codecompanion.errors import StreamCut
 from codecompanion.model.messages import CallMark, Content, Part, ReasoningPart, TextPart
-from codecompanion.session.history.tame_calls import tame
+from codecompanion.session.history.limit_tool_calls import tame
 from codecompanion.wire.events import Event, Reasoning, Retrying, Text
 
 PARTIAL_EVERY_S = 1.0

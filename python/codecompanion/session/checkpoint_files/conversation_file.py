@@ -15,7 +15,7 @@ from codecompanion.context.work import Messages
 from codecompanion.model import checkpoint as payloads
 from codecompanion.model.conversation_lines import lines_of, parts_of
 from codecompanion.model.messages import Message, TextPart, ToolCall, with_changes
-from codecompanion.session.checkpoint_files.stand_back import StandBack
+from codecompanion.session.checkpoint_files.yielding_thread import StandBack
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.conversations import Place
 

@@ -32,7 +32,7 @@ from codecompanion.model.history import ChangeUndone, LogEvent
 from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.model.view import project
 from codecompanion.session.checkpoint_files.conversation_file import ConversationFile
-from codecompanion.session.checkpoint_files.stand_back import StandBack
+from codecompanion.session.checkpoint_files.yielding_thread import StandBack
 from codecompanion.store.files.checkpoints import REACHED, CheckpointFiles
 from codecompanion.store.files.conversations import KEY, Place
 from codecompanion.store.store import Store

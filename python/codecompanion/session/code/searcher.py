@@ -17,7 +17,7 @@ import msgspec
 from codecompanion.errors import StoreUnavailable
 from codecompanion.formats.word_rarity import rarity
 from codecompanion.model.found_code import FoundCode, SearchOutcome, SearchTier
-from codecompanion.retrieval.own_words import LOOKED_AT, Rarity, same_rarity, wants_common
+from codecompanion.retrieval.distinctive_words import LOOKED_AT, Rarity, same_rarity, wants_common
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
 from codecompanion.retrieval.ranking.join import RankedFile, find_seeds, rank_files
 from codecompanion.retrieval.ranking.places import Place, best_places

@@ -11,7 +11,7 @@ from codecompanion.model.gathered import WHOLE_FILES, Dropped, Gathered, Snippet
 from codecompanion.model.history import PolicyEvent
 from codecompanion.model.mentioned import Reference
 from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
-from codecompanion.retrieval.still_above import STILL_ABOVE, STOOD_ABOVE, name_seen
+from codecompanion.retrieval.snippets_in_view import STILL_ABOVE, STOOD_ABOVE, name_seen
 from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
 from codecompanion.wire.events import CodeGathered
 

@@ -23,9 +23,9 @@ from codecompanion.model.history import EventPayload, ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.compaction.announcer import Announcer
+from codecompanion.session.compaction.background_work import Meanwhile
 from codecompanion.session.compaction.compaction_record import CompactionRecord
 from codecompanion.session.compaction.effects import EffectRunner
-from codecompanion.session.compaction.meanwhile import Meanwhile
 from codecompanion.session.compaction.silence_budget import SilenceBudget
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services

@@ -16,7 +16,7 @@ from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, UNSHOWN_TAGS, Message
 from codecompanion.session.history.card_sections import card_sections
 from codecompanion.session.history.chat_log import ChatLog
-from codecompanion.session.history.gone import place_of_card, summary_ids
+from codecompanion.session.history.messages_out_of_view import place_of_card, summary_ids
 from codecompanion.session.services import Services
 from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Notice, Severity
 

@@ -6,7 +6,7 @@ import msgspec
 
 from codecompanion.completion.families import Family
 from codecompanion.completion.forms import build_project_prompt, line_cost
-from codecompanion.completion.knowledge import KnownFile, ProjectView, choose
+from codecompanion.completion.project_knowledge import KnownFile, ProjectView, choose
 from codecompanion.completion.prompt import FimPrompt
 from codecompanion.completion.prompt_plan import NO_ANCHOR, Plan, anchor_of, plan_prompt
 from codecompanion.session.complete.project_view import ProjectReader, RecentRange

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.completion.file_pieces import FilePieces, cut_pieces
-from codecompanion.completion.knowledge import ProjectFile, ProjectView
 from codecompanion.completion.near_names import strongest
+from codecompanion.completion.project_knowledge import ProjectFile, ProjectView
 from codecompanion.completion.prompt_budgets import budgets
 from codecompanion.completion.window import Window
 from codecompanion.errors import StoreError

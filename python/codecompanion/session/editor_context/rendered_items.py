@@ -18,7 +18,7 @@ from codecompanion.formats.plural import counted
 from codecompanion.formats.text_files import printable, split_lines
 from codecompanion.model.mentioned import Mentioned, Reference, ShownLines
 from codecompanion.model.messages import Message
-from codecompanion.session.editor_context.standing import Stands, fingerprint, has_lines
+from codecompanion.session.editor_context.already_sent import Stands, fingerprint, has_lines
 from codecompanion.wire.requests import EditorItem, EditorText
 
 MIN_TOKENS = 40

@@ -14,6 +14,7 @@ from codecompanion.retrieval.budgets import budget_in_window, token_budget
 from codecompanion.retrieval.chosen_files import by_path
 from codecompanion.retrieval.compose import Composed, Definitions, compose, joined
 from codecompanion.retrieval.compose_by_document import compose_by_document
+from codecompanion.retrieval.filler_code import demote_repeats
 from codecompanion.retrieval.gather_pipeline import (
     AppendCommonFiles,
     Assemble,
@@ -29,7 +30,6 @@ from codecompanion.retrieval.search_terms import simple_terms
 from codecompanion.retrieval.selection import common_within
 from codecompanion.retrieval.shown_lines import seen_in
 from codecompanion.retrieval.smart_snippets import score_density, take_structures
-from codecompanion.retrieval.worth_showing import demote_repeats
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.mentioned_files import MAX_READ_BYTES
 from codecompanion.session.gather.pinned import places_of

@@ -15,6 +15,7 @@ import msgspec
 from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.gathered import Classification, Gathered, QuestionTypes, Selection, Snippet
 from codecompanion.retrieval.compose import Composed
+from codecompanion.retrieval.distinctive_words import LOOKED_AT, has_hit, own_words, wants_common
 from codecompanion.retrieval.gather_pipeline import (
     AppendCommonFiles,
     Classify,
@@ -26,7 +27,6 @@ from codecompanion.retrieval.gather_pipeline import (
     load_pipeline,
 )
 from codecompanion.retrieval.mentions import asked_words
-from codecompanion.retrieval.own_words import LOOKED_AT, has_hit, own_words, wants_common
 from codecompanion.retrieval.question_type import types_by_words
 from codecompanion.retrieval.search_terms import says_something, simple_terms
 from codecompanion.retrieval.team import is_about_team, render_team
@@ -34,6 +34,7 @@ from codecompanion.session.code.search_options import SearchOptions, search_opti
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.choose_code import ToChoose, budget_of, choose, max_file_bytes, not_sent
 from codecompanion.session.gather.classify_question import EvidenceOf, asks_index, classify_question
+from codecompanion.session.gather.deadline_work import in_thread
 from codecompanion.session.gather.gatherers import (
     MayUse,
     beside,
@@ -48,8 +49,7 @@ from codecompanion.session.gather.gatherers import (
 from codecompanion.session.gather.mentioned_files import ReadFiles, read_mentioned
 from codecompanion.session.gather.pinned import ReadPins, read_pinned
 from codecompanion.session.gather.project_code import ProjectCode, Stoppable
-from codecompanion.session.gather.running import Runs
-from codecompanion.session.gather.stopping import in_thread
+from codecompanion.session.gather.run_gatherers import Runs
 from codecompanion.session.gather.team_text import TeamText
 from codecompanion.session.gather.term_files import files_with_terms
 from codecompanion.session.gather.utility import Utility

@@ -17,7 +17,7 @@ from codecompanion.model.history import ChangeUndone, EventPayload, LogEvent, Me
 from codecompanion.model.live_files import NO_FILES, files_after, files_in
 from codecompanion.model.messages import MEMORY_TAG, Message, is_typed_by_user
 from codecompanion.model.view import View, apply, project
-from codecompanion.session.history.gone import gone_from, take_out
+from codecompanion.session.history.messages_out_of_view import gone_from, take_out
 from codecompanion.session.history.undo import (
     Chain,
     Rest,

@@ -7,7 +7,7 @@ import msgspec
 from codecompanion.errors import ToolError
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import ToolCall
-from codecompanion.session.history.tame_calls import one_line
+from codecompanion.session.history.limit_tool_calls import one_line
 from codecompanion.tools.tool_registry import ToolRegistry
 
 

@@ -26,7 +26,7 @@ from codecompanion.model.history import (
 )
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.model.view import answer_turn, cycle_after, is_of_answer
-from codecompanion.session.history.gone import by_kind
+from codecompanion.session.history.messages_out_of_view import by_kind
 from codecompanion.wire.events import Replaced, ViewMarks
 
 UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored", "tools_chosen"})

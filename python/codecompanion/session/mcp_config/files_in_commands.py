@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.mcp.server_types import McpError
-from codecompanion.session.mcp_config.expanding import expanded
+from codecompanion.session.mcp_config.expand_variables import expanded
 from codecompanion.session.mcp_config.server_entries import Entry
 
 MAX_FILES = 200

@@ -14,7 +14,7 @@ from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE, is_too_deep
 from codecompanion.mcp.server_spec import ServerSpec, ToolChoice
 from codecompanion.mcp.server_types import McpError
-from codecompanion.session.mcp_config.expanding import expanded, looked_up
+from codecompanion.session.mcp_config.expand_variables import expanded, looked_up
 from codecompanion.settings_sections import McpServerSettings
 
 MAX_FILE_BYTES = 1_000_000

@@ -39,7 +39,7 @@ from codecompanion.store.files.daily_log import kit_folder
 from codecompanion.store.files.memory_files import MemoryFiles, why_refused
 from codecompanion.store.files.memory_places import MemoryFile, mark_of
 from codecompanion.tools.builtin import MEMORY_ROOT, MEMORY_SHARED
-from codecompanion.tools.remembered import FoundMemory
+from codecompanion.tools.memory_interface import FoundMemory
 from codecompanion.workspace.paths import Workspace
 from codecompanion.workspace.secret_text import hide_secrets
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.session.message_context.found import NOTHING, Found, Preceding
+from codecompanion.session.message_context.found_context import NOTHING, Found, Preceding
 from codecompanion.session.message_context.gathering import CodeGathering
 from codecompanion.session.message_context.live_updates import LiveUpdates
-from codecompanion.session.message_context.taking import LABEL, MentionedContext
+from codecompanion.session.message_context.resolve_mentions import LABEL, MentionedContext
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.events import Gathering

@@ -14,6 +14,13 @@ import msgspec
 
 from codecompanion.model.mentioned import Reference
 from codecompanion.model.messages import EDITOR_TAG, Message, with_changes
+from codecompanion.session.editor_context.already_sent import (
+    Place,
+    Stands,
+    fingerprint,
+    has_lines,
+    standing_texts,
+)
 from codecompanion.session.editor_context.rendered_items import (
     MIN_TOKENS,
     Rendered,
@@ -21,13 +28,6 @@ from codecompanion.session.editor_context.rendered_items import (
     render,
     the_same,
     unchanged,
-)
-from codecompanion.session.editor_context.standing import (
-    Place,
-    Stands,
-    fingerprint,
-    has_lines,
-    standing_texts,
 )
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl

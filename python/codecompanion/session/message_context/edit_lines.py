@@ -6,8 +6,8 @@ from codecompanion.edit_in_place.request import chars_around, lines_of, title_of
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.mentioned import Mentioned
 from codecompanion.model.messages import EDITOR_TAG, Message
-from codecompanion.session.message_context.found import Found
-from codecompanion.session.message_context.taking import body_of_mentioned
+from codecompanion.session.message_context.found_context import Found
+from codecompanion.session.message_context.resolve_mentions import body_of_mentioned
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.events import EditorContextSent

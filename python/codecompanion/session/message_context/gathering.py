@@ -17,8 +17,8 @@ import msgspec
 from codecompanion.context.policy.strict import is_strict
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message, with_changes
-from codecompanion.session.codebase.wish import GATHERING_OFF, Wish, wish_of
-from codecompanion.session.message_context.found import NOTHING, NOTHING_PRECEDING, Found, Preceding
+from codecompanion.session.codebase.code_request import GATHERING_OFF, CodeRequest, code_request_of
+from codecompanion.session.message_context.found_context import NOTHING, NOTHING_PRECEDING, Found, Preceding
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.requests import Snapshot
@@ -59,13 +59,13 @@ class CodeGathering:
         self._services, self._control, self._show = services, control, show
         self._said: set[str] = set()
 
-    async def wish(self, text: str, snapshot: Snapshot, written: Collection[str] = ()) -> Wish | None:
-        """Return the wish in a message, None if there is nothing to do; `written` are mentions the editor handles."""
+    async def code_request(self, text: str, snapshot: Snapshot, written: Collection[str] = ()) -> CodeRequest | None:
+        """Return the code request of a message, or None; `written` are mentions the editor handles."""
         if self._services.gatherer is None or self._control.purpose or not snapshot.send_code:
             return None
         enabled = self._services.settings.context.enabled
         root, always = self._services.root(snapshot), self._control.policy.gathers
-        return await wish_of(text, snapshot, root, enabled, always, written)
+        return await code_request_of(text, snapshot, root, enabled, always, written)
 
     async def before(
         self,
@@ -87,21 +87,21 @@ class CodeGathering:
         if not snapshot.send_code and not self._control.purpose:
             return NOTHING.saying(self._control.chat_id, self._once(NO_CODE))
         try:
-            wish = await self.wish(text, snapshot, preceding.written)
+            request = await self.code_request(text, snapshot, preceding.written)
         except Exception as error:
             why = self._services.report_bug(error)
             return NOTHING.saying(self._control.chat_id, self._once(f"No code was gathered: {why}{ALONE}"))
-        if wish is None:
+        if request is None:
             return NOTHING
-        if not wish.is_wanted:
-            told = tuple(one for one in wish.told if one != GATHERING_OFF)
+        if not request.is_wanted:
+            told = tuple(one for one in request.told if one != GATHERING_OFF)
             return NOTHING.saying(
-                self._control.chat_id, told if told == wish.told else (*told, *self._once(GATHERING_OFF))
+                self._control.chat_id, told if told == request.told else (*told, *self._once(GATHERING_OFF))
             )
         begin()
         try:
             async with asyncio.timeout(TIME_LIMIT_S):
-                gathered, told = await self.gather(text, snapshot, wish.mentions, preceding)
+                gathered, told = await self.gather(text, snapshot, request.mentions, preceding)
         except TimeoutError:
             why = f"it took longer than {TIME_LIMIT_S:.0f} s."
             gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
@@ -109,10 +109,10 @@ class CodeGathering:
             why = self._services.report_bug(error)
             gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
         if gathered is None:
-            return NOTHING.saying(self._control.chat_id, (*wish.told, *told))
-        asked_in = self._services.root(snapshot) if wish.mentions and not told else None
+            return NOTHING.saying(self._control.chat_id, (*request.told, *told))
+        asked_in = self._services.root(snapshot) if request.mentions and not told else None
         found, missing = self._found(text, gathered, turn_id, cycle, asked_in)
-        return found.saying(self._control.chat_id, (*wish.told, *told, *missing))
+        return found.saying(self._control.chat_id, (*request.told, *told, *missing))
 
     async def gather(
         self, text: str, snapshot: Snapshot, mentions: Mentions, preceding: Preceding = NOTHING_PRECEDING
@@ -133,7 +133,7 @@ class CodeGathering:
         return gathered, self._once(NO_PROJECT.format(root=question.root)) if question.only_files else ()
 
     async def preview(
-        self, text: str, snapshot: Snapshot, wish: Wish | None
+        self, text: str, snapshot: Snapshot, request: CodeRequest | None
     ) -> tuple[Gathered | None, tuple[str, ...]]:
         """Return the code that would be gathered for a message, None without room; and the notes for the user.
 
@@ -144,7 +144,7 @@ class CodeGathering:
             return None, ()
         from codecompanion.retrieval.mentions import NONE
 
-        question = await self._question(text, snapshot, NONE if wish is None else wish.mentions, room)
+        question = await self._question(text, snapshot, NONE if request is None else request.mentions, room)
         async with asyncio.timeout(TIME_LIMIT_S):
             gathered = await self._gathered(msgspec.structs.replace(question, is_asked=True), lambda words: None)
         return gathered, () if not question.only_files else (NO_PROJECT.format(root=question.root),)
@@ -234,8 +234,8 @@ class CodeGathering:
 
         `asked_in`: the folder where code was requested, so that its absence is explained.
         """
+        from codecompanion.session.codebase.code_notes import why_no_code, with_secrets
         from codecompanion.session.codebase.gathered_message import gathered_message, gathered_record, told
-        from codecompanion.session.codebase.said_below import why_no_code, with_secrets
 
         why = gathered.notes[:_MAX_NOTES]
         message = gathered_message(gathered, self._services.new_token())

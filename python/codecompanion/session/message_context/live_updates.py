@@ -28,7 +28,7 @@ from codecompanion.session.attachments.update_text import (
     too_large,
     whole_text,
 )
-from codecompanion.session.message_context.found import NOTHING, Found
+from codecompanion.session.message_context.found_context import NOTHING, Found
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.tools.files.open_files import Opened

@@ -142,10 +142,10 @@ class Turn:
         chat = self._chat
         compacted = chat.log.compactions > self._compactions
         self._compactions = chat.log.compactions
-        wish = chat.services.settings.chat.on_compact
-        if not compacted or self.asking.allowed or wish in ("auto", "submit") or chat.queue:
+        setting = chat.services.settings.chat.on_compact
+        if not compacted or self.asking.allowed or setting in ("auto", "submit") or chat.queue:
             return None
-        return Stop(f'Waiting for you (on_compact = "{wish}"). /continue lets the model answer.')
+        return Stop(f'Waiting for you (on_compact = "{setting}"). /continue lets the model answer.')
 
     async def _ended(self, finished: Finished) -> Stop | None:
         """Return how the turn ends after a reply without calls.

@@ -9,9 +9,9 @@ from codecompanion.context.summary_text.recall_keys import no_key
 from codecompanion.context.work import CacheState, Continuation, Env, Folds, Measure, Messages
 from codecompanion.model.references import with_true_references
 from codecompanion.session.accounts.local_models import speed_of
+from codecompanion.session.compaction.automatic_outcomes import CompactionWatch
 from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.summary_sources import SummarySources
-from codecompanion.session.compaction.watch import CompactionWatch
 from codecompanion.session.window.chat_model import ChatModel
 
 

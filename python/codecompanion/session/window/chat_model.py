@@ -29,7 +29,7 @@ from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.messages import Message, ToolSpec
 from codecompanion.session.accounts.local_models import runs_on_own_server
 from codecompanion.session.accounts.meter import ContextMeter
-from codecompanion.session.compaction.watch import Standing
+from codecompanion.session.compaction.automatic_outcomes import Standing
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.stopped_policies import StoppedPolicy, default_policy
@@ -40,7 +40,7 @@ from codecompanion.wire.events import Notice, Retrying, Severity
 
 if TYPE_CHECKING:
     from codecompanion.adapters.prompt_slots import Loss
-    from codecompanion.session.accounts.read_again import ReadAgain
+    from codecompanion.session.accounts.lost_server_cache import ReadAgain
 
 SHARE_FOR_PROMPT = 0.05
 """The short system prompt is used if the full one takes more than this share of the window (0..1)."""
@@ -193,7 +193,7 @@ class ChatModel:
     def read_again(self) -> ReadAgain:
         """Return the record of the model's cache misses."""
         if self._read_again is None or self._read_again[0] != self.named:
-            from codecompanion.session.accounts.read_again import ReadAgain  # not part of the start
+            from codecompanion.session.accounts.lost_server_cache import ReadAgain  # not part of the start
 
             self._read_again = self.named, ReadAgain()
         return self._read_again[1]

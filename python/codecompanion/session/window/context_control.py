@@ -21,16 +21,16 @@ from codecompanion.errors import ConfigError, ContextOverflow, EncryptedRefused,
 from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import sentence
 from codecompanion.session.compaction.announcer import Announcer
+from codecompanion.session.compaction.automatic_outcomes import CompactionWatch
 from codecompanion.session.compaction.compaction import Compactor, Summariser
 from codecompanion.session.compaction.compaction_record import CompactionRecord, failure
 from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.summary_sources import SummarySources
-from codecompanion.session.compaction.watch import CompactionWatch
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import OPTIONS_KEY, Services
 from codecompanion.session.window.chat_env import ChatEnv
 from codecompanion.session.window.chat_model import ChatModel
-from codecompanion.session.window.fitting import Fitting
+from codecompanion.session.window.fit_check import Fitting
 from codecompanion.session.window.native import forget_foreign_blocks
 from codecompanion.session.window.native_side import NativeSide
 from codecompanion.session.window.pause import Pause

@@ -13,9 +13,9 @@ from codecompanion.context.work import Messages, Trigger
 from codecompanion.errors import CompactionFailed
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Message, Usage, has_encrypted, is_protected, without_encrypted
+from codecompanion.session.compaction.automatic_outcomes import CompactionWatch
 from codecompanion.session.compaction.compaction_record import CompactionRecord
 from codecompanion.session.compaction.effects import EffectRunner
-from codecompanion.session.compaction.watch import CompactionWatch
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.native import NativeCompaction, forget_foreign_blocks
 from codecompanion.session.window.pause import Pause

@@ -9,7 +9,7 @@ from codecompanion.context.stage_report import Preparation, Prepared
 from codecompanion.context.work import Env
 from codecompanion.model.view import View
 from codecompanion.session.accounts.local_models import runs_on_own_server
-from codecompanion.session.compaction.watch import CompactionWatch
+from codecompanion.session.compaction.automatic_outcomes import CompactionWatch
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.native_side import NativeSide
 from codecompanion.session.window.pause import Pause

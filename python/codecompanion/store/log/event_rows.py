@@ -23,10 +23,10 @@ from codecompanion.model.messages import STARTING_TAGS, Message, ToolCall
 from codecompanion.store.log import scratch
 from codecompanion.store.log.checksum import event_sum, is_event_sound
 from codecompanion.store.log.encoding import from_bytes, storable, to_bytes
-from codecompanion.store.log.inner_words import inner_words
 from codecompanion.store.log.previews import note_blobs
 from codecompanion.store.log.tail_state import TailState, forget_state, keep_state, read_state
 from codecompanion.store.log.totals import Totals, damaged_rows, read_totals, save_totals
+from codecompanion.store.log.words_inside_words import inner_words
 from codecompanion.store.sqlite_connection import is_damage
 
 _INSERT = "INSERT INTO events(chat_id, seq, turn, ts, type, payload, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from codecompanion.model.messages import Message, ToolCall
 from codecompanion.store.log.encoding import storable
 from codecompanion.store.log.event_rows import is_findable
-from codecompanion.store.log.inner_words import inner_words
 from codecompanion.store.log.migrations import TOKENIZER
+from codecompanion.store.log.words_inside_words import inner_words
 from codecompanion.store.search.find import find_rows
 from codecompanion.store.search.parsed_question import read_question
 from codecompanion.store.search.periods import date_of

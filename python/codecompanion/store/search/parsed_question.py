@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.formats.regex import regex
-from codecompanion.store.log.inner_words import pairs_of, pieces_of, unspaced_runs
+from codecompanion.store.log.words_inside_words import pairs_of, pieces_of, unspaced_runs
 from codecompanion.store.search.periods import Period, find_periods
 
 MAX_TERMS = 32

@@ -24,7 +24,7 @@ from codecompanion.tools.builtin import MEMORY_ARGUMENTS, MEMORY_SHARED
 from codecompanion.tools.builtin import MEMORY_ROOT as ROOT
 from codecompanion.tools.files.disk import Check, in_thread, opened_folder, remove_drafts, write_atomic
 from codecompanion.tools.files.edit import replace_text
-from codecompanion.tools.remembered import ProjectMemory
+from codecompanion.tools.memory_interface import ProjectMemory
 from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 MAX_FILE_CHARS = 200_000

@@ -44,7 +44,7 @@ from codecompanion.tools.commands.network import (
 from codecompanion.tools.process import Ended, run_program
 from codecompanion.tools.sandbox.confined import Confined, Pipes
 from codecompanion.tools.sandbox.host_proxy import HostProxy
-from codecompanion.tools.sandbox.trouble import is_refused_quietly, refused_paths, trouble_of, unresolved_hosts
+from codecompanion.tools.sandbox.sandbox_failure import is_refused_quietly, refused_paths, trouble_of, unresolved_hosts
 from codecompanion.tools.tool import ANY_HOST, Place, ToolContext, ToolOutput
 
 KEPT_BYTES = 1_000_000

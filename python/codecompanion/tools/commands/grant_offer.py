@@ -13,7 +13,7 @@ import msgspec
 
 from codecompanion.tools.commands.command_line import SimpleCommand, simple_commands
 from codecompanion.tools.commands.defining_files import Defined, defined_by
-from codecompanion.tools.commands.destroyers import loose_commands
+from codecompanion.tools.commands.destructive_commands import loose_commands
 from codecompanion.tools.commands.git_folder import ReadConfig, is_harmless
 from codecompanion.tools.commands.grant_rules import Rule, allows, is_duration, rule_of, rules
 from codecompanion.tools.commands.offer import Family, Offer

@@ -12,7 +12,7 @@ from functools import cache
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 from codecompanion.tools.commands import risky_programs
-from codecompanion.tools.commands.destroyers import loose_commands
+from codecompanion.tools.commands.destructive_commands import loose_commands
 from codecompanion.tools.files.code_files import why_it_runs_code
 
 _WRITERS = frozenset(

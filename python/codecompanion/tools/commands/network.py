@@ -19,7 +19,7 @@ import msgspec
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 from codecompanion.tools.commands.command_line import simple_commands
-from codecompanion.tools.commands.destroyers import loose_commands
+from codecompanion.tools.commands.destructive_commands import loose_commands
 from codecompanion.tools.commands.risky_programs import known_name
 
 HIDDEN = "hidden"

@@ -14,7 +14,7 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.registry import make_wire
 from codecompanion.context.policy.policy_catalog import policy_names
-from codecompanion.engine.look import look
+from codecompanion.engine.chat_views import look
 from codecompanion.errors import InputError
 from codecompanion.model.history import RequestSent
 from codecompanion.wire.requests import Inspect, ShowRequest

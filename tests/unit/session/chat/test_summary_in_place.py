@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from codecompanion.engine.look import look
+from codecompanion.engine.chat_views import look
 from codecompanion.model.history import RequestSent
 from codecompanion.wire.events import Compacted
 from codecompanion.wire.requests import Inspect

@@ -8,7 +8,7 @@ from codecompanion.errors import StoreUnavailable
 from codecompanion.model.messages import Message
 from codecompanion.session.checkpoint_files import conversation_file
 from codecompanion.session.checkpoint_files.conversation_file import ConversationFile
-from codecompanion.session.checkpoint_files.stand_back import StandBack
+from codecompanion.session.checkpoint_files.yielding_thread import StandBack
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.conversations import KEY
 

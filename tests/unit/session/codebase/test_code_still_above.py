@@ -12,10 +12,10 @@ from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
 from codecompanion.model.transcript_format import read_message, write_message
 from codecompanion.placeholders import gathered_names
-from codecompanion.retrieval.still_above import STILL_ABOVE
+from codecompanion.retrieval.snippets_in_view import STILL_ABOVE
 from codecompanion.session.actions.code_report import preview_code, show_gathered
 from codecompanion.session.codebase.shown_code import title_of_gathered
-from codecompanion.session.gather.for_chat import ProjectGatherer
+from codecompanion.session.gather.chat_gatherer import ProjectGatherer
 from codecompanion.wire.events import CodeGathered
 from codecompanion.wire.requests import ClearMessage, PreviewCode, RestoreMessage, ShowGathered, Snapshot
 from tests.unit.session.actions.test_code_report import traced

@@ -9,7 +9,7 @@ from codecompanion.errors import StoreUnavailable
 from codecompanion.model.found_code import SearchOutcome
 from codecompanion.session.codebase.gatherer import Question
 from codecompanion.session.gather import gather_code as gathering
-from codecompanion.session.gather.for_chat import ProjectGatherer
+from codecompanion.session.gather.chat_gatherer import ProjectGatherer
 from tests.unit.session.gather import test_gather_code
 from tests.unit.session.gather.test_gather_code import FOUND, QUESTION, FakeSearch, ask, means, places
 

@@ -19,7 +19,7 @@ from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_options import search_options
 from codecompanion.session.codebase.gatherer import Question
-from codecompanion.session.gather.for_chat import ProjectGatherer
+from codecompanion.session.gather.chat_gatherer import ProjectGatherer
 from codecompanion.session.gather.index_search import IndexSearch
 from tests.unit.session.gather import test_gather_code
 from tests.unit.session.gather.test_gather_code import PARSER, FakeSearch, ask, means, places

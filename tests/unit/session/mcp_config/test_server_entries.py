@@ -15,7 +15,7 @@ from codecompanion.errors import ConfigError
 from codecompanion.mcp.server_types import McpError
 from codecompanion.session.mcp.tool_names import model_names
 from codecompanion.session.mcp.tool_schema import UnusableSchema, usable_schema
-from codecompanion.session.mcp_config.expanding import expanded, looked_up
+from codecompanion.session.mcp_config.expand_variables import expanded, looked_up
 from codecompanion.session.mcp_config.server_entries import read_file, spec_of
 
 FILE = Path("/project/.mcp.json")

@@ -250,7 +250,11 @@ async def test_code_is_gathered_by_option_policy_or_mention(project, enabled, po
         ("auto", "see #{image}", ["Sent as plain text: #{image} · /image attaches one"]),
         (True, "see #{image}", ["Sent as plain text: #{image} · /image attaches one"]),
         ("auto", "see @src/gone.py", ["@src/gone.py was not read: no such file in project."]),
-        ("auto", "see @gone.py:10", ["@gone.py was not read: no such file in project."]),
+        (
+            "auto",
+            "see @gone.py:10",
+            ["@gone.py was not read: no such file in project."],
+        ),
         ("auto", "see @src/here.py and @src/gone.py", []),
         (
             "auto",

@@ -14,7 +14,7 @@ from codecompanion.model.messages import GO_ON_TAG, Message, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
 from codecompanion.session.chat.buffer_entries import ASKED_TO_GO_ON, entries
 from codecompanion.session.state import State
-from codecompanion.session.turn.going_on import check_incomplete
+from codecompanion.session.turn.incomplete_reply import check_incomplete
 from codecompanion.wire.events import ContextItems, Meter, Notice, TurnFinished
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import BLOCK, compacts_and_says, native, talk

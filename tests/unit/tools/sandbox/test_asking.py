@@ -16,7 +16,7 @@ from codecompanion.tools.builtin import RUN_COMMAND
 from codecompanion.tools.sandbox.macos import profile
 from codecompanion.tools.sandbox.mount_plan import Places, cache_variables, mounts, repository_places
 from codecompanion.tools.sandbox.sandbox import Sandbox
-from codecompanion.tools.sandbox.trouble import refused_paths, trouble_of, unresolved_hosts
+from codecompanion.tools.sandbox.sandbox_failure import refused_paths, trouble_of, unresolved_hosts
 from codecompanion.tools.tool import ANY_HOST, ApprovalQuestion, Narrowed, NoChat, Place, ToolContext
 from tests.outside_tmp import folder_outside_tmp
 from tests.unit.tools.conftest import Call

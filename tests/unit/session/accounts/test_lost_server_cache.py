@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codecompanion.model.messages import Usage
-from codecompanion.session.accounts.read_again import MIN_SHARED, ReadAgain
+from codecompanion.session.accounts.lost_server_cache import MIN_SHARED, ReadAgain
 
 USAGE = Usage(100, 10, cache_read_tokens=3_900)
 

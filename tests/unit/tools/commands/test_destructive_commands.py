@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.tools.commands.destroyers import destroys_work
+from codecompanion.tools.commands.destructive_commands import destroys_work
 
 
 @pytest.mark.parametrize(

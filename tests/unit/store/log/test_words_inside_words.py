@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.model.messages import Message, ToolCall
-from codecompanion.store.log.inner_words import MAX_CALL_CHARS, inner_words, pairs_of, pieces_of
+from codecompanion.store.log.words_inside_words import MAX_CALL_CHARS, inner_words, pairs_of, pieces_of
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.retrieval.asking import asks_something
+from codecompanion.retrieval.asks_something import asks_something
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 """A separate program between the host and one MCP server, so that no server outlives the host.
 
-Run as `python -I -S warden.py LIFELINE COMMAND…`, with the standard library alone. LIFELINE is the reading end of a
-pipe whose writing end only the host has: when the host exits for any reason, the pipe ends, and the warden ends the
-server with everything it started. Standard input and output belong to the server; the warden closes its own copies.
+Run as `python -I -S supervisor.py LIFELINE COMMAND…`, with the standard library alone. LIFELINE is the reading end of a
+pipe whose writing end only the host has: when the host exits for any reason, the pipe ends, and the supervisor ends the
+server with everything it started. Standard input and output belong to the server; the supervisor closes its own copies.
 
-On Linux, processes that detached themselves (daemons) become children of the warden and are ended too, and the kernel
-kills a server whose warden was killed. Elsewhere the process group is ended.
+On Linux, processes that detached themselves (daemons) become children of the supervisor and are ended too, and the
+kernel kills a server whose supervisor was killed. Elsewhere the process group is ended.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def _control_process(option: int, value: int) -> None:
 
 
 def _children() -> list[int]:
-    """Return the current child processes of the warden."""
+    """Return the current child processes of the supervisor."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
             return [int(word) for word in file.read().split()]
@@ -81,11 +81,11 @@ def main(lifeline: int, command: list[str]) -> int:
     os.set_blocking(on_end, False)
     signal.set_wakeup_fd(on_end, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    warden = os.getpid()
+    supervisor = os.getpid()
 
     def before_the_server() -> None:
         _control_process(_SET_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != warden:
+        if os.getppid() != supervisor:
             os._exit(1)
 
     try:

@@ -14,7 +14,7 @@ from codecompanion.session.chat.buffer_entries import entries
 from codecompanion.session.chat.inspection import original
 from codecompanion.session.chat.redraw import redraw
 from codecompanion.session.editor_context.source import Taken
-from codecompanion.session.message_context import taking
+from codecompanion.session.message_context import resolve_mentions
 from codecompanion.wire.events import EditorContextSent, Gathering, MessageSent, Notice, Restored, SubmitFailed
 from codecompanion.wire.requests import (
     ClearMessage,
@@ -88,7 +88,7 @@ async def test_slow_context_is_awaited_and_the_order_kept(bench):
     late = EditorItem(written="#{lsp}", name="lsp", comes="later")
     session.submit(ask("first #{lsp}", late))
     await bench.until(lambda: bench.of(Gathering))
-    assert bench.of(Gathering)[0].what == taking.LABEL
+    assert bench.of(Gathering)[0].what == resolve_mentions.LABEL
     session.submit(ask("second", submit_id=2))
     session.mentioned.take(EditorContext(submit_id=1, items=(item("#{lsp}"),)))
     await bench.until(lambda: bench.is_idle(session))
@@ -97,7 +97,7 @@ async def test_slow_context_is_awaited_and_the_order_kept(bench):
 
 
 async def test_a_silent_editor_delays_nothing(bench, monkeypatch):
-    monkeypatch.setattr(taking, "LATE_LIMIT_S", 0.01)
+    monkeypatch.setattr(resolve_mentions, "LATE_LIMIT_S", 0.01)
     session = await bench.open()
     await say(bench, session, ask("#{lsp}", EditorItem(written="#{lsp}", name="lsp", comes="later")))
     assert sent(bench)[0] == "`#{lsp}`: the editor did not answer in time."

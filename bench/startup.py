@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.figures import Figure, Measurement, Samples
-from bench.room import Room
+from bench.plugins import NUMBERS, Ours, Side
 from bench.served import served
-from bench.sides import NUMBERS, Ours, Side
+from bench.working_area import Room
 from harness import clean_env, find_nvim
 
 BYTE_CODE = Path("data/nvim/codecompanion/modules")

@@ -23,7 +23,7 @@ _PLAIN_TEXTS = (".html", ".css", ".json", ".toml", ".txt", ".yaml", ".yml", ".xm
 """File extensions besides those of the known languages."""
 
 
-class Wish(msgspec.Struct, frozen=True):
+class CodeRequest(msgspec.Struct, frozen=True):
     """The mentions of a message, whether code must be gathered for it, and sentences on parts not understood."""
 
     mentions: Mentions
@@ -31,15 +31,15 @@ class Wish(msgspec.Struct, frozen=True):
     told: tuple[str, ...] = ()
 
 
-async def wish_of(
+async def code_request_of(
     text: str,
     snapshot: Snapshot,
     root: Path,
     enabled: bool | Literal["auto"],
     always: bool,
     written: Collection[str] = (),
-) -> Wish | None:
-    """Return the wish of a message, None if it asks for nothing and no code is gathered automatically.
+) -> CodeRequest | None:
+    """Return the request of a message, None if it asks for nothing and no code is gathered automatically.
 
     `enabled` and `always` as for `wants_code`. `written`: the mentions that the editor handles and has sent.
     """
@@ -50,7 +50,7 @@ async def wish_of(
 
     mentions = mentions_in(text)
     if not has_signs:
-        return Wish(mentions, wants_code(enabled, always, mentions, ()))
+        return CodeRequest(mentions, wants_code(enabled, always, mentions, ()))
     from codecompanion.retrieval.near_mentions import near_mentions, told_of
 
     found, folders = tuple[str, ...](), tuple[str, ...]()
@@ -64,14 +64,14 @@ async def wish_of(
     if enabled is False:
         asks = mentions.codebase or bool(found) or any(one.asks_for_code for one in near)
         others = told_of([one for one in near if not one.asks_for_code])
-        return Wish(mentions, False, (*others, GATHERING_OFF) if asks else others)
+        return CodeRequest(mentions, False, (*others, GATHERING_OFF) if asks else others)
     if is_wanted:  # gathering itself reports unreadable files; a decorator was never meant as one
         named = tuple(name for name in mentions.files if name in found or _is_meant_as_file(name))
         named = tuple(name for name in named if name not in folders)
         told = (*told_of(near), *_folders(folders), *_beyond(mentions))
-        return Wish(msgspec.structs.replace(mentions, files=named), True, told)
+        return CodeRequest(msgspec.structs.replace(mentions, files=named), True, told)
     lost = tuple(name for name in mentions.files if name not in (*found, *folders))
-    return Wish(mentions, False, (*told_of(near), *_folders(folders), *_missing(lost, root)))
+    return CodeRequest(mentions, False, (*told_of(near), *_folders(folders), *_missing(lost, root)))
 
 
 def _folders(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.retrieval.mentions import mentions_in
-from codecompanion.session.prompt_library.reach import OUTSIDE, SECRET, beyond
+from codecompanion.session.prompt_library.outside_mentions import OUTSIDE, SECRET, beyond
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Any
 
 from bench import REPO
 from bench.figures import Figure, Measurement, Samples
-from bench.room import Room
+from bench.plugins import NUMBERS, Driven, Ours, Side
 from bench.served import Answers, first_words, is_chat, marker, served
-from bench.sides import NUMBERS, Driven, Ours, Side
+from bench.working_area import Room
 from tests.providers.chat.answers import Answer, Call, reply
 from tests.providers.loopback.server import Received
 

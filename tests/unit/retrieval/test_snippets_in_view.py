@@ -13,7 +13,7 @@ from codecompanion.retrieval.assembly import ALL_PARTS, assemble
 from codecompanion.retrieval.compose import Composed, compose
 from codecompanion.retrieval.shown_lines import Above, seen_in
 from codecompanion.retrieval.smart_snippets import whole_file
-from codecompanion.retrieval.still_above import MAX_CHARS, STILL_ABOVE, name_seen, split_seen
+from codecompanion.retrieval.snippets_in_view import MAX_CHARS, STILL_ABOVE, name_seen, split_seen
 from codecompanion.session.codebase.gathered_message import gathered_message
 from tests.unit.retrieval.test_compose import NONE, definitions, lines, no_definitions, places
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from codecompanion.session.checkpoint_files.stand_back import StandBack
+from codecompanion.session.checkpoint_files.yielding_thread import StandBack
 from codecompanion.waiting import to_the_end
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.histories import messages
-from bench.sides import Side
+from bench.plugins import Side
 from codecompanion.model.messages import Message
 
 

@@ -10,7 +10,7 @@ from codecompanion.reports.markdown import Page, one_line, table, tokens_text
 from codecompanion.reports.record import Stretch
 
 
-def went_along(turn: Stretch, page: Page) -> list[str]:
+def attachments_section(turn: Stretch, page: Page) -> list[str]:
     """Return the section, empty for a turn without attachments."""
     if not turn.along:
         return []

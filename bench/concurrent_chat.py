@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bench.sides import Driven
+from bench.plugins import Driven
 from tests.providers.chat.answers import Answer, reply
 
 CHUNK_S = 0.01

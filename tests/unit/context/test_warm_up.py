@@ -6,13 +6,13 @@ import subprocess
 import sys
 
 from codecompanion.context.policy.policy_catalog import load_policy
-from codecompanion.context.rehearsal import rehearse
+from codecompanion.context.warm_up import rehearse
 from codecompanion.model.messages import SUMMARY_TAG
 
 RUN = """
 import re, sys
 from codecompanion.context.policy.policy_catalog import load_policy
-from codecompanion.context.rehearsal import rehearse
+from codecompanion.context.warm_up import rehearse
 
 def count():
     made, loaded = [], set(sys.modules)

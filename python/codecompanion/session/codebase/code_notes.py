@@ -7,7 +7,7 @@ from pathlib import Path
 from codecompanion.formats.plural import counted
 from codecompanion.model.gathered import Gathered, likely_text
 from codecompanion.model.messages import Message
-from codecompanion.retrieval.asking import asks_something
+from codecompanion.retrieval.asks_something import asks_something
 from codecompanion.retrieval.index_evidence import may_ask_in_other_language
 from codecompanion.workspace.secret_files import is_secret
 

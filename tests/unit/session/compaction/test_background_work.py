@@ -11,7 +11,7 @@ from codecompanion.adapters.base import Finished, TextDelta
 from codecompanion.context.grounding import known_names
 from codecompanion.session.checkpoint_files import state_writer
 from codecompanion.session.compaction import compaction
-from codecompanion.session.compaction.meanwhile import Meanwhile
+from codecompanion.session.compaction.background_work import Meanwhile
 from tests.patience import PATIENCE_S
 from tests.unit.session.compaction.test_effects import STOP, SUMMARY, kept, open_with
 from tests.unit.session.fakes import ScriptedAdapter, says

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from codecompanion.model.history import ChangeUndone, LogEvent, UsageReported
 from codecompanion.model.messages import Usage
-from codecompanion.reports.sums import estimate_savings, sum_calls
+from codecompanion.reports.call_totals import estimate_savings, sum_calls
 
 from .logs import LogWriter, price, read_log, worked_chat
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from codecompanion.model.messages import AttachedFile, Message
 from codecompanion.retrieval.shown_lines import seen_in
 from codecompanion.session.attachments.attached import text_attachment
-from codecompanion.session.editor_context.standing import MIN_NAMED_CHARS, standing_texts
+from codecompanion.session.editor_context.already_sent import MIN_NAMED_CHARS, standing_texts
 from codecompanion.wire.requests import EditorItem, EditorText
 
 FILES = {name: [f"{name} line {n} " + "word " * (n % 9) for n in range(1, 41)] for name in ("a.py", "b.py")}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from bench.beside import Stream, streaming
+from bench.concurrent_chat import Stream, streaming
 from bench.figures import Figure, Measurement, Samples
-from bench.room import Room
+from bench.plugins import LONG_S, Side
 from bench.served import first_words, served
-from bench.sides import LONG_S, Side
+from bench.working_area import Room
 from tests.providers.chat.answers import Answer
 from tests.providers.loopback.server import Received
 

@@ -17,8 +17,8 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message, with_changes
 from codecompanion.session.message_context.composing import Composing
-from codecompanion.session.message_context.found import NOTHING, Found
-from codecompanion.session.message_context.looking_at import looking_at, looking_message, told_last
+from codecompanion.session.message_context.found_context import NOTHING, Found
+from codecompanion.session.message_context.visible_file import looking_at, looking_message, told_last
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.too_large import IS_BACK
@@ -127,7 +127,7 @@ class MentionedContext:
                     item, nothing="the editor did not answer in time"
                 )
             case "by_host":
-                from codecompanion.session.editor_context.by_host import read_by_host
+                from codecompanion.session.editor_context.host_mentions import read_by_host
 
                 given, root = self._services, self._services.root(submit.snapshot)
                 return await read_by_host(item, root, given.editor, given.context_sources)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 from bench.figures import Figure, Measurement, Samples
-from bench.room import Room
+from bench.plugins import Driven, Side
 from bench.served import Answers, first_words, is_chat, served
-from bench.sides import Driven, Side
+from bench.working_area import Room
 from tests.providers.chat.answers import Answer, Call, reply
 from tests.providers.loopback.server import Received
 

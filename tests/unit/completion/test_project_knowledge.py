@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from codecompanion.completion.families import families, family_named
 from codecompanion.completion.file_pieces import cut_pieces
 from codecompanion.completion.forms import as_comments, build_project_prompt, line_cost
-from codecompanion.completion.knowledge import KnownFile, ProjectFile, ProjectView, choose
 from codecompanion.completion.near_names import near_names, strongest
+from codecompanion.completion.project_knowledge import KnownFile, ProjectFile, ProjectView, choose
 from codecompanion.completion.prompt import build_prompt
 from codecompanion.completion.prompt_budgets import budgets
 from codecompanion.model.code import Definition
