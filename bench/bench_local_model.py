@@ -122,6 +122,7 @@ def peer(checkout: Path, window: int, server: LlamaServer, root: Path) -> Played
     with Tap(server.url) as tap:
         side = Peer(checkout)
         with side.start(root, tap.url, {"context_management": {"enabled": True}}) as driven:
+            driven.nvim.command("set cmdheight=8 nomore")  # its errors have several lines; a prompt would end the run
             driven.open()
             return Played(window=window, **play(side.name, server, tap, lambda text: _ask(driven, tap, text)))
 

@@ -89,6 +89,8 @@ def test_the_key_list_fits_the_window_and_scrolls(nvim_factory: Callable[..., Nv
     """Nothing is cut off at the right, `more below` only if there is more, the approval keys are listed."""
     chat = make_chat(nvim_factory, size=size)
     chat.nvim.feed("g?")
+    chat.nvim.wait_screen("╭ Help")
+    chat.nvim.feed("g?")
     screen = chat.nvim.wait_screen("more below · q close")
     assert "Keys and slash commands" in screen
     widest = max(
@@ -155,7 +157,7 @@ def test_the_help_names_the_tools_that_are_not_sent(nvim_factory: Callable[..., 
         return " ".join(" ".join(lines).split())
 
     some = told(held_back=tuple(names[:2]))
-    assert some.startswith("Tools not sent in this small window: tool_0, tool_1. /tools full offers all. g? ")
+    assert some.startswith("Tools not sent in this small window: tool_0, tool_1. /tools full offers all. <CR> ")
     assert "tool_19, 5 more. /tools full offers all." in told(held_back=tuple(names))
     assert told(no_tools="the model does not support them").startswith("No tools are sent: the model does not support")
     assert "not sent" not in told()

@@ -488,7 +488,7 @@ def test_reports_and_floats_open_in_normal_mode(nvim_factory: Callable[..., Nvim
     chat.answer("inspect", {"rows": [], "total": 0, "window": 128_000})
     chat.answer("show_cost", {"text": "# Cost of this chat"})
     chat.answer("list_sessions", [])
-    for typed, there in (("/help<C-s>", "Keys and slash commands"), ("/cost<C-s>", "# Cost of this chat")):
+    for typed, there in (("/help<C-s>", ":CodeCompanion +Palette"), ("/cost<C-s>", "# Cost of this chat")):
         chat.nvim.wait_for(lambda: chat.nvim.request("nvim_get_mode")["mode"] == "i", "insert mode")
         chat.nvim.feed(typed)
         chat.nvim.wait_screen(there)

@@ -64,6 +64,8 @@ def test_a_users_command_attaches_inserts_and_notifies(nvim_factory: Factory) ->
     assert chat.input() == "about milk"
     assert chat.sent("submit") == []
     send(chat, "/help")
+    chat.nvim.feed("g?")
+    chat.nvim.wait_screen("Keys and slash commands")
     shown = chat.nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
     assert any("/todo [word]" in line and "My list" in line for line in shown)
 

@@ -146,6 +146,8 @@ def test_the_manual_opens_without_help_tags_and_scrolls_on_a_short_screen(nvim_f
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(80, 24))
         chat.nvim.feed("<Esc>g?")
+        chat.nvim.wait_screen("g[?] all keys · q close")
+        chat.nvim.feed("g?")
         chat.nvim.wait_screen("more below · q close")
         chat.nvim.feed("q")
         chat.nvim.command("CodeCompanion help")

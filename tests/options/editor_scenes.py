@@ -40,7 +40,10 @@ def keys_window(desk: Desk, given: Given) -> Any:
     with chat_of(desk, given) as chat:
         chat.nvim.feed("<Esc>g?")
         chat.nvim.settle()
-        return chat.nvim.lines()
+        essential = chat.nvim.lines()
+        chat.nvim.feed("g?")
+        chat.nvim.settle()
+        return essential, chat.nvim.lines()
 
 
 def drawn(desk: Desk, given: Given) -> Any:

@@ -44,7 +44,12 @@ io.stdout:write(
     schema = plain(require("codecompanion.config.schema")),
     for_host = require("codecompanion.config").for_host(),
     slash = vim.tbl_map(function(command)
-      return { name = command.name, argument = command.argument, description = command.description }
+      return {
+        name = command.name,
+        argument = command.argument,
+        description = command.description,
+        is_unlisted = command.is_unlisted or false,
+      }
     end, require("codecompanion.chat.slash").list()),
     autocmds = require("codecompanion.chat.state.autocmds").list,
     policy_autocmds = require("codecompanion.chat.state.policy_autocmds").list,

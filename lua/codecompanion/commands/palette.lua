@@ -1,146 +1,16 @@
----The palette, `:CodeCompanion` and `:CodeCompanionActions`: one list of available actions: prompts, open chats and
----common commands. It uses `vim.ui.select`, so telescope, fzf-lua, snacks or mini.pick can display it.
+---The palette, `:CodeCompanion` and `:CodeCompanionActions`: everything that can be done here, group by group, with the
+---key or the command that does it. It uses `vim.ui.select`, so telescope, fzf-lua, snacks or mini.pick can display it.
 
 local api = vim.api
 local choice = require("codecompanion.adapters.default_adapter")
 local choose = require("codecompanion.screen.choose")
+local entries = require("codecompanion.commands.palette_entries")
 local fit = require("codecompanion.text.fit")
 
 local M = {}
 
 local NARROW = 50 -- cells beside the group
 local MIN_TEXT = 20
-
----@class CodeCompanion.Action
----@field group string
----@field name string
----@field description string
----@field from string Its source, "" for the plugin's own actions
----@field run fun()
-
----@param name string
----@param description string
----@param command string Without the leading colon
----@return CodeCompanion.Action
-local function of_command(name, description, command)
-  return {
-    group = "command",
-    name = name,
-    description = description,
-    from = ":" .. command,
-    run = function()
-      vim.cmd(command)
-    end,
-  }
-end
-
----@param context CodeCompanion.PromptContext
----@return CodeCompanion.Action[]
-local function prompts(context)
-  local library = require("codecompanion.prompt_library")
-  local found = {}
-  for _, prompt in ipairs(library.list()) do
-    if library.fits(prompt, context) then
-      local slash = prompt.alias ~= "" and "/" .. prompt.alias .. " · " or ""
-      local waits = prompt.state ~= "allowed" and "not trusted · " or ""
-      found[#found + 1] = {
-        group = "prompt",
-        name = prompt.name,
-        description = prompt.description ~= "" and prompt.description or prompt.beginning or "",
-        from = waits .. slash .. prompt.label,
-        run = function()
-          require("codecompanion.commands.use_prompt").run(prompt, context)
-        end,
-      }
-    end
-  end
-  return found
-end
-
----@return CodeCompanion.Action[]
-local function chats()
-  local found = {}
-  for _, chat in ipairs(require("codecompanion.chat").list()) do
-    local title = chat.title ~= "" and chat.title or ("Chat " .. chat.name)
-    found[#found + 1] = {
-      group = "chat",
-      name = title,
-      description = chat.model ~= "" and ("%s · %s"):format(chat.adapter, chat.model) or chat.adapter,
-      from = chat.state ~= "idle" and chat.state or "",
-      run = function()
-        require("codecompanion.chat").show(chat)
-      end,
-    }
-  end
-  return found
-end
-
----@param has_model boolean
----@return CodeCompanion.Action
-local function choose_model(has_model)
-  local description = has_model and "Adapters and their requirements" or "No model is set up yet"
-  return of_command("Choose a model", description, "CodeCompanion adapter")
-end
-
----@param context CodeCompanion.PromptContext
----@return CodeCompanion.Action[]
-local function commands(context)
-  local found = {}
-  if context.bufnr ~= 0 then
-    found[#found + 1] = {
-      group = "command",
-      name = context.is_visual and "Edit the selection" or "Edit here",
-      description = context.is_visual and "Describe the change" or "Describe the change around the cursor",
-      from = ":CodeCompanion {words}",
-      run = function()
-        require("codecompanion.commands.use_prompt").edit("", context)
-      end,
-    }
-  end
-  if context.is_visual then
-    found[#found + 1] = {
-      group = "command",
-      name = "Add the selection to a chat",
-      description = "The last chat, or a new one",
-      from = ":CodeCompanionChat",
-      run = function()
-        local range = { context.start_line, context.end_line }
-        require("codecompanion.chat").add_selection(context.lines, range, api.nvim_buf_get_name(context.bufnr))
-      end,
-    }
-  end
-  vim.list_extend(found, {
-    of_command("New chat", "Ask anything", "CodeCompanionChat New"),
-    of_command("Resume a chat", "Open a stored chat", "CodeCompanionChat Resume"),
-    of_command("Generate a command line", "Shown, not run", "CodeCompanionCmd"),
-  })
-  if require("codecompanion.commands.decide").can_reopen() then
-    found[#found + 1] = of_command("Reopen a rejected change", "Propose it again", "CodeCompanion reopen")
-  end
-  if require("codecompanion.chat").current() then
-    vim.list_extend(found, {
-      of_command("Cost", "Show the cost of the chat", "CodeCompanionCost"),
-      of_command("Compact", "Replace the conversation with a summary", "CodeCompanionCompact"),
-      of_command("Changes", "List the file changes of the newest turn", "CodeCompanionChanges"),
-    })
-  end
-  return found
-end
-
----Return all actions that apply in the current context, group by group.
----@param context CodeCompanion.PromptContext
----@param has_model boolean Whether new chats have a model; otherwise choosing one comes first
----@return CodeCompanion.Action[]
-function M.list(context, has_model)
-  local found = has_model and {} or { choose_model(false) }
-  vim.list_extend(found, prompts(context))
-  vim.list_extend(found, chats())
-  vim.list_extend(found, commands(context))
-  if has_model then
-    found[#found + 1] = choose_model(true)
-  end
-  return found
-end
 
 ---@param text string
 ---@param width integer
@@ -171,8 +41,10 @@ function M.formatter(actions, columns)
     name_width, text_width = math.min(longest, room - from_width - 2), 0
   end
   return function(action)
-    local line = ("%-7s  %s"):format(action.group, cell(action.name, name_width, fit.squeeze))
-    if text_width >= MIN_TEXT then
+    local has_text = text_width >= MIN_TEXT
+    local whole = action.description == "" and has_text and name_width + 2 + text_width or name_width
+    local line = ("%-7s  %s"):format(action.group, cell(action.name, whole, fit.squeeze))
+    if has_text and action.description ~= "" then
       line = ("%s  %s"):format(line, cell(action.description, text_width))
     end
     if from_width > 8 then
@@ -202,7 +74,7 @@ function M.open(args)
     api.nvim_feedkeys(vim.keycode("<Esc>"), "nx", false)
   end
   local function show()
-    local actions = M.list(context, has_model())
+    local actions = entries.list(context, has_model())
     choose.select(actions, {
       prompt = "CodeCompanion",
       kind = "codecompanion.actions",

@@ -82,7 +82,7 @@ return {
     end,
   },
   complete = {
-    description = "completion at the cursor: `on`, `off`, or `status`",
+    description = "turn completion at the cursor `on` or `off`, or show its `status`",
     arguments = { "off", "on", "status" },
     run = complete,
   },

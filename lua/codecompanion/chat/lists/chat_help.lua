@@ -1,4 +1,5 @@
----The help of a chat (`g?`, `/help`): its keys, the slash commands, and the tools that are not sent.
+---The help of a chat (`g?`, `/help`): the essential keys and commands, and the tools that are not sent. A second `g?`
+---shows all keys and slash commands.
 
 local api = vim.api
 local changes = require("codecompanion.changes.decision_keys")
@@ -12,6 +13,26 @@ local M = {}
 
 ---Names of tools that are listed.
 local MAX_NAMES = 20
+---The essentials, in display order; the README has them too.
+local ESSENTIAL_KEYS = {
+  "send",
+  "stop",
+  "change_adapter",
+  "accept_change",
+  "reject_change",
+  "show_original",
+  "revert_change",
+  "debug",
+}
+
+local ESSENTIAL_COMMANDS = {
+  { keys = ":CodeCompanion", text = "Palette: every command and its key" },
+  { keys = ":CodeCompanion {words}", text = "Edit the selected lines, or those at the cursor" },
+  { keys = ":CodeCompanionChat {words}", text = "Ask in a new chat; a range is attached" },
+  { keys = ":CodeCompanionChat Resume", text = "Resume a stored chat" },
+  { keys = ":CodeCompanionUndo", text = "Undo a change of the context" },
+}
+local ESSENTIAL_SLASH = { "file", "rules", "tools", "compact", "cost" }
 
 ---@class CodeCompanion.HelpRow
 ---@field keys string
@@ -32,7 +53,7 @@ local function keys_of(name, entry)
 end
 
 ---Return the keys and their descriptions in the order of the option schema; user-defined keys last.
----@return CodeCompanion.HelpRow[]
+---@return (CodeCompanion.HelpRow|{ name: string })[]
 local function key_rows()
   local rows, order = {}, {}
   for index, option in ipairs(keymaps.list()) do
@@ -104,30 +125,60 @@ local function unsent_tools(meter)
   return ""
 end
 
----@param commands CodeCompanion.SlashCommand[]
----@param meter CodeCompanion.Event.Meter?
+---@param rows CodeCompanion.HelpRow[]
+---@param field "name"|"keys"
+---@param names string[]
+---@return CodeCompanion.HelpRow[] rows Those with one of the names, in the order of the names
+local function among(rows, field, names)
+  local found = {}
+  for _, name in ipairs(names) do
+    for _, row in ipairs(rows) do
+      found[#found + 1] = row[field]:match("^%S+") == name and row or nil
+    end
+  end
+  return found
+end
+
+---@class CodeCompanion.Help
+---@field commands CodeCompanion.SlashCommand[]
+---@field meter? CodeCompanion.Event.Meter Of the chat
+---@field is_whole boolean All keys and slash commands, or only the essential ones
+
+---@param help CodeCompanion.Help
 ---@param width integer Cells there are
 ---@return string[]
-local function help_lines(commands, meter, width)
-  local lines, unsent = {}, unsent_tools(meter)
+local function help_lines(help, width)
+  local lines, unsent = {}, unsent_tools(help.meter)
+  local keys_rows, slash = key_rows(), slash_rows(help.commands)
   if unsent ~= "" then
     vim.list_extend(lines, fit.wrap(unsent, width))
-    vim.list_extend(lines, { "" })
+    lines[#lines + 1] = ""
   end
-  add_columns(lines, key_rows(), width)
-  vim.list_extend(lines, { "" })
-  vim.list_extend(lines, fit.wrap("Slash commands, at the start of the input:", width))
-  add_columns(lines, slash_rows(commands), width)
+  if not help.is_whole then
+    keys_rows = among(keys_rows, "name", ESSENTIAL_KEYS)
+    slash = among(
+      slash,
+      "keys",
+      vim.tbl_map(function(name)
+        return "/" .. name
+      end, ESSENTIAL_SLASH)
+    )
+  end
+  add_columns(lines, keys_rows, width)
+  lines[#lines + 1] = ""
+  add_columns(lines, ESSENTIAL_COMMANDS, width)
+  lines[#lines + 1] = ""
+  vim.list_extend(lines, fit.wrap("At the start of the input:", width))
+  add_columns(lines, slash, width)
   return lines
 end
 
----@param commands CodeCompanion.SlashCommand[]
----@param meter CodeCompanion.Event.Meter?
+---@param help CodeCompanion.Help
 ---@return string[] lines
 ---@return integer width
-local function layout(commands, meter)
+local function layout(help)
   local most = math.max(20, vim.o.columns - 4)
-  local lines, width = help_lines(commands, meter, most), 30
+  local lines, width = help_lines(help, most), 30
   for _, line in ipairs(lines) do
     width = math.max(width, api.nvim_strwidth(line) + 1)
   end
@@ -141,22 +192,34 @@ local function colour(bufnr)
   end)
 end
 
----Show the keys and the slash commands.
----@param commands CodeCompanion.SlashCommand[]
----@param meter CodeCompanion.Event.Meter? Of the chat
-function M.open(commands, meter)
-  local lines, width = layout(commands, meter)
-  local bufnr = float.open({
-    title = "Keys and slash commands",
+---@param help CodeCompanion.Help
+local function show(help)
+  local lines, width = layout(help)
+  local whole_key = keys.keys("options", "n")[1] or "g?"
+  local bufnr, win = float.open({
+    title = help.is_whole and "Keys and slash commands" or "Help",
     lines = lines,
     width = width,
     layout = function()
-      return layout(commands, meter)
+      return layout(help)
     end,
     on_resize = colour,
-    footer = { "q close" },
+    footer = help.is_whole and { "q close" } or { whole_key .. " all keys", "q close" },
   })
   colour(bufnr)
+  if not help.is_whole then
+    scratch.map(bufnr, whole_key, "Show all keys and slash commands", function()
+      scratch.close(win)
+      show({ commands = help.commands, meter = help.meter, is_whole = true })
+    end)
+  end
+end
+
+---Show the essential keys and commands; the key of the help then shows all.
+---@param commands CodeCompanion.SlashCommand[] Those listed
+---@param meter CodeCompanion.Event.Meter? Of the chat
+function M.open(commands, meter)
+  show({ commands = commands, meter = meter, is_whole = false })
 end
 
 return M

@@ -14,6 +14,7 @@ local severity = require("codecompanion.severity")
 ---@field argument? string Syntax of the argument
 ---@field multiline? boolean The argument may have several lines
 ---@field many? boolean The argument is a list of words, each of which is completed
+---@field is_unlisted? boolean Not listed by `/` and `/help`, only by the palette and by completion of its first letters
 ---@field complete? fun(lead: string): string[] Returns completions of the argument
 ---@field run CodeCompanion.SlashRun
 
@@ -29,6 +30,8 @@ local M = {}
 
 ---The built-in groups in display order.
 local GROUPS = { "chat", "history", "model", "kept", "attach", "source", "report" }
+---Former names of commands; they still work.
+local FORMER_NAMES = { title = "rename" }
 
 ---@type { name: string, group: CodeCompanion.SlashGroup }[]
 local more = {
@@ -134,11 +137,22 @@ end
 ---@param name string
 ---@return CodeCompanion.SlashCommand?
 function M.get(name)
+  local former
   for _, command in ipairs(M.list()) do
     if command.name == name then
       return command
     end
+    former = command.name == FORMER_NAMES[name] and command or former
   end
+  return former
+end
+
+---Return the commands that a list of commands shows: all but the unlisted ones.
+---@return CodeCompanion.SlashCommand[]
+function M.listed()
+  return vim.tbl_filter(function(command)
+    return not command.is_unlisted
+  end, M.list())
 end
 
 ---Return whether a command has this prefix: `mcp:` if a server provides some.

@@ -30,12 +30,6 @@ return {
     end,
   },
   {
-    name = "title",
-    description = "Set the title of the chat",
-    argument = "[text]",
-    run = rename,
-  },
-  {
     name = "rename",
     description = "Change the title of the chat",
     argument = "[text]",
@@ -59,6 +53,7 @@ return {
   },
   {
     name = "continue",
+    is_unlisted = true,
     description = "Continue a reply that was cut off",
     run = function(chat, _, refuse)
       require("codecompanion.chat.state.session").go_on(chat, refuse)

@@ -20,6 +20,7 @@ return {
   },
   {
     name = "redo",
+    is_unlisted = true,
     description = "Redo the last undone change",
     run = function(chat)
       require("codecompanion.chat.wire.edit_view").redo(chat)
@@ -27,6 +28,7 @@ return {
   },
   {
     name = "recall",
+    is_unlisted = true,
     description = "Search content removed from the context",
     argument = "[words]",
     run = function(chat, argument)
@@ -35,6 +37,7 @@ return {
   },
   {
     name = "restore",
+    is_unlisted = true,
     description = "Open a checkpoint of this chat as a new chat",
     argument = "[checkpoint]",
     run = function(chat, argument, refuse)
@@ -49,6 +52,7 @@ return {
   },
   {
     name = "revert",
+    is_unlisted = true,
     description = "List file changes and revert them",
     run = function(chat)
       require("codecompanion.chat.changed_files.change_list").open(chat)
@@ -56,6 +60,7 @@ return {
   },
   {
     name = "approvals",
+    is_unlisted = true,
     description = "List calls that run without asking, and revoke them",
     run = function(chat)
       require("codecompanion.chat.lists.grants").open(chat)

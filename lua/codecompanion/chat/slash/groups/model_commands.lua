@@ -4,6 +4,7 @@
 return {
   {
     name = "adapter",
+    is_unlisted = true,
     description = "Change the adapter",
     argument = "[name]",
     complete = function(lead)
@@ -51,6 +52,7 @@ return {
   },
   {
     name = "policy",
+    is_unlisted = true,
     description = "Choose the context management policy", -- K1
     argument = "[name]",
     complete = function(lead)

@@ -20,6 +20,7 @@ return {
   },
   {
     name = "trace",
+    is_unlisted = true,
     description = "Show a turn call by call", -- R-357; the newest by default
     argument = "[turn]",
     run = function(chat, argument, refuse)

@@ -30,6 +30,7 @@ return {
   },
   {
     name = "paste",
+    is_unlisted = true,
     description = "Attach the image in the clipboard",
     run = function(chat, argument, refuse)
       require("codecompanion.chat.sources.clipboard").paste(chat, argument, refuse)
@@ -37,6 +38,7 @@ return {
   },
   {
     name = "symbols",
+    is_unlisted = true,
     description = "Attach the outline of a file",
     argument = "[path]",
     complete = function(lead)
@@ -46,6 +48,7 @@ return {
   },
   {
     name = "diff",
+    is_unlisted = true,
     description = "Attach a diff: staged, branch, a commit …",
     argument = "[which]",
     complete = among({ "branch", "staged", "unstaged" }),
@@ -53,6 +56,7 @@ return {
   },
   {
     name = "terminal",
+    is_unlisted = true,
     description = "Attach the end of a terminal's output",
     argument = "[lines] [program]",
     complete = function(lead)
@@ -62,6 +66,7 @@ return {
   },
   {
     name = "now",
+    is_unlisted = true,
     description = "Attach the date and time",
     run = attach("now"),
   },

@@ -1,0 +1,278 @@
+---The entries of the palette: edits here, prompts, open chats, all that the current chat can do, all other commands.
+---
+---A feature with a key, a slash command and a user command is one entry, with its key and the shorter command.
+
+local api = vim.api
+
+local M = {}
+
+---@class CodeCompanion.Action
+---@field group "edit"|"prompt"|"open"|"chat"|"plugin"
+---@field name string What it does
+---@field description string More about it; may be ""
+---@field from string Its keys and commands, or the source of a prompt
+---@field run fun()
+
+---Keys of the chat buffer and the slash commands they are equal to.
+local KEY_OF_SLASH = { help = "options", clear = "clear", undo = "undo", redo = "redo", model = "change_adapter" }
+---Keys that the palette leaves out: they are used while typing, or they are the palette's own.
+local NOT_FROM_A_LIST = { completion = true, codeblock = true, undo = true, redo = true }
+---Verbs on a proposed change by their subcommand.
+local VERB_OF = { accept = "accept_change", reject = "reject_change", skip = "skip_hunk", always = "always_accept" }
+---User commands that need no chat and are not subcommands.
+local USER_COMMANDS = { "CodeCompanionCmd", "CodeCompanionComplete" }
+---User commands about the current chat that have no slash command.
+local CHAT_COMMANDS = { "CodeCompanionChanges" }
+
+---@param name string
+---@param description string
+---@param command string Without the leading colon
+---@return CodeCompanion.Action
+local function of_command(name, description, command)
+  return {
+    group = "plugin",
+    name = name,
+    description = description,
+    from = ":" .. command,
+    run = function()
+      vim.cmd(command)
+    end,
+  }
+end
+
+---Return the first clause of a description, capitalised.
+---@param description string
+---@return string
+local function short(description)
+  local clause = description:match("^(.-)[;:]") or description
+  return clause:sub(1, 1):upper() .. clause:sub(2)
+end
+
+---@param ways string[] Keys and commands; "" is left out
+---@return string
+local function joined(ways)
+  return table.concat(
+    vim.tbl_filter(function(way)
+      return way ~= ""
+    end, ways),
+    "  "
+  )
+end
+
+---Return the user command or subcommand of a slash command, with its colon, or "".
+---@param name string
+---@return string
+local function ex_command(name)
+  local own = "CodeCompanion" .. name:sub(1, 1):upper() .. name:sub(2)
+  if vim.fn.exists(":" .. own) == 2 then
+    return ":" .. own
+  end
+  return require("codecompanion.commands.subcommands")[name] and ":CodeCompanion " .. name or ""
+end
+
+---@param context CodeCompanion.PromptContext
+---@return CodeCompanion.Action[]
+local function edits(context)
+  if context.bufnr == 0 then
+    return {}
+  end
+  local found = {
+    {
+      group = "edit",
+      name = context.is_visual and "Edit the selection" or "Edit here",
+      description = context.is_visual and "Describe the change" or "Describe the change around the cursor",
+      from = ":CodeCompanion {words}",
+      run = function()
+        require("codecompanion.commands.use_prompt").edit("", context)
+      end,
+    },
+  }
+  if context.is_visual then
+    found[2] = {
+      group = "edit",
+      name = "Add the selection to a chat",
+      description = "The last chat, or a new one",
+      from = ":CodeCompanionChat",
+      run = function()
+        local range = { context.start_line, context.end_line }
+        require("codecompanion.chat").add_selection(context.lines, range, api.nvim_buf_get_name(context.bufnr))
+      end,
+    }
+  end
+  return found
+end
+
+---@param context CodeCompanion.PromptContext
+---@return CodeCompanion.Action[]
+local function prompts(context)
+  local library = require("codecompanion.prompt_library")
+  local found = {}
+  for _, prompt in ipairs(library.list()) do
+    if library.fits(prompt, context) then
+      local slash = prompt.alias ~= "" and "/" .. prompt.alias .. " · " or ""
+      local waits = prompt.state ~= "allowed" and "not trusted · " or ""
+      found[#found + 1] = {
+        group = "prompt",
+        name = prompt.name,
+        description = prompt.description ~= "" and prompt.description or prompt.beginning or "",
+        from = waits .. slash .. prompt.label,
+        run = function()
+          require("codecompanion.commands.use_prompt").run(prompt, context)
+        end,
+      }
+    end
+  end
+  return found
+end
+
+---@return CodeCompanion.Action[]
+local function open_chats()
+  local found = {}
+  for _, chat in ipairs(require("codecompanion.chat").list()) do
+    local title = chat.title ~= "" and chat.title or ("Chat " .. chat.name)
+    found[#found + 1] = {
+      group = "open",
+      name = title,
+      description = chat.model ~= "" and ("%s · %s"):format(chat.adapter, chat.model) or chat.adapter,
+      from = chat.state ~= "idle" and chat.state or "",
+      run = function()
+        require("codecompanion.chat").show(chat)
+      end,
+    }
+  end
+  return found
+end
+
+---Run a slash command as if it had been typed, or begin to type it if it needs an argument.
+---@param chat CodeCompanion.Chat
+---@param command CodeCompanion.SlashCommand
+local function run_slash(chat, command)
+  local say, severity = require("codecompanion.say"), require("codecompanion.severity")
+  if command.argument and command.argument:find("<", 1, true) then
+    require("codecompanion.chat").show(chat)
+    require("codecompanion.chat.wire.draft").prepend(chat, "/" .. command.name .. " ")
+    require("codecompanion.chat.buffer.scroll").cursor_to_input(chat)
+    return vim.cmd.startinsert({ bang = true })
+  end
+  command.run(chat, "", function(reason)
+    say.chat(chat, reason, severity.WARN)
+  end, require("codecompanion.chat.slash").listed())
+end
+
+---@param chat CodeCompanion.Chat
+---@return CodeCompanion.Action[] actions
+---@return table<string, boolean> covered Names of the slash commands
+local function slash_commands(chat)
+  local keys = require("codecompanion.chat.state.configured_keys")
+  local library = require("codecompanion.prompt_library")
+  local found, covered = {}, {}
+  for _, command in ipairs(require("codecompanion.chat.slash").list()) do
+    if not library.find(command.name) then
+      local key, ex = KEY_OF_SLASH[command.name], command.is_unlisted and ex_command(command.name) or ""
+      covered[command.name] = true
+      found[#found + 1] = {
+        group = "chat",
+        name = command.description,
+        description = "",
+        from = joined({ key and keys.keys(key, "n")[1] or "", ex ~= "" and ex or ("/" .. command.name) }),
+        run = function()
+          run_slash(chat, command)
+        end,
+      }
+    end
+  end
+  return found, covered
+end
+
+---Return the keys of the chat buffer that have no slash command.
+---@param chat CodeCompanion.Chat
+---@return CodeCompanion.Action[]
+local function chat_keys(chat)
+  local keys, found = require("codecompanion.chat.state.configured_keys"), {}
+  local of_slash = vim.tbl_values(KEY_OF_SLASH)
+  for _, option in ipairs(require("codecompanion.config.options.keymaps").list()) do
+    local entry = keys.configured()[option.name]
+    local mapped = entry and keys.keys(option.name, "n") or {}
+    if #mapped > 0 and not NOT_FROM_A_LIST[option.name] and not vim.list_contains(of_slash, option.name) then
+      found[#found + 1] = {
+        group = "chat",
+        name = entry.description or option.name,
+        description = "",
+        from = mapped[1],
+        run = function()
+          local action = entry.callback or require("codecompanion.chat.ui.key_actions")[option.name]
+          action(chat)
+        end,
+      }
+    end
+  end
+  return found
+end
+
+---@param name string Of a user command
+---@param group "chat"|"plugin"
+---@return CodeCompanion.Action
+local function user_command(name, group)
+  local known = api.nvim_get_commands({})[name]
+  local action = of_command(short(known and known.definition or name), "", name)
+  action.group = group
+  return action
+end
+
+---Return all subcommands that no other entry covers.
+---@param covered table<string, boolean>
+---@return CodeCompanion.Action[]
+local function subcommands(covered)
+  local found = {}
+  local decision_keys = require("codecompanion.changes.decision_keys")
+  for name, subcommand in require("codecompanion.values.sorted")(require("codecompanion.commands.subcommands")) do
+    if not covered[name] then
+      local action = of_command(short(subcommand.description), "", "CodeCompanion " .. name)
+      action.from = joined({ VERB_OF[name] and decision_keys.of(VERB_OF[name]) or "", action.from })
+      found[#found + 1] = action
+    end
+  end
+  return found
+end
+
+---Return all actions that apply in the current context, group by group.
+---@param context CodeCompanion.PromptContext
+---@param has_model boolean Whether new chats have a model; otherwise choosing one comes first
+---@return CodeCompanion.Action[]
+function M.list(context, has_model)
+  local about = has_model and "Adapters and their requirements" or "No model is set up yet"
+  local choose_model = of_command("Choose a model", about, "CodeCompanion adapter")
+  local found = has_model and {} or { choose_model }
+  vim.list_extend(found, edits(context))
+  vim.list_extend(found, prompts(context))
+  vim.list_extend(found, open_chats())
+  local covered = { adapter = true, chat = true, resume = true, toggle = true }
+  if not require("codecompanion.commands.decide").can_reopen() then
+    covered.reopen = true
+  end
+  local chat = require("codecompanion.chat").current()
+  if chat then
+    local of_chat, names = slash_commands(chat)
+    vim.list_extend(found, of_chat)
+    covered = vim.tbl_extend("force", covered, names)
+    if require("codecompanion.chat.state.open_chats").by_buffer() then
+      vim.list_extend(found, chat_keys(chat))
+      covered.trust, covered.approval = true, true -- they have keys
+    end
+    for _, name in ipairs(CHAT_COMMANDS) do
+      found[#found + 1] = user_command(name, "chat")
+    end
+  end
+  vim.list_extend(found, {
+    of_command("New chat", "Ask anything", "CodeCompanionChat New"),
+    of_command("Resume a chat", "Open a stored chat", "CodeCompanionChat Resume"),
+    of_command("Show or hide the chat", "", "CodeCompanionChat Toggle"),
+  })
+  found[#found + 1] = has_model and choose_model or nil
+  for _, name in ipairs(USER_COMMANDS) do
+    found[#found + 1] = user_command(name, "plugin")
+  end
+  return vim.list_extend(found, subcommands(covered))
+end
+
+return M

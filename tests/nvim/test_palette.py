@@ -1,0 +1,82 @@
+"""The palette has everything that a chat can do, once, with its key or command; `/` and `g?` show the essentials."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from chat_driver import ChatDriver, make_chat
+from harness import Nvim
+
+LIST = """
+local context = require('codecompanion.prompt_library.prompt_context').look()
+return vim.tbl_map(function(action)
+  return { action.group, action.name, action.from }
+end, require('codecompanion.commands.palette_entries').list(context, true))
+"""
+SLASH = "return vim.tbl_map(function(c) return c.name end, require('codecompanion.chat.slash').%s())"
+
+
+def wide(nvim_factory: Callable[..., Nvim]) -> ChatDriver:
+    return make_chat(nvim_factory, size=(120, 110))
+
+
+def test_the_palette_has_every_command_and_key_once(nvim_factory: Callable[..., Nvim]) -> None:
+    chat = wide(nvim_factory)
+    entries = chat.nvim.lua(LIST)
+    names = Counter(name for _, name, _ in entries)
+    assert [name for name, times in names.items() if times > 1] == []
+    ways = {way for _, _, ways in entries for way in re.split(r"  | · ", ways)}
+    for command in chat.nvim.lua(SLASH % "list"):
+        as_command = f":CodeCompanion{command.capitalize()}"
+        assert ways & {f"/{command}", as_command, f":CodeCompanion {command}"}, command
+    covered = {"adapter", "chat", "resume", "toggle", "reopen", "trust", "approval"}
+    for name in chat.nvim.lua("return vim.tbl_keys(require('codecompanion.commands.subcommands'))"):
+        known = {f":CodeCompanion {name}", f"/{name}", f":CodeCompanion{name.capitalize()}"}
+        assert name in covered or ways & known, name
+    assert {"<CR>", "gd", "gX", "g2", "ga", "gtr", ":CodeCompanionChanges", ":CodeCompanionCmd"} <= ways
+
+
+def test_the_palette_outside_a_chat_offers_its_commands_and_no_keys(nvim_factory: Callable[..., Nvim]) -> None:
+    chat = wide(nvim_factory)
+    chat.nvim.command("enew")
+    entries = chat.nvim.lua(LIST)
+    found = {way for group, _, ways in entries for way in ways.split("  ") if group == "chat"}
+    assert {"/compact", "/cost", ":CodeCompanionTrace"} <= found
+    assert "gX" not in found
+    assert ":CodeCompanion trust" in {ways for _, _, ways in entries}
+
+
+def test_an_entry_runs_and_one_with_an_argument_begins_the_command(nvim_factory: Callable[..., Nvim]) -> None:
+    chat = wide(nvim_factory)
+    chat.nvim.command("CodeCompanion")
+    chat.nvim.wait_screen("Open a new chat in this window +/new")
+    chat.nvim.feed("/Attach the text of a web page<CR><CR>")
+    chat.nvim.wait_for(lambda: chat.nvim.lines()[-1] == "/fetch ", "the beginning of the command")
+    assert chat.nvim.lua("return vim.api.nvim_get_mode().mode") == "i"
+    chat.nvim.feed("<Esc>")
+    chat.nvim.command("CodeCompanion")
+    chat.nvim.wait_screen("Show the cost of the chat +/cost")
+    chat.nvim.feed("/Show the cost of the chat<CR><CR>")
+    chat.nvim.wait_for(lambda: chat.sent("show_cost"), "the request for the report")
+
+
+def test_a_slash_lists_half_of_the_commands_and_a_letter_finds_all(nvim_factory: Callable[..., Nvim]) -> None:
+    chat = wide(nvim_factory)
+    every, listed = chat.nvim.lua(SLASH % "list"), chat.nvim.lua(SLASH % "listed")
+    assert len(listed) <= len(every) * 0.6
+    complete = "require('codecompanion.chat.ui.complete_input')"
+    items = f"return vim.tbl_map(function(i) return i.word end, select(2, {complete}"
+    row = chat.nvim.lua("return vim.api.nvim_win_get_cursor(0)[1] - 1")
+    current = "require('codecompanion.chat').current()"
+    assert chat.nvim.lua(f"{items}.items({current}, {row}, '/')))") == [f"/{name}" for name in listed]
+    assert "/trace" in chat.nvim.lua(f"{items}.items({current}, {row}, '/t')))")
+
+
+def test_the_former_name_of_rename_still_works(nvim_factory: Callable[..., Nvim]) -> None:
+    chat = wide(nvim_factory)
+    chat.nvim.feed("i/title A new name<Esc><CR>")
+    chat.nvim.wait_for(lambda: chat.sent("rename_session"), "rename_session")
+    assert chat.sent("rename_session")[0]["title"] == "A new name"
+    assert "title" not in chat.nvim.lua(SLASH % "list")
