@@ -2430,7 +2430,6 @@
 ---@field tabline? boolean
 ---@field notify_unseen? boolean
 ---@field start_in_insert_mode? boolean
----@field treesitter_max_lines? integer
 
 ---The Neovim window of the chat.
 ---@class CodeCompanion.Options.display.chat.window
@@ -2449,7 +2448,6 @@
 ---The Python of the host.
 ---@class CodeCompanion.Options.python
 ---@field host_prog? string
----@field module_cache? boolean
 
 ---General options.
 ---@class CodeCompanion.Options.opts

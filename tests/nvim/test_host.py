@@ -309,22 +309,19 @@ def test_a_python_that_cannot_run_the_host_gives_the_reason(
     assert not nvim.blocked()
 
 
-@pytest.mark.parametrize("is_on", [True, False])
-def test_the_host_gets_the_bytecode_folder_unless_disabled(
-    nvim_factory: Callable[..., Nvim], tmp_path: Path, is_on: bool
-) -> None:
+def test_the_host_gets_the_folder_of_cached_bytecode(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
     """It must know it before any import, so it is an argument."""
     script = tmp_path / "python"
     keep = f'printf "%s\\n" "$@" > "{tmp_path}/arguments"'
     script.write_text(f'#!/bin/sh\n{keep}\nexec "{sys.executable}" "{STUB}" "$@"\n')
     script.chmod(0o755)
-    options = f"{{ python = {{ host_prog = '{script}', module_cache = {str(is_on).lower()} }} }}"
+    options = f"{{ python = {{ host_prog = '{script}' }} }}"
     nvim = nvim_factory(init=f'require("codecompanion.config").setup({options})\n')
     nvim.lua(RECORD)
     nvim.lua("draft('one')")
     assert replies(nvim, 1)[0]["result"] == "one"
     folder = nvim.lua("return vim.fn.stdpath('data') .. '/codecompanion/modules'")
-    assert (tmp_path / "arguments").read_text().splitlines()[3:] == ([folder] if is_on else [])
+    assert (tmp_path / "arguments").read_text().splitlines()[3:] == [folder]
 
 
 def test_a_deleted_working_folder_does_not_matter(start: Callable[..., Nvim], tmp_path: Path) -> None:

@@ -98,17 +98,6 @@ def unseen(desk: Desk, given: Given) -> Any:
         return steady_numbers(str(chat.nvim.lua("vim.notify = _G.notify return _G.told")))
 
 
-def highlighted(desk: Desk, given: Given) -> Any:
-    """Let the user's configuration start treesitter in a chat, and a long reply arrive."""
-    with chat_of(desk, given) as chat:
-        chat.nvim.lua("vim.treesitter.start(0, 'markdown')")
-        chat.accept("Where is the pencil?")
-        chat.reply("line\n" * 100)
-        chat.reply("Here.", message_id="r2")
-        chat.nvim.settle()
-        return chat.nvim.lua("return vim.treesitter.highlighter.active[vim.api.nvim_get_current_buf()] ~= nil")
-
-
 def mentioned(desk: Desk, given: Given) -> Any:
     """Mention each item of the editor, with and without an argument, and complete its name."""
     with chat_of(desk, given) as chat:

@@ -27,7 +27,6 @@ def rows() -> Iterator[Row]:
     yield Row(f"{TOOLS}.opts.save_with_autocmds", "false", plain.saved, "{}")
     python = f"{{ {OPENAI}, python = {{ host_prog = '/bin/sh' }} }}"
     yield Row("python.host_prog", "'/bin/cat'", plain.started, python)
-    yield Row("python.module_cache", "false", plain.started, python)
     yield Row("host", "'python3'", plain.started, python)
     two = "{ adapters = { http = { opts = { order = { 'openai', 'anthropic' } } } } }"
     yield Row("adapters.http.opts.order", "{ 'anthropic', 'openai' }", plain.chosen, two)

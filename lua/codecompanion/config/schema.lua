@@ -174,12 +174,6 @@ return {
           optional = true,
           description = "Python with the packages of requirements.lock, instead of the plugin's environment.",
         },
-        {
-          name = "module_cache",
-          type = "boolean",
-          default = true,
-          description = "Keep the host's byte code in one file, to start faster.",
-        },
       },
     },
     {

@@ -1,5 +1,5 @@
----Keys of codecompanion.nvim that do not exist here: listed once, together, and not counted as mistakes. Renamed keys
----are in `codecompanion.config.renamed_options`.
+---Keys of codecompanion.nvim that do not exist here, and former options: listed once, together, and not counted as
+---mistakes. Renamed keys are in `codecompanion.config.renamed_options`.
 ---
 ---`*` matches any one part of a key path. A hint names the replacement; true means there is none.
 
@@ -123,9 +123,11 @@ local KEYS = {
   ["display.chat.show_tools_processing"] = true,
   ["display.chat.window.pertab"] = true,
   ["display.chat.window.sticky"] = true,
+  ["display.chat.treesitter_max_lines"] = "2,000 lines is the limit of every chat",
   ["opts.job_start_delay"] = true,
   ["opts.submit_delay"] = true,
   ["opts.triggers"] = true,
+  ["python.module_cache"] = "the host's byte code is always cached",
 }
 
 local AUTO_SUBMIT = {

@@ -40,10 +40,8 @@ end
 function M.launch(python, open, on_exit)
   local root = require("codecompanion.install").root()
   local stderr = { "" }
-  local command = { python, "-m", "codecompanion.engine", plugin_file() }
-  if require("codecompanion.config").options.python.module_cache then
-    table.insert(command, vim.fn.stdpath("data") .. "/codecompanion/modules")
-  end
+  local modules = vim.fn.stdpath("data") .. "/codecompanion/modules" -- the folder of cached byte code
+  local command = { python, "-m", "codecompanion.engine", plugin_file(), modules }
   local ok, job = pcall(vim.fn.jobstart, command, {
     rpc = true,
     cwd = root, -- the editor's folder may no longer exist, and nothing may depend on it

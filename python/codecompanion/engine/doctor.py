@@ -97,9 +97,7 @@ def history_findings(store: Store) -> list[Finding]:
 def kept_modules(cache: ModuleCache | None) -> Finding:
     """Return how many modules this host could import from one file."""
     if cache is None:
-        return Finding(
-            "module cache", True, "off: python.module_cache is false, the host is shared, or this is Windows"
-        )
+        return Finding("module cache", True, "off: the host is shared, or this is Windows")
     if not cache.why_not:
         return Finding("module cache", True, f"{len(cache.entries)} modules in {cache.path}")
     if cache.why_not == NOT_WRITTEN:

@@ -7,7 +7,6 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local live = require("codecompanion.chat.buffer.colour_live_text")
-local options = require("codecompanion.chat.state.chat_options")
 local registry = require("codecompanion.chat.state.open_chats")
 local scan = require("codecompanion.chat.buffer.markdown_pieces")
 
@@ -18,6 +17,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.paint")
 local provider = api.nvim_create_namespace("codecompanion.chat.provider")
 
 local BUDGET_MS = 4
+local MAX_LINES = 2000 -- a whole-buffer highlighter of a longer chat would freeze streaming
 local INPUT_AFTER_MS = 60
 local MAX_INPUT_LINES = 300
 local MAX_PIECE_BYTES = 60000
@@ -267,9 +267,8 @@ end
 ---Detach a whole-buffer highlighter that the user's autocmds may have attached to a long chat.
 ---@param chat CodeCompanion.Chat
 function M.guard(chat)
-  local limit = options.display().treesitter_max_lines
   local highlighter = package.loaded["vim.treesitter.highlighter"] -- not loaded: no buffer has one
-  if highlighter and highlighter.active[chat.bufnr] and api.nvim_buf_line_count(chat.bufnr) > limit then
+  if highlighter and highlighter.active[chat.bufnr] and api.nvim_buf_line_count(chat.bufnr) > MAX_LINES then
     vim.treesitter.stop(chat.bufnr)
   end
 end

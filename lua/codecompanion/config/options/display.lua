@@ -142,12 +142,4 @@ return {
     description = "Notify once of a waiting approval or a finished turn in a chat that you do not see.",
   },
   { name = "start_in_insert_mode", type = "boolean", default = false, description = "Open a chat in insert mode." },
-  {
-    name = "treesitter_max_lines",
-    type = "integer",
-    min = 0,
-    default = 2000,
-    description = "Stop a treesitter highlighter of your autocommands in longer chats, because it would freeze"
-      .. " streaming.",
-  },
 }
