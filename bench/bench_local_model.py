@@ -22,7 +22,7 @@ from typing import Any
 
 from bench import REPO
 from bench.plugins import Driven, Peer
-from harness import Nvim
+from harness import Nvim, NvimError
 from real_chat import RealChat, start_chat
 from tests.local_model.llama_server import LlamaServer
 from tests.peers.tap import Tap
@@ -122,9 +122,18 @@ def peer(checkout: Path, window: int, server: LlamaServer, root: Path) -> Played
     with Tap(server.url) as tap:
         side = Peer(checkout)
         with side.start(root, tap.url, {"context_management": {"enabled": True}}) as driven:
-            driven.nvim.command("set cmdheight=8 nomore")  # its errors have several lines; a prompt would end the run
             driven.open()
-            return Played(window=window, **play(side.name, server, tap, lambda text: _ask(driven, tap, text)))
+            blocked: list[NvimError] = []
+
+            def ask(text: str) -> bool:
+                """An error of several lines waits for a key: the turn failed, and so do all that follow."""
+                try:
+                    return not blocked and _ask(driven, tap, text)
+                except NvimError as error:
+                    blocked.append(error)
+                    return False
+
+            return Played(window=window, **play(side.name, server, tap, ask))
 
 
 def _entry(url: str) -> dict[str, Any]:
