@@ -1,6 +1,6 @@
 """Finds phrases that read like a translation, in everything a person or a model reads here.
 
-    python -m tests.docs.english [KIND ...] [--under PATH] [--per-1000]
+    python -m tests.docs.english [KIND ...] [--under PATH] [--per-1000] [--all]
 
 `test_english.py` counts them by kind of text. The list is a floor: read each sentence aloud as well.
 """
@@ -173,13 +173,20 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("kinds", nargs="*", help=", ".join(KINDS))
     parser.add_argument("--under", default="", help="only below this path")
     parser.add_argument("--per-1000", action="store_true", help="print figures only")
+    parser.add_argument(
+        "--all", action="store_true", help="print every text that has a word, to be read from top to bottom"
+    )
     chosen = parser.parse_args(argv)
     for kind in chosen.kinds or KINDS:
         read = [text for text in texts() if text.kind == kind and text.path.startswith(chosen.under)]
         hits = [hit for text in read for hit in find(text)]
         words = sum(len(text.words.split()) for text in read)
         print(f"{kind}: {len(hits)} in {words:,} words, {1000 * len(hits) / max(words, 1):.1f} in 1,000")
-        if not chosen.per_1000:
+        if chosen.all:
+            for text in read:
+                if re.search(r"[A-Za-z]{2,} [A-Za-z]", text.words):
+                    print(f"  {text.path}:{text.line}: {text.words}")
+        elif not chosen.per_1000:
             for hit in hits:
                 print(f"  {hit.text.path}:{hit.line}: [{hit.phrase} → {PHRASES[hit.phrase][1]}] {hit.shown}")
 
