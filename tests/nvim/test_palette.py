@@ -80,3 +80,23 @@ def test_the_former_name_of_rename_still_works(nvim_factory: Callable[..., Nvim]
     chat.nvim.wait_for(lambda: chat.sent("rename_session"), "rename_session")
     assert chat.sent("rename_session")[0]["title"] == "A new name"
     assert "title" not in chat.nvim.lua(SLASH % "list")
+
+
+def test_the_manual_opens_at_an_option_a_tag_or_words(nvim_factory: Callable[..., Nvim]) -> None:
+    """Most options have no tag; `:help` would fail with E149."""
+    chat = wide(nvim_factory)
+    for topic, expected in {
+        "display.chat.fold_tools": "    `fold_tools` = ",
+        "fold_tools": "    `fold_tools` = ",
+        "interactions.chat.opts.policy": "*codecompanion.interactions.chat.opts.policy*",
+        "codecompanion-undo": "*codecompanion-undo*",
+        "CodeCompanionCmd": "*:CodeCompanionCmd*",
+        "a wrong name or value": "A wrong name or value",
+    }.items():
+        chat.nvim.command(f"CodeCompanion help {topic}")
+        assert expected in chat.nvim.lua("return vim.api.nvim_get_current_line()"), topic
+        assert chat.nvim.lua("return vim.bo.filetype") == "help"
+    offered = chat.nvim.lua("return vim.fn.getcompletion('CodeCompanion help display.chat.f', 'cmdline')")
+    assert "display.chat.fold_tools" in offered
+    chat.nvim.command("CodeCompanion help gibberish_of_nobody")
+    chat.nvim.wait_for(lambda: "nothing about gibberish_of_nobody" in chat.nvim.messages(), "the sentence")

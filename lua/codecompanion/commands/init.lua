@@ -57,7 +57,8 @@ local function is_instruction(args)
     return false
   end
   local near = #words == 2 and require("codecompanion.values.nearest").word(name, vim.tbl_keys(subcommands))
-  return not near or not vim.list_contains(subcommands[near].arguments or {}, words[2]:lower())
+  local arguments = near and subcommands[near].arguments
+  return type(arguments) ~= "table" or not vim.list_contains(arguments, words[2]:lower())
 end
 
 ---@return string[] aliases Those of all currently known prompts
@@ -151,7 +152,8 @@ function M.complete(lead, line, position)
   end
   local name = line:sub(1, position):match("CodeCompanion%s+(%S+)%s+%S*$")
   local subcommand = name and subcommands[name:lower()]
-  return subcommand and starting_with(subcommand.arguments or {}, lead) or {}
+  local arguments = subcommand and subcommand.arguments or {}
+  return type(arguments) == "function" and arguments(lead) or starting_with(arguments --[[@as string[] ]], lead)
 end
 
 ---Run `:CodeCompanionComplete`.

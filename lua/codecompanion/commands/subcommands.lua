@@ -6,7 +6,7 @@ local severity = require("codecompanion.severity")
 ---@class CodeCompanion.Subcommand
 ---@field description string
 ---@field run fun(arguments: string[], range?: { [1]: integer, [2]: integer }) range: 1-based lines
----@field arguments? string[] Possible arguments
+---@field arguments? string[]|fun(lead: string): string[] Possible arguments
 
 ---Show the problems in the configuration, including the host's findings if a host can run.
 local function show_problems()
@@ -265,18 +265,12 @@ return {
     run = show_problems,
   },
   help = {
-    description = "open the manual",
-    run = function()
-      if pcall(vim.cmd.help, "codecompanion") then
-        return
-      end
-      -- Without help tags (`:helptags ALL`, usually run by plugin managers) the text can still be shown.
-      local path = vim.api.nvim_get_runtime_file("doc/codecompanion.txt", false)[1]
-      if not path then
-        return say.line("doc/codecompanion.txt is missing; install the plugin again", severity.ERROR)
-      end
-      require("codecompanion.system.literal_paths").open(path, "split")
-      vim.bo.filetype, vim.bo.readonly, vim.bo.modifiable = "help", true, false
+    description = "open the manual; with an option, a tag or words: there",
+    arguments = function(lead)
+      return require("codecompanion.commands.manual").topics(lead)
+    end,
+    run = function(arguments)
+      require("codecompanion.commands.manual").open(table.concat(arguments, " "))
     end,
   },
 }
