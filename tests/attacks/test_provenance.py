@@ -20,6 +20,7 @@ from codecompanion.model.history import Insertion, MessageAdded, ViewChanged
 from codecompanion.model.messages import AttachedFile, Message, Source, ToolSpec
 from codecompanion.model.provenance import UNKNOWN, is_untrusted, sources_of
 from codecompanion.session.actions.forking import fork
+from codecompanion.session.actions.trust_page import follow_in
 from codecompanion.session.attachments.attached import text_attachment
 from codecompanion.session.session import Session
 from codecompanion.session.tool_calls.calling_chat import ForTools
@@ -365,6 +366,68 @@ async def test_narrowing_ends_with_the_text_but_not_within_the_turn(tmp_path) ->
     assert narrowing.of_turn("t2") == ()
     await scene.session.log.undo(["x"])
     assert narrowing.of_turn("t3") == (Source("page", PAGE),)
+
+
+@pytest.mark.parametrize("has_page", [False, True])
+async def test_trusting_the_folder_offers_always_in_the_open_question_unless_other_text_narrows(
+    tmp_path, tally, has_page
+) -> None:
+    """The question is shown again at once; text of a page keeps it, and those of the rest of the turn, narrowed."""
+    scene = Scene(tmp_path, trusted=False)
+    (tmp_path / "readme.md").write_text(INJECTION)
+    await scene.open()
+    desk = scene.session.desk
+    desk.approvals = msgspec.structs.replace(desk.approvals, yolo=False)
+    if has_page:
+        await page(scene)
+    edit = {"path": "a.txt", "content": "a"}
+    scene.script[:] = [
+        calls(("r", "read_file", '{"path": "readme.md"}')),
+        calls(("c", "create_file", json.dumps(edit))),
+        calls(("d", "run_command", '{"command": "touch b"}')),
+        says("ok"),
+    ]
+    scene.session.submit(submit("go on", 1))
+    await scene.bench.until(lambda: bool(desk.questions))
+    assert "the untrusted folder" in desk.questions[0].narrowed
+    await follow_in(scene.bench.services, {"chat-1": scene.session})
+    assert len(scene.bench.of(ApprovalRequested)) == 1, "nothing was decided: it is not shown again"
+    scene.trusted = True
+    await follow_in(scene.bench.services, {"chat-1": scene.session})
+    [asked] = desk.questions
+    assert scene.bench.of(ApprovalRequested)[1:] == [asked]
+    assert asked.narrowed == (f"text from {PAGE} is in the context" if has_page else "")
+    desk.answer(Approve(call_id="c", decision="always"))
+    await scene.bench.until(lambda: any(one.call_id == "d" for one in desk.questions))
+    granted = "create_file" in desk.approvals.always
+    tally("provenance: trust during a question × other text", tried=1, held=granted is not has_page)
+    assert granted is not has_page
+    assert bool(desk.questions[0].narrowed) is has_page
+    desk.answer(Approve(call_id="d", decision="reject"))
+    await scene.bench.idle(scene.session)
+
+
+async def test_revoking_trust_takes_always_from_the_open_question(tmp_path) -> None:
+    scene = Scene(tmp_path)
+    (tmp_path / "readme.md").write_text(INJECTION)
+    await scene.open()
+    desk = scene.session.desk
+    desk.approvals = msgspec.structs.replace(desk.approvals, yolo=False)
+    edit = {"path": "a.txt", "content": "a"}
+    scene.script[:] = [
+        calls(("r", "read_file", '{"path": "readme.md"}')),
+        calls(("c", "create_file", json.dumps(edit))),
+        says("ok"),
+    ]
+    scene.session.submit(submit("go on", 1))
+    await scene.bench.until(lambda: bool(desk.questions))
+    assert desk.questions[0].narrowed == ""
+    scene.trusted = False
+    await follow_in(scene.bench.services, {"chat-1": scene.session})
+    assert "the untrusted folder" in desk.questions[0].narrowed
+    desk.answer(Approve(call_id="c", decision="always"))
+    await scene.bench.idle(scene.session)
+    assert "create_file" not in desk.approvals.always
 
 
 PRINTING = [

@@ -150,7 +150,7 @@ def test_the_diff_is_the_real_thing_and_rejecting_changes_nothing(terminal: Term
     send(terminal, POP)
     terminal.wait(ASKED)
     terminal.keys("<Esc>]aK")
-    terminal.wait("g2 accept · g3 reject… · q back")
+    terminal.wait("g2 accept · g3 reject…")
     assert "return self.items.pop()" in terminal.still()
     terminal.keys("q")
     terminal.wait(ASKED)

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from approvals import answered, ask
@@ -625,7 +626,7 @@ def test_the_block_fits_narrow_windows(nvim_factory, columns: int) -> None:
     after = "".join(f"line {n} {'x' * 60}\n" for n in range(80))
     ask(chat, "c2", body="", filetype="diff", title="Edit a/b.py", path="/w/a/b.py", before="", after=after)
     chat.nvim.feed("]a]azt")
-    screen = chat.nvim.wait_screen("K open diff")
+    screen = chat.nvim.wait_screen("K diff")
     assert re.search(r"… \d+ more, K", screen.replace("\n", " "))
 
 
@@ -650,6 +651,49 @@ def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver)
     chat.nvim.feed("]ag1")
     chat.nvim.wait_screen("“Always” is off: text from https://example.org/")
     assert chat.sent("approve") == []
+
+
+def test_each_row_of_a_long_warning_has_the_bar(chat: ChatDriver) -> None:
+    """A path longer than a row is split."""
+    chat.accept("go")
+    folder = "~/" + "/".join(["a folder with a long name"] * 3) + "/" + "x" * 100
+    ask(chat, body="make", narrowed=f"text from the untrusted folder {folder} is in the context")
+    chat.nvim.wait_screen("“Always” is off")
+    block = [line for line in chat.text().split("\n") if "Always" in line or "folder" in line or "xxx" in line]
+    assert len(block) > 3
+    assert all(line.startswith("▎ ") for line in block)
+    assert max(map(len, block)) <= 100
+
+
+def test_a_decision_about_trust_updates_the_open_question_in_place(chat: ChatDriver) -> None:
+    """The same question offers "always" at once, with the user's edits of the diff; then it is off again."""
+    chat.accept("go")
+    more = {"name": "insert_edit", "title": "Edit a.txt", "path": "/p/a.txt", "before": "a\n", "after": "b\nc\n"}
+    told = "text from the untrusted folder ~/p is in the context"
+    ask(chat, body="+a", filetype="diff", narrowed=told, **more)
+    chat.nvim.wait_screen("“Always” is off")
+    chat.nvim.feed("]aK")
+    assert "g1" not in chat.nvim.wait_screen("g2 accept")
+    chat.nvim.feed("Goours<Esc>")
+    again = events.ApprovalRequested(call_id="c9", body="+a", filetype="diff", **more)
+    chat.push(again)
+    chat.nvim.wait_screen("g2 accept · g3 reject… · g1 always… · q back")
+    chat.nvim.feed("q")
+    screen = chat.nvim.wait_screen("g1 always…")
+    assert "“Always” is off" not in screen
+    assert "with your changes" in screen
+    assert screen.count("needs your approval") + screen.count("Edit a.txt") == 1
+    chat.push(msgspec.structs.replace(again, narrowed=told))
+    screen = chat.nvim.wait_screen("“Always” is off")
+    assert "g1 always…" not in screen
+    chat.push(again)
+    chat.nvim.wait_screen("g1 always…")
+    chat.nvim.feed("g1")
+    chat.nvim.wait_screen("Always allow insert_edit in this chat")
+    chat.nvim.feed("<CR>")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    [sent] = chat.sent("approve")
+    assert (sent["decision"], sent["text"]) == ("always", "b\nc\nours\n")
 
 
 def test_always_can_cover_a_command_prefix_and_names_it(chat: ChatDriver) -> None:

@@ -67,6 +67,30 @@ def test_a_tab_page_shows_the_proposal_with_its_removed_lines(chat_everywhere: C
     assert "chat" not in chat.nvim.lua("return vim.wo.winhighlight .. vim.wo.statusline .. vim.wo.foldtext").lower()
 
 
+def test_the_winbar_offers_the_keys_that_work_decisions_first(chat: ChatDriver) -> None:
+    """All of them in 80 columns; `g?` lists the keys of the view, and g1 only gives its reason."""
+    chat.nvim.command("set columns=80")
+    open_view(chat, path="/project/src/a/long/path/to/a/file/stack.py")
+    chat.nvim.wait_screen(r"Edit .*stack.py  \+2 −1 · g2 accept · g3 reject… · g1 always… · q back")
+    chat.nvim.feed("g?")
+    screen = chat.nvim.wait_screen("Accept, and choose what to allow from now on")
+    assert "Accept the change; in Visual mode only the selected hunks" in screen
+    assert "the call" not in screen
+    chat.nvim.feed("qq")
+    chat.nvim.wait_for(lambda: tabs(chat) == 1, "the chat")
+
+
+@pytest.mark.parametrize("reason", [{"why": "CI runs it"}, {"narrowed": "text from https://example.org/ is here"}])
+def test_always_is_not_offered_where_the_block_does_not_offer_it(chat: ChatDriver, reason: dict[str, str]) -> None:
+    open_view(chat, **reason)
+    assert "g1" not in chat.nvim.wait_screen("g2 accept · g3 reject… · q back · g5 skip hunk")
+    chat.nvim.feed("g?")
+    assert "g1" not in chat.nvim.wait_screen("Go back")
+    chat.nvim.feed("qg1")
+    chat.nvim.wait_screen(next(iter(reason.values())))
+    assert chat.sent("approve") == []
+
+
 def test_accepting_an_unedited_proposal_sends_no_text(chat: ChatDriver) -> None:
     """The tool writes its own proposal; the user is back in the chat."""
     open_view(chat)
@@ -339,7 +363,7 @@ def test_a_real_edit_is_changed_in_the_view_and_written(nvim_factory, tmp_path: 
         before = chat.finished()
         chat.send("edit it")
         chat.press_on_approval("K")
-        chat.nvim.wait_screen("g2 accept · g3 reject… · q back")
+        chat.nvim.wait_screen("g2 accept · g3 reject… · g1 always… · q back")
         chat.nvim.feed("jccmine<Esc>g2")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
         assert (tmp_path / "work" / "a.py").read_text() == "ONE\nmine\ntwo\n"
@@ -476,12 +500,12 @@ def test_a_buffer_changed_while_the_diff_was_open_is_shown_and_asked_about_again
         before = chat.finished()
         chat.send("edit it")
         chat.press_on_approval("K")
-        chat.nvim.wait_screen("g2 accept · g3 reject… · q back")
+        chat.nvim.wait_screen("g2 accept · g3 reject… · g1 always… · q back")
         chat.nvim.lua("vim.api.nvim_buf_set_lines(vim.fn.bufnr('a.py'), 0, 0, false, { 'zero' })")
         chat.nvim.feed("g2")
         chat.nvim.wait_screen("a.py changed while the approval was open; here is the change again.")
         chat.press_on_approval("K")
-        chat.nvim.wait_screen("g2 accept · g3 reject… · q back")
+        chat.nvim.wait_screen("g2 accept · g3 reject… · g1 always… · q back")
         assert chat.nvim.lines() == ["zero", "one", "TWO"]
         chat.nvim.feed("g2")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
@@ -497,7 +521,7 @@ def test_an_edited_proposal_survives_a_reload_of_the_chat(nvim_factory, tmp_path
         before = chat.finished()
         chat.send("edit it")
         chat.press_on_approval("K")
-        chat.nvim.wait_screen("g2 accept · g3 reject… · q back")
+        chat.nvim.wait_screen("g2 accept · g3 reject… · g1 always… · q back")
         chat.nvim.feed("Gomine<Esc>q")
         chat.nvim.wait_screen("with your changes")
         chat.nvim.feed(":e<CR>")

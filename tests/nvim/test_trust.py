@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from files_desk import edit, tool
 from real_chat import KEY, WAITS, RealChat, start_chat
 from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread
@@ -105,6 +106,29 @@ def test_one_file_is_trusted_as_displayed(nvim_factory, tmp_path):
         assert "Use tabs" in sent(server)
         assert "Be evil" not in sent(server)
         assert [Path(one["path"]).name for one in decisions(tmp_path)["files"]] == ["AGENTS.md", "CLAUDE.md"]
+
+
+def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_factory, tmp_path):
+    """The block names the folder once; the page says what trust changes, although the folder has no such files."""
+    script = [tool("read_file", path="a.py"), edit("one", "two", "a.py"), reply("Done.")]
+    with ChatServerThread(script, key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\n")])
+        before = chat.finished()
+        chat.send("edit it")
+        screen = chat.nvim.wait_screen("“Always” is off: text from the untrusted folder")
+        assert "g1" not in screen
+        page(chat)
+        chat.nvim.wait_screen("Not trusted. Trust lets approvals offer “always” in this folder")
+        chat.nvim.feed("T")
+        chat.nvim.wait_screen(r"Trusted: \S+/work\. Its text no longer turns")
+        chat.nvim.feed("q")
+        screen = chat.nvim.wait_screen("g1 always…")
+        assert "is off:" not in screen
+        chat.press_on_approval("g1")
+        chat.nvim.wait_screen("Always allow insert_edit in this chat")
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
+        assert (tmp_path / "work" / "a.py").read_text() == "two\n"
 
 
 def test_the_line_is_silenced_until_something_new_waits(nvim_factory, tmp_path):

@@ -48,7 +48,7 @@ ALBUM = (
         reels.approval,
         "The model asks to change a file; the change is shown in the chat, K opens the whole change, g2"
         " accepts it, and the open file has it at once.",
-        words=("waiting for your approval", "open diff", "proposal"),
+        words=("waiting for your approval", "always…", "proposal"),
     ),
     Picture(
         "edit.gif",

@@ -1,17 +1,17 @@
----Shows a whole change in its own tab page: the proposed text with its added lines highlighted and the removed lines
----between them. A proposal that awaits a decision can be edited there: skipping a hunk is an edit, and `u` undoes it.
+---Shows the diff of a change in its own tab page: the proposed text with its added lines highlighted and the removed
+---lines between them. A proposal that awaits a decision can be edited there: skipping a hunk is an edit, and `u` undoes
+---it.
 ---
 ---The hunks come from `hunks.lua` and are recomputed after every edit, independent of diff mode and 'diffopt'.
 
 local api = vim.api
-local counts = require("codecompanion.changes.line_counts").text
 local draw = require("codecompanion.changes.draw_hunks")
-local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local hunks = require("codecompanion.changes.hunks")
 local keys = require("codecompanion.changes.decision_keys")
 local say = require("codecompanion.say")
 local proposed_text = require("codecompanion.changes.proposed_text")
+local view_keys = require("codecompanion.changes.change_view_keys")
 
 ---@class CodeCompanion.ChangeViewOptions
 ---@field title string Kind of change: `Edit`
@@ -21,7 +21,7 @@ local proposed_text = require("codecompanion.changes.proposed_text")
 ---@field after CodeCompanion.Text
 ---@field line? integer Line of `after` to go to; defaults to the first hunk
 ---@field is_editable? boolean
----@field words? table<string, string> Labels of verbs in this view: `reject…`
+---@field words? table<string, string|false> Labels of verbs in this view: `reject…`; false: not offered
 ---@field actions? table<string, fun()> Actions of the decision keys, by verb
 ---@field on_close? fun() Called when the windows are closed; the text is kept for the next time
 ---@field on_write? fun() Called on `:w` in the proposal
@@ -45,8 +45,6 @@ local by_buffer = setmetatable({}, { __mode = "v" })
 local GROUP = "codecompanion.changes.view."
 local MAX_COLOURED_BYTES = 1024 * 1024
 local REDRAW_MS, REST = 30, 4
----Number of hints that are always shown, and minimum width of the path in cells; the path is shortened first.
-local NEEDED_HINTS, MIN_PATH = 3, 12
 ---Rows kept free above the first hunk.
 local ROWS_ABOVE = 3
 
@@ -95,7 +93,7 @@ function View:_draw()
   else
     draw.draw_result(self.bufnr, proposed.before.lines, proposed.hunks)
   end
-  self:_label()
+  self:label()
 end
 
 ---Redraw with a debounce, which is longer after a slow redraw.
@@ -112,58 +110,16 @@ function View:_draw_soon()
   end, math.max(REDRAW_MS, math.floor(REST * (self.cost or 0))))
 end
 
----Return a size such as `+3 −7 · 2 hunks`.
----@return string
-function View:_size()
-  local sum = { added = 0, removed = 0 }
-  for _, hunk in ipairs(self.proposed.hunks) do
-    sum.added, sum.removed = sum.added + #hunk.lines, sum.removed + hunk.count
-  end
-  local size = counts(sum)
-  return #self.proposed.hunks > 1 and ("%s · %d hunks"):format(size, #self.proposed.hunks) or size
-end
-
 ---Show the title and as many keys as fit in the winbar, the most important first.
-function View:_label()
+---@param words? table<string, string|false> New labels of verbs
+function View:label(words)
+  self.options.words = words or self.options.words
   if not self:is_open() then
     return
-  elseif self.note then
-    vim.wo[self.win].winbar = "%<" .. (" %s · q back"):format(self.note):gsub("%%", "%%%%")
-    return
   end
-  local width, options = api.nvim_win_get_width(self.win), self.options
-  local size = self:_size()
-  local name = vim.fn.fnamemodify(options.path, ":~:.")
-  local hints = self:_hints()
-  local needed = table.concat(vim.list_slice(hints, 1, NEEDED_HINTS), " · ")
-  local room = width - api.nvim_strwidth((" %s   %s · %s "):format(options.title, size, needed))
-  local text = (" %s %s  %s"):format(options.title, fit.path(name, math.max(MIN_PATH, room)), size)
-  for _, hint in ipairs(hints) do
-    local longer = text .. " · " .. hint
-    if api.nvim_strwidth(longer) >= width then
-      break
-    end
-    text = longer
-  end
+  local text = self.note and (" %s · q back"):format(self.note)
+    or view_keys.winbar(self.options, self.bufnr, self.proposed.hunks, api.nvim_win_get_width(self.win))
   vim.wo[self.win].winbar = "%<" .. text:gsub("%%", "%%%%")
-end
-
----@return string[]
-function View:_hints()
-  local found = {}
-  local function add(verb, words)
-    local key = self.options.actions and self.options.actions[verb] and keys.of(verb, self.bufnr)
-    found[#found + 1] = key and key .. " " .. words or nil
-  end
-  local words = self.options.words or {}
-  add("accept_change", "accept")
-  add("reject_change", words.reject_change or "reject")
-  found[#found + 1] = "q back"
-  local skip, next_key = keys.of("skip_hunk", self.bufnr), keys.of("next_hunk", self.bufnr)
-  found[#found + 1] = self.options.is_editable and skip and skip .. " skip hunk" or nil
-  add("always_accept", "always…")
-  found[#found + 1] = #self.proposed.hunks > 1 and next_key and next_key .. " next" or nil
-  return found
 end
 
 ---@param rows? { [1]: integer, [2]: integer } Selected rows
@@ -252,6 +208,14 @@ function View:_map_keys()
   keys.set(self.bufnr, actions, {
     {
       mode = "n",
+      lhs = "g?",
+      text = "Show the keys",
+      action = function()
+        view_keys.show(self.options, self.bufnr)
+      end,
+    },
+    {
+      mode = "n",
       lhs = "q",
       text = "Go back",
       action = function()
@@ -260,7 +224,7 @@ function View:_map_keys()
         end
       end,
     },
-  })
+  }, keys.OF_CHANGES)
 end
 
 function View:_watch()
@@ -392,7 +356,7 @@ end
 ---@param note string
 function View:over(note)
   self.note = note
-  self:_label()
+  self:label()
 end
 
 ---Close the view and discard the edits.

@@ -12,6 +12,11 @@ local M = {}
 local DECIDES = { accept_change = true, reject_change = true, always_accept = true, cancel = true, skip_hunk = true }
 ---Replacements for a default key of the form `g2`.
 local ALTERNATIVES = { "gz%s", "<LocalLeader>%s", "<Leader>%s" }
+---Descriptions of verbs where only a change is decided, never a call.
+M.OF_CHANGES = {
+  accept_change = "Accept the change; in Visual mode only the selected hunks",
+  reject_change = "Reject the change; in Visual mode only the selected hunks",
+}
 ---Prefix of `desc` in `vim.keymap.set`; it distinguishes our mappings from the user's.
 local OURS = "CodeCompanion: "
 
@@ -125,16 +130,32 @@ end
 
 ---Return the verbs with their keys in a buffer and descriptions, for windows that list them.
 ---@param bufnr? integer
+---@param offered? table<string, boolean> Verbs that are listed, all by default
+---@param texts? table<string, string> Descriptions that replace the general ones, by verb
 ---@return { name: string, keys: string, text: string }[]
-function M.described(bufnr)
+function M.described(bufnr, offered, texts)
   local rows = {}
   for _, verb in ipairs(verbs()) do
     local keys = table.concat(M.keys(verb[1], "n", bufnr), " ")
-    if keys ~= "" then
-      rows[#rows + 1] = { name = verb[1], keys = keys, text = verb[3] }
+    if keys ~= "" and (not offered or offered[verb[1]]) then
+      rows[#rows + 1] = { name = verb[1], keys = keys, text = texts and texts[verb[1]] or verb[3] }
     end
   end
   return rows
+end
+
+---Show keys in a float.
+---@param title string
+---@param rows { keys: string, text: string }[]
+function M.show(title, rows)
+  local column = 0
+  for _, row in ipairs(rows) do
+    column = math.max(column, api.nvim_strwidth(row.keys))
+  end
+  local lines = vim.tbl_map(function(row)
+    return ("  %s%s  %s"):format(row.keys, (" "):rep(column - api.nvim_strwidth(row.keys)), row.text)
+  end, rows)
+  require("codecompanion.screen.float").open({ title = title, lines = lines, footer = { "q close" } })
 end
 
 ---@param name? string
@@ -200,8 +221,9 @@ end
 ---@param actions table<string, fun(rows?: { [1]: integer, [2]: integer })> By verb; a verb without an action gets no
 ---key. In Visual mode actions receive the selected rows
 ---@param further? CodeCompanion.FurtherKey[] A further key with a verb's name replaces the verb's own key
+---@param texts? table<string, string> Descriptions that replace the general ones, by verb
 ---@return CodeCompanion.SetKeys set Pass it to `restore`
-function M.set(bufnr, actions, further)
+function M.set(bufnr, actions, further, texts)
   local known = {}
   local wanted = vim.tbl_filter(function(one)
     return not is_verb(one.verb)
@@ -222,7 +244,7 @@ function M.set(bufnr, actions, further)
               action(mode == "v" and selected_rows() or nil)
             end
           end,
-          text = verb[3],
+          text = texts and texts[verb[1]] or verb[3],
         }
       end
     end

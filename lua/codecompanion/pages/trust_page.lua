@@ -121,7 +121,7 @@ local function page(now)
   local function put(text, what)
     lines[#lines + 1], about[#about + 1] = shown(text):gsub("^ ", ""), what or {}
   end
-  put(state_of(now))
+  put(state_of(now) .. (now.why == "" and " Trust lets approvals offer “always” in this folder." or ""))
   if now.problem ~= "" then
     put(now.problem)
   end

@@ -142,48 +142,6 @@ function M.go_to_next(chat)
   return target ~= nil
 end
 
----@class CodeCompanion.AlwaysScope
----@field text string
----@field family? boolean All commands that the question offers, not only this one
-
----Return the scopes that "always" can allow.
----@param event table approval_requested event
----@return CodeCompanion.AlwaysScope[]
-local function scopes_of(event)
-  if event.filetype ~= "sh" then
-    local but = event.path ~= "" and ", except files that run code" or ""
-    return { { text = ("Always allow %s in this chat%s"):format(event.name, but) } }
-  end
-  local hosts = ""
-  if event.place == "network" then
-    local count = #(event.hosts or {})
-    hosts = count == 0 and " and any host" or count == 1 and " and this host" or " and these hosts"
-  end
-  local found = { { text = ("Always allow exactly this command%s in this chat"):format(hosts) } }
-  if event.covers ~= "" then
-    found[2] = { text = ("Always allow %s%s"):format(visible().line(event.covers).text, hosts), family = true }
-  end
-  return found
-end
-
----Ask for the scope of "always".
----@param chat CodeCompanion.Chat
----@param approval CodeCompanion.Approval
-local function ask_for_scope(chat, approval)
-  choose.select(scopes_of(approval.event), {
-    prompt = "Accept, and allow from now on",
-    kind = "codecompanion.always",
-    format_item = function(scope)
-      return scope.text
-    end,
-  }, function(scope)
-    if not scope then
-      return
-    end
-    send(chat, approval, "always", { family = scope.family })
-  end)
-end
-
 ---@type table<string, fun(chat: CodeCompanion.Chat, approval: CodeCompanion.Approval)>
 local ACTIONS = {
   accept_change = function(chat, approval)
@@ -203,9 +161,11 @@ local ACTIONS = {
     if approval.event.why ~= "" then
       return say.line(("Always asks: %s"):format(approval.event.why), severity.WARN)
     elseif approval.event.narrowed ~= "" then
-      return say.line(("“Always” is off: %s"):format(approval.event.narrowed), severity.WARN)
+      return say.line(("“Always” is off: %s"):format(visible().line(approval.event.narrowed).text), severity.WARN)
     end
-    ask_for_scope(chat, approval)
+    require("codecompanion.chat.question.always_scope").ask(approval.event, function(scope)
+      send(chat, approval, "always", { family = scope.family })
+    end)
   end,
   reject_change = function(chat, approval)
     if kinds[approval.event.kind] then
@@ -318,14 +278,15 @@ local function annotate(chat)
   end
 end
 
----Redraw a block with the text that accepting would write.
+---Draw a block again, with the text that accepting would write.
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
-local function redraw(chat, approval)
+---@param is_forced? boolean Even if the text is the same
+local function redraw(chat, approval, is_forced)
   local text = approval.view and diff_view().edited_text(approval)
   text = text ~= approval.event.before and text or nil -- all of it is skipped: the note says so
   local first, last = marks.item_rows(chat, approval.item)
-  if text == approval.drawn_text or not first or not last then
+  if (text == approval.drawn_text and not is_forced) or not first or not last then
     return
   end
   approval.drawn_text = text
@@ -368,6 +329,19 @@ function M.requested_away(chat, event)
   announce(chat, event)
 end
 
+---Return the question that an event repeats after a decision about trust, or nil.
+---@param chat CodeCompanion.Chat
+---@param event table approval_requested event
+---@return CodeCompanion.Approval?
+local function repeated(chat, event)
+  local known = chat.put_away[event.call_id]
+  for _, approval in ipairs(chat.approvals) do
+    known = approval.call_id == event.call_id and approval or known
+  end
+  local same = known and vim.tbl_extend("force", known.event, { narrowed = event.narrowed, covers = event.covers })
+  return vim.deep_equal(same, event) and known or nil
+end
+
 ---Show a permission request; a redrawn chat receives its open ones again.
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested event
@@ -383,6 +357,15 @@ function M.requested(chat, event)
     filetype = "text",
     kind = "call",
   })
+  local known = repeated(chat, event)
+  if known then
+    known.event = event
+    diff_view().update(known)
+    if vim.list_contains(chat.approvals, known) then
+      redraw(chat, known, true)
+      return annotate(chat)
+    end
+  end
   local before = chat.tail_kind
   local block = draw.append(chat, require("codecompanion.chat.question.approval_block").block(chat, event))
   local approval = chat.put_away[event.call_id]

@@ -124,7 +124,7 @@ local function choices(event, has_more)
     found[#found + 1] = { "always_accept", "always…" }
   end
   if is_change then
-    found[#found + 1] = { "show_original", "open diff" }
+    found[#found + 1] = { "show_original", "diff" }
   elseif has_more then
     found[#found + 1] = { "show_original", "show all" }
   end
@@ -238,6 +238,21 @@ local function network(event, width)
   return found
 end
 
+---Return a warning in rows that each begin with the bar.
+---@param text string
+---@param width integer
+---@return string[]
+local function wrapped(text, width)
+  local found, before = {}, BAR .. "! "
+  local room = width - api.nvim_strwidth(before)
+  for _, line in ipairs(fit.wrap(text, room)) do
+    for _, row in ipairs(fit.rows(line, room)) do
+      found[#found + 1], before = before .. row, BAR .. "  "
+    end
+  end
+  return found
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param event table
 ---@param hidden integer Number of invisible characters
@@ -245,33 +260,36 @@ end
 ---@return string[]
 local function warnings(chat, event, hidden, width)
   local found = {}
+  local function warn(text, ...)
+    vim.list_extend(found, wrapped(text:format(...), width))
+  end
   if vim.endswith(event.title, UNSAVED) then
-    found[#found + 1] = BAR .. "! The file has unsaved changes"
+    warn("The file has unsaved changes")
   end
   local retry = event.retry and RETRIES[event.place]
   if retry then
     local key = keys.of("accept_change", chat.bufnr) or ":CodeCompanion accept"
-    found[#found + 1] = BAR .. ("! %s %s %s"):format(retry[1], key, retry[2])
+    warn("%s %s %s", retry[1], key, retry[2])
   elseif event.why ~= "" then
-    found[#found + 1] = BAR .. ("! Always asks: %s"):format(visible.line(event.why).text)
+    warn("Always asks: %s", visible.line(event.why).text)
   elseif event.again ~= "" then
-    found[#found + 1] = BAR .. ("! Asks again: %s"):format(visible.line(event.again).text)
+    warn("Asks again: %s", visible.line(event.again).text)
   end
   if event.place == "network" then
     vim.list_extend(found, network(event, width))
   end
   if (event.note or "") ~= "" then
-    found[#found + 1] = BAR .. ("! %s"):format(visible.line(event.note).text)
+    warn("%s", visible.line(event.note).text)
   end
   if (event.narrowed or "") ~= "" then
-    found[#found + 1] = BAR .. ("! “Always” is off: %s"):format(visible.line(event.narrowed).text)
+    warn("“Always” is off: %s", visible.line(event.narrowed).text)
   end
   if (event.title .. event.body .. " " .. table.concat(event.hosts or {}, " ")):lower():find("%f[%w]xn%-%-") then
-    found[#found + 1] = BAR .. "! A host named xn--… contains letters that are not ASCII"
+    warn("A host named xn--… contains letters that are not ASCII")
   end
   if hidden > 0 then
     local what = hidden == 1 and "1 character that could mislead" or ("%d characters that could mislead"):format(hidden)
-    found[#found + 1] = BAR .. ("! %s shown as <U+…>"):format(what)
+    warn("%s shown as <U+…>", what)
   end
   return found
 end

@@ -1,4 +1,4 @@
----The whole change of an approval in a `changes/change_view.lua`. It can be edited there; closing it keeps the question
+---The diff of an approval in a `changes/change_view.lua`. It can be edited there; closing it keeps the question
 ---open, with the edits.
 
 local api = vim.api
@@ -30,6 +30,14 @@ function M.edited_text(approval)
   return approval.view and approval.view:edited_text()
 end
 
+---Return the labels of the verbs; false hides a key that would only give the reason why it does not work.
+---@param event table approval_requested event
+---@return table<string, string|false>
+local function words_of(event)
+  local offers_always = event.why == "" and event.narrowed == ""
+  return { reject_change = "reject…", always_accept = offers_always and "always…" }
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
 ---@param owner CodeCompanion.DiffOwner
@@ -47,7 +55,7 @@ local function make(chat, approval, owner)
     before = hunks.text(event.before),
     after = hunks.text(event.after),
     is_editable = event.name ~= "delete_file",
-    words = { reject_change = "reject…" },
+    words = words_of(event),
     actions = actions,
     on_close = function()
       owner.mark_edited(chat, approval)
@@ -78,6 +86,14 @@ end
 function M.open(chat, approval, owner)
   approval.view = approval.view or make(chat, approval, owner)
   approval.view:open()
+end
+
+---Show the current keys in the view after a change of the question.
+---@param approval CodeCompanion.Approval
+function M.update(approval)
+  if approval.view then
+    approval.view:label(words_of(approval.event))
+  end
 end
 
 ---Close the view; the edits are kept for the next time.

@@ -21,7 +21,7 @@ from codecompanion.session.chat.chat import Chat
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.session.trust.decisions import FileHash
-from codecompanion.session.trust.folders import folder_of, identity_of
+from codecompanion.session.trust.folders import folder_of, identity_of, short_path
 from codecompanion.session.trust.trust import sha256_of
 from codecompanion.session.untrusted.waiting_files import Brought, brought_by, digest_of, note_first_sight, waiting_of
 from codecompanion.wire.events import Severity
@@ -33,6 +33,7 @@ SHOWN_TOGETHER = 2_000_000
 """Maximum characters shown of all files together: a folder may have hundreds of large ones."""
 _MAX_BYTES = 1_000_000
 _NAMED = 3
+ALWAYS_AGAIN = "Its text no longer turns “always” off."
 
 
 async def decide_trust(
@@ -51,8 +52,10 @@ async def decide_trust(
 
 
 async def follow_in(services: Services, chats: Mapping[str, Chat]) -> None:
-    """Apply the decision to the running chats: at once to idle chats, to the others at their next request."""
+    """Apply the decision to the running chats: at once to open questions and idle chats, else at the next request."""
     for chat in tuple(chats.values()):
+        if chat.desk.questions:
+            chat.desk.narrow(chat.narrowing.because())
         if chat.control.purpose:
             continue
         if chat.state is State.IDLE and chat.task is None:
@@ -115,7 +118,7 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
             if request.folder:
                 _require_seen(services, found, shown)
             await trust.trust_folder(folder, programs, identity=request.identity)
-            return f"Trusted: {_short(folder)}. {_what_follows(found)}"
+            return f"Trusted: {short_path(folder)}. {_what_follows(found)}"
         case "files":
             files = shown or [await asyncio.to_thread(_as_it_is, root, request.path, found)]
             await trust.trust_files(folder, files)
@@ -125,8 +128,8 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
         case "revoke":
             path = await asyncio.to_thread(_real, root, request.path) if request.path else folder
             if await trust.revoke(path):
-                return f"Trust revoked: {_short(path)}." + _still(trust.why(path))
-            raise InputError(f"No decision to revoke: {_short(path)}." + _still(trust.why(path)))
+                return f"Trust revoked: {short_path(path)}." + _still(trust.why(path))
+            raise InputError(f"No decision to revoke: {short_path(path)}." + _still(trust.why(path)))
         case "silence":
             await trust.silence(folder, digest_of(waiting_of(found)))
             return "Nothing was loaded. The reminder returns when the files change."
@@ -159,7 +162,7 @@ def _as_it_is(root: Path, name: str, found: list[Brought]) -> FileHash:
 def _what_follows(found: list[Brought]) -> str:
     inside = [one for one in found if not one.leads_out]
     outside = len(waiting_of(found)) - len(waiting_of(inside))
-    follows = f"{counted(len(inside), 'file')} in it may be used." if inside else "It has no such files yet."
+    follows = f"{counted(len(inside), 'file')} in it may be used." if inside else ALWAYS_AGAIN
     return (
         f"{follows} {counted(outside, 'file')} outside it still {'wait' if outside > 1 else 'waits'}."
         if (outside)
@@ -171,8 +174,3 @@ def _still(why: str) -> str:
     """Return a sentence about a setting that still trusts a folder."""
     reasons = {"setup": " `trust.folders` in setup() still trusts it.", "off": " `trust.enabled` is false."}
     return reasons.get(why, "")
-
-
-def _short(path: Path) -> str:
-    home = Path.home()
-    return f"~/{path.relative_to(home).as_posix()}" if home in path.parents else str(path)

@@ -20,6 +20,7 @@ from codecompanion.model.provenance import (
     union,
 )
 from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.trust.folders import short_path
 from codecompanion.tools.tool import Narrowed
 
 IN_THE_CONTEXT = "text from {source} is in the context"
@@ -50,11 +51,18 @@ class Narrowing:
         return is_untrusted(source, self._trusts, str(self._root()))
 
     def of_turn(self, turn_id: str) -> tuple[Source, ...]:
-        """Return these sources and those read earlier in the turn, which influence it until it ends."""
-        found = self.sources()
-        self._of_turn = union(found, self._of_turn if turn_id == self._turn else ())
-        self._turn = turn_id
-        return self._of_turn
+        """Return these sources and those read earlier in the turn, which influence it until it ends.
+
+        A folder that the user has trusted since is no longer among them.
+        """
+        earlier = self._of_turn if turn_id == self._turn else ()
+        found = union(self.sources(), (source for source in earlier if self.narrows(source)))
+        self._turn, self._of_turn = turn_id, self._named(found)
+        return found
+
+    def because(self) -> str:
+        """Return why the grants are narrowed in the current turn, "" = they are not."""
+        return self._told(self.of_turn(self._turn))
 
     def narrowed(self, turn_id: str) -> Narrowed:
         """Return how far the grants are narrowed for calls of the turn."""
@@ -80,10 +88,14 @@ class Narrowing:
 
     def to_log(self, tool: str, sources: tuple[Source, ...]) -> tuple[Source, ...]:
         """Return a result's sources as stored: an untrusted folder by name, without sources that the tool implies."""
-        root = str(self._root())
-        if not self._trusts(root):
-            sources = tuple(named("file", root) if one in (FILE, COMMAND) else one for one in sources)
+        if not self._trusts(str(self._root())):
+            sources = self._named(sources)
         return () if sources == (of_tool(tool),) else sources
+
+    def _named(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        """Return the sources with the folder named: the workspace of a chat may change."""
+        root = str(self._root())
+        return tuple(named("file", root) if one in (FILE, COMMAND) else one for one in sources)
 
     def _told(self, sources: tuple[Source, ...]) -> str:
         if not sources:
@@ -96,6 +108,6 @@ class Narrowing:
         return f"{told}{TRUST_IT}" if of_folder else told
 
     def _described(self, source: Source) -> str:
-        if source.kind in ("file", "command") and not source.name:
-            source = named("file", str(self._root()))
+        if source.kind == "file" or source == COMMAND:
+            return f"the untrusted folder {short_path(Path(source.name or self._root()))}"
         return described(source)

@@ -28,6 +28,14 @@ class Verdict(msgspec.Struct, frozen=True):
     accepted: Accepted | None = None
 
 
+class _Open(msgspec.Struct):
+    """An open question: as it was asked, the grant it offers (None = none), and its answer."""
+
+    asked: ApprovalRequested
+    about: ApprovalQuestion | None
+    answer: asyncio.Future[Approve]
+
+
 class ApprovalDesk:
     """Asks the user, one question at a time, and remembers the grants of the chat."""
 
@@ -46,13 +54,14 @@ class ApprovalDesk:
         """
         self._chat_id, self.approvals, self._emit = chat_id, approvals, emit
         self._on_waiting, self._on_cancel_all, self._on_granted = on_waiting, on_cancel_all, on_granted
-        self._open: dict[str, tuple[ApprovalQuestion | None, asyncio.Future[Approve]]] = {}
-        self._asked: dict[str, ApprovalRequested] = {}
+        self._open: dict[str, _Open] = {}
+        self.unanswered = set[str]()
+        """The calls whose question was open when the turn was stopped."""
 
     @property
     def questions(self) -> tuple[ApprovalRequested, ...]:
         """Return the open questions, as they were asked."""
-        return tuple(self._asked.values())
+        return tuple(one.asked for one in self._open.values())
 
     async def ask(self, call: ToolCall, question: ApprovalQuestion) -> Verdict:
         """Return whether the call may run, and the proposal as edited by the user.
@@ -81,7 +90,6 @@ class ApprovalDesk:
         )
         given = await self.put(asked, question)
         decision = given.decision
-        self.grant(question, decision, family=given.family)
         if decision == "cancel":
             self._on_cancel_all()
             raise asyncio.CancelledError
@@ -100,35 +108,52 @@ class ApprovalDesk:
             self.approvals = granted
             self._on_granted(granted)
 
-    async def ask_aside(self, asked: ApprovalRequested) -> Approve:
+    async def ask_aside(self, asked: ApprovalRequested, about: ApprovalQuestion | None = None) -> Approve:
         """Ask another question while a call runs, and return the answer; "cancel" closes only this question."""
         self._on_waiting(True, asked.title)
         try:
-            return await self.put(asked)
+            return await self.put(asked, about)
         finally:
             self._on_waiting(False, "")
 
     async def put(self, asked: ApprovalRequested, about: ApprovalQuestion | None = None) -> Approve:
-        """Ask, and return the answer; the block disappears when it arrives, or when the turn is stopped."""
+        """Ask, record the grant of the answer, and return it.
+
+        The block disappears when the answer arrives, or when the turn is stopped.
+        """
         answer: asyncio.Future[Approve] = asyncio.get_running_loop().create_future()
-        self._open[asked.call_id] = about, answer
-        self._asked[asked.call_id] = asked
+        waiting = self._open[asked.call_id] = _Open(asked, about, answer)
         self._emit(asked)
         decision: Decision = "cancel"
         try:
             given = await answer
             decision = given.decision
+        except asyncio.CancelledError:
+            self.unanswered.add(asked.call_id)
+            raise
         finally:
-            del self._open[asked.call_id], self._asked[asked.call_id]
+            del self._open[asked.call_id]
             self._emit(ApprovalClosed(chat=self._chat_id, call_id=asked.call_id, decision=decision))
+        if waiting.about is not None:
+            self.grant(waiting.about, decision, family=given.family)
         return given
+
+    def narrow(self, because: str) -> None:
+        """Update why the open questions offer no "always", "" = they offer it; those that change are sent again."""
+        for one in self._open.values():
+            if one.about is None or one.about.narrowed == because or one.answer.done():
+                continue
+            one.about = msgspec.structs.replace(one.about, narrowed=because)
+            covers = "" if because else one.about.offer.covers
+            one.asked = msgspec.structs.replace(one.asked, narrowed=because, covers=covers)
+            self._emit(one.asked)
 
     def answer(self, given: Approve) -> None:
         """Pass on the user's answer.
 
         Raises: InputError: no question about that call is open (any more).
         """
-        _, waiting = self._open.get(given.call_id, (None, None))
-        if waiting is None or waiting.done():
+        waiting = self._open.get(given.call_id)
+        if waiting is None or waiting.answer.done():
             raise InputError("This approval was already answered or cancelled.")
-        waiting.set_result(given)
+        waiting.answer.set_result(given)

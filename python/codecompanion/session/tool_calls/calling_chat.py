@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from codecompanion.model.messages import Message, Source, with_changes
 from codecompanion.session.attachments.attached import image_attachment
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.session.tool_calls.approval_desk import ApprovalDesk
+from codecompanion.tools.commands.offer import Offer
 from codecompanion.tools.tool import ApprovalQuestion
 from codecompanion.wire.events import ApprovalRequested
 from codecompanion.wire.events import State as StateEvent
@@ -60,8 +63,8 @@ class ForTools:
             hosts=question.hosts,
             retry=True,
         )
-        given = await self._desk.ask_aside(asked)
-        self._desk.grant(question, given.decision)
+        exactly = msgspec.structs.replace(question, offer=Offer())
+        given = await self._desk.ask_aside(asked, exactly)
         return "asked" if given.decision in ("once", "always") else ""
 
     def granted_hosts(self) -> frozenset[str]:

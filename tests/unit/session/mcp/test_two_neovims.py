@@ -111,10 +111,10 @@ class Story:
         first = len(bench.adapter.requests)
         chat.submit(msgspec.structs.replace(submit("go", number), chat=chat.chat_id))
         while not bench.is_idle(chat):
-            await bench.until(lambda: bench.is_idle(chat) or bool(chat.desk._asked) or self._hangs(chat))
-            for question in list(chat.desk._asked.values()):
+            await bench.until(lambda: bench.is_idle(chat) or bool(chat.desk.questions) or self._hangs(chat))
+            for question in chat.desk.questions:
                 chat.desk.answer(Approve(chat=chat.chat_id, call_id=question.call_id, decision="once"))
-                await bench.until(lambda call=question.call_id: call not in chat.desk._asked)  # type: ignore[misc]
+                await bench.until(lambda call=question.call_id: call not in chat.desk._open)  # type: ignore[misc]
             if self._hangs(chat):
                 chat.cancel()
                 await bench.idle(chat)
@@ -131,7 +131,7 @@ class Story:
         """Return whether a call of the tool that never answers is running."""
         pending = [call for message in chat.log.view.messages for call in message.tool_calls]
         answered = {message.tool_call_id for message in chat.log.view.messages if message.role == "tool"}
-        return any(call.name == "odd__wait" and call.id not in answered for call in pending) and not chat.desk._asked
+        return any(call.name == "odd__wait" and call.id not in answered for call in pending) and not chat.desk.questions
 
 
 @pytest.mark.slow("random histories of two editors")
