@@ -76,6 +76,28 @@ def test_leaving_during_a_turn_is_quick_and_leaves_a_valid_history(nvim_factory,
         assert violations(again.view().messages) == []
 
 
+def test_an_approval_open_when_neovim_is_closed_was_not_answered(nvim_factory, tmp_path):
+    """The user cancelled nothing: the call's line and one note say so, and the model reads it too."""
+    edited = Call("create_file", json.dumps({"path": "a.txt", "content": "a"}), id="c1")
+    with ChatServerThread([reply(calls=[edited])], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.send("make it")
+        chat.nvim.wait_screen("g2 accept")
+        chat_id, pid = chat.id, chat.host_pid()
+        chat.nvim.leave()
+        wait_until_gone(pid)
+        again = start_chat(nvim_factory, tmp_path, server, opened=False)
+        again.nvim.lua("require('codecompanion').resume(...)", chat_id)
+        again.wait_ready()
+        screen = again.nvim.wait_screen("Neovim or its host was closed. · gr asks again")
+        assert "create_file a.txt · not answered" in screen
+        assert "cancelled" not in screen
+        assert "Interrupted" not in screen
+        server.script[:] = [reply("fine again")]
+        again.say("next")
+        assert "Not answered: Neovim or its host was closed" in json.dumps(server.requests[-1].json)
+
+
 @pytest.mark.parametrize("how", ["killed", "restarted"])
 def test_a_turn_lost_with_the_host_is_reported_with_a_remedy(nvim_factory, tmp_path, how):
     """Killed or restarted by the user during a request; `gr` there sends the unanswered message."""

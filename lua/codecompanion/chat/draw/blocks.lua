@@ -65,6 +65,8 @@ local NOTICES = {
   [severity.ERROR] = { "✗ ", "CodeCompanionError" },
 }
 
+---Outcomes of a stopped call that say why it has no result.
+local STOPPED = { interrupted = true, ["not answered"] = true }
 local STATES = {
   running = { "… ", "CodeCompanionActivity" },
   ok = { "✓ ", "CodeCompanionToolOk" },
@@ -290,7 +292,7 @@ local function summary_of(tool)
     summary = "failed: " .. summary
   elseif status == "rejected" and not vim.startswith(summary, status) then
     summary = summary == "" and status or ("%s: %s"):format(status, summary)
-  elseif status == "cancelled" and summary ~= "interrupted" and not summary:find(status, 1, true) then
+  elseif status == "cancelled" and not STOPPED[summary] and not summary:find(status, 1, true) then
     summary = summary == "" and status or ("%s · %s"):format(status, summary)
   end
   return summary ~= "" and (" · " .. summary) or ""

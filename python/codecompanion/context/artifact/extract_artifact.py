@@ -35,11 +35,12 @@ from codecompanion.context.message_facts.sentence_similarity import is_same_fact
 from codecompanion.formats.regex import regex
 from codecompanion.model.cycles import turn_name
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, is_system_prompt, is_typed_by_user
-from codecompanion.placeholders import CANCELLED_BY_USER, INTERRUPTED
+from codecompanion.placeholders import CANCELLED_BY_USER, INTERRUPTED, NOT_ANSWERED
 
 SENTENCE_BYTES = DERIVED_BYTES - 24
 """Maximum size of a quoted sentence, which leaves room for the turn on its line."""
 FAILED_TOOL_BYTES, MAX_FAILED_TOOLS, MAX_NOTES, MAX_PATHS = 64, 6, 3, 12
+_STOPPED = {CANCELLED_BY_USER: "cancelled by the user", NOT_ANSWERED: "not answered", INTERRUPTED: "interrupted"}
 _LARGE_CHARS, _MAX_CALLS = 2000, 4
 _LABELS = regex(
     r"^[ \t]*(?:[-*>#+]+[ \t]*|\d+[.)][ \t]*)?(?:\*\*|__)?"
@@ -265,13 +266,13 @@ def _touched(facts: Facts) -> tuple[str, ...]:
 
 
 def _notes(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the runtime's notes in place of tool results: calls cancelled by the user, interrupted calls."""
+    """Return the runtime's notes in place of tool results: cancelled, unanswered and interrupted calls."""
     calls = _calls_by_id(messages)
     notes = []
     for message in messages:
-        if message.role == "tool" and message.text in (CANCELLED_BY_USER, INTERRUPTED):
+        if message.role == "tool" and message.text in _STOPPED:
             call = calls.get(message.tool_call_id or "")
-            stopped = "cancelled by the user" if message.text == CANCELLED_BY_USER else "interrupted"
+            stopped = _STOPPED[message.text]
             notes.append(cut_bytes(f"{stopped}: {describe_call(call) if call else 'a tool call'}", VERIFICATION_BYTES))
     return tuple(dict.fromkeys(notes))[-MAX_NOTES:]
 

@@ -7,6 +7,7 @@ A projection of the log alone. Messages that left the view are shown too, with a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ from codecompanion.session.history.messages_out_of_view import gone_from, pages,
 from codecompanion.session.history.recorded_title import recorded_title
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.message_context.resolve_mentions import body_of_mentioned
-from codecompanion.session.tool_calls.tool_round import told_change
+from codecompanion.session.tool_calls.tool_round import UNANSWERED, told_change
 from codecompanion.session.window.too_large import NOT_SENT
 from codecompanion.summary_frame import bare_summary
 from codecompanion.wire.events import Entry, FileChange, Severity
@@ -44,6 +45,8 @@ _DRAWN = frozenset((
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
 """Shown in place of the message that asks for the rest of a reply."""
 _ASKED = ("user", "updated", "gathered", "mentioned")
+CLOSED = "Neovim or its host was closed."
+"""The end of a turn with a call that the user did not answer, which its line says."""
 INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
 
 
@@ -158,9 +161,15 @@ class _Drawing:
             case history.TurnEnded(reason="stopped") if not is_old:
                 self.shown.append(Entry(kind="note", text="Stopped.", ended="stopped"))
             case history.TurnEnded(reason="interrupted") if not is_old:
-                self.shown.append(Entry(kind="note", text=INTERRUPTED, level=Severity.WARN, ended="interrupted"))
+                told = CLOSED if self._waited() else INTERRUPTED
+                self.shown.append(Entry(kind="note", text=told, level=Severity.WARN, ended="interrupted"))
             case _:
                 pass
+
+    def _waited(self) -> bool:
+        """Return whether a call of the newest turn waited for approval at its end."""
+        turn = takewhile(lambda entry: entry.kind != "user", reversed(self.shown))
+        return any(entry.kind == "tool" and entry.summary == UNANSWERED for entry in turn)
 
     def _forget_failures(self) -> None:
         """Remove the notes about earlier failed attempts at the same question: it has an answer."""

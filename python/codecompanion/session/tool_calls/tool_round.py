@@ -22,7 +22,7 @@ from codecompanion.formats.text_files import reason
 from codecompanion.model.history import ChangeShown, EventPayload, MessageAdded, ToolRan
 from codecompanion.model.messages import Message, ToolCall
 from codecompanion.model.provenance import PLUGIN, USER
-from codecompanion.placeholders import CANCELLED_BY_USER
+from codecompanion.placeholders import CANCELLED_BY_USER, INTERRUPTED, NOT_ANSWERED
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.recorded_title import title_of_call
 from codecompanion.session.provenance.memory_sources import MemorySources
@@ -43,6 +43,8 @@ Recorded = Callable[[int], Message | None]
 """Position of a call in its reply → the recorded result."""
 LONG_CHARS = 50_000
 """A longer result is searched in a thread."""
+UNANSWERED = "not answered"
+"""The outcome of a call that waited for approval when the host exited."""
 MAX_REASON_CHARS = 200
 """The line of a rejected call shows this much of the reason; the result has all of it."""
 MAX_DIFF_CHARS = 16_000
@@ -98,12 +100,25 @@ class ToolRound:
             await self._record(dict(zip(group, ran, strict=True)))
             position = group[-1] + 1
 
-    async def complete_as_cancelled(self) -> None:
-        """Give every call without a result the result "cancelled" (lesson 28)."""
-        output = ToolOutput(text=CANCELLED_BY_USER, summary="cancelled", is_error=True, sources=(PLUGIN,))
+    async def complete_as_cancelled(self, *, host_ends: bool = False) -> None:
+        """Give every call without a result one with the reason (lesson 28): the user stopped, or the host exits."""
         left = {index: call for index, call in enumerate(self._calls) if index not in self._done}
         if left:
-            await self._record({i: _Ran(call, output, "cancelled", self._title(call)) for i, call in left.items()})
+            ran = {
+                index: _Ran(call, self._stopped(call, host_ends=host_ends), "cancelled", self._title(call))
+                for index, call in left.items()
+            }
+            self._parts.desk.unanswered.clear()  # a provider may use the id of a call again
+            await self._record(ran)
+
+    def _stopped(self, call: ToolCall, *, host_ends: bool) -> ToolOutput:
+        if not host_ends:
+            text, summary = CANCELLED_BY_USER, "cancelled"
+        elif call.id in self._parts.desk.unanswered:
+            text, summary = NOT_ANSWERED, UNANSWERED
+        else:
+            text, summary = INTERRUPTED, "interrupted"
+        return ToolOutput(text=text, summary=summary, is_error=True, sources=(PLUGIN,))
 
     def _side_by_side(self, first: int) -> range:
         """Return the positions that may run concurrently: a run of read-only calls, or one call."""
@@ -266,7 +281,7 @@ class ToolRound:
                 return verdict
             current = await now()
             if current is not None:
-                current = msgspec.structs.replace(current, narrowed=question.narrowed)
+                current = msgspec.structs.replace(current, narrowed=self._parts.narrowing.because())
             if current is None or current.same_change(question):
                 return verdict
             lost = "" if verdict.accepted is None else " Your changes to the proposal were not written."

@@ -260,7 +260,8 @@ class Turn:
             await self._exchange.keep_what_arrived()
             calls = open_tool_calls(chat.log.view)
             if calls:
-                await chat.tool_round(calls, self.cycle, self.turn_id, self._exchange.tools).complete_as_cancelled()
+                tool_round = chat.tool_round(calls, self.cycle, self.turn_id, self._exchange.tools)
+                await tool_round.complete_as_cancelled(host_ends=chat.host_ends)
         except CodeCompanionError as failure:
             self._notice(f"The part that arrived is not stored yet: {failure}")
         self._exchange.forget()

@@ -18,7 +18,7 @@ from codecompanion.model.history import ViewChanged
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, Usage
 from codecompanion.model.view import project
-from codecompanion.placeholders import CANCELLED_BY_USER, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+from codecompanion.placeholders import CANCELLED_BY_USER, INTERRUPTED, NOT_ANSWERED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from codecompanion.reports.markdown import tokens_text
 from codecompanion.session.actions.forecast_compaction import forecast
 from codecompanion.session.compaction import compaction
@@ -35,6 +35,7 @@ from codecompanion.wire.events import (
     Notice,
     Queued,
     ReplyFinished,
+    Restored,
     SubmitFailed,
     ToolFinished,
     TurnFinished,
@@ -239,6 +240,34 @@ async def test_cancel_all_in_an_approval_stops_the_turn(tmp_path):
     await bench.idle(session)
     assert bench.of(TurnFinished)[-1].reason == "stopped"
     assert [m.text for m in session.log.view.messages if m.role == "tool"] == [CANCELLED_BY_USER] * 2
+
+
+async def test_a_call_that_waited_for_approval_when_the_host_ends_is_not_answered(tmp_path):
+    """The user cancelled nothing: user and model read one cause, the calls after it are interrupted."""
+    command, read = ("c1", "run_command", json.dumps({"command": "true"})), ("c2", *READ[1:])
+    bench = Bench(tmp_path, ScriptedAdapter("s", [calls(command, read)]), tools={"yolo": False})
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+    await session.close(host_ends=True)
+    assert [m.text for m in session.log.view.messages if m.role == "tool"] == [NOT_ANSWERED, INTERRUPTED]
+    bench.events.clear()
+    await bench.resume()
+    shown = [entry for piece in bench.of(Restored) for entry in piece.entries]
+    assert [entry.summary for entry in shown if entry.kind == "tool"] == ["not answered", "interrupted"]
+    assert [entry.text for entry in shown if entry.kind == "note"] == ["Neovim or its host was closed."]
+
+
+async def test_a_call_that_ran_when_the_host_ends_is_interrupted(tmp_path):
+    command = ("c1", "run_command", json.dumps({"command": "sleep 60"}))
+    bench = Bench(tmp_path, ScriptedAdapter("s", [calls(command)]), tools={"yolo": False})
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+    session.desk.answer(Approve(call_id="c1", decision="once"))
+    await bench.until(lambda: session.state is State.RUNNING_TOOLS)
+    await session.close(host_ends=True)
+    assert [m.text for m in session.log.view.messages if m.role == "tool"] == [INTERRUPTED]
 
 
 @pytest.mark.parametrize(("decision", "expected"), [("once", "ok"), ("always", "ok"), ("reject", "rejected")])
