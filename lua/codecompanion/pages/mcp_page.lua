@@ -15,7 +15,7 @@ local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 
-local FOOTER = { "r restart", "s stop", "t tool on or off", "K output", "a trust", "q close" }
+local FOOTER = { "r (re)start", "s stop", "t tool on or off", "K output", "a trust", "q close" }
 local MARKS = { ready = "✓", starting = "…", failed = "✗", off = "-", ["not started"] = "·" }
 local NOTHING = {
   "No MCP server is configured.",
@@ -207,7 +207,7 @@ local function show(place, now)
       act(line)
     end)
   end
-  on_server("r", "Start or restart it", function(line)
+  on_server("r", "(Re)start it", function(line)
     change({ server = line.server.name, what = "restart" })
   end)
   on_server("s", "Stop it", function(line)

@@ -119,12 +119,14 @@ def _tool(
         return f"{made.name} {cut(_one_line(arguments), _TITLE_CHARS)}".rstrip()
 
     def question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:
-        hints = f" · server claims: {', '.join(made.hints)}" if made.hints else ""
+        claims = f"server claims: {', '.join(made.hints)}" if made.hints else ""
+        renamed = f"its own name: {tool.name}" if made.name != f"{made.server}__{tool.name}" else ""
         asked = json.dumps(arguments, ensure_ascii=False, indent=2)
+        about = " · ".join(filter(None, (renamed, claims)))
         return ApprovalQuestion(
             key=made.grant_key if is_settled() else f"{made.name}:while its description is being read again",
-            title=f"{tool.name} of the MCP server {made.server}",
-            body=f"{asked}\n\n{made.server}: {tool.name}{hints}",
+            title=f"{made.name} of the MCP server {made.server}",
+            body=f"{asked}\n\n{about}" if about else asked,
             filetype="text",
         )
 

@@ -115,7 +115,7 @@ def _covers(said: list[str], files: tuple[str, ...], digest: str) -> str:
     """Return the commands that the grant covers, as the text after "Always allow"."""
     words = _listed(said, "and")
     if digest and not files:
-        return f"{words} with harmless options, until a file appears that defines what it runs"
+        return f"{words} with harmless options, until a configuration file for it appears"
     if not files:
         return f"{words} with harmless options, on workspace files"
     named = [*files[:3], f"{len(files) - 3} more"] if len(files) > 4 else list(files)
