@@ -2070,7 +2070,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Describe how to change the proposal
+---Follow up: describe how to change the proposal
 ---@class CodeCompanion.Options.interactions.inline.keymaps.follow_up
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.follow_up.modes
 
@@ -2205,7 +2205,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Show the whole change
+---Show the diff
 ---@class CodeCompanion.Options.interactions.shared.keymaps.view_diff
 ---@field modes? CodeCompanion.Options.interactions.shared.keymaps.view_diff.modes
 

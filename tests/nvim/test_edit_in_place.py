@@ -276,6 +276,25 @@ def test_changed_line_ends_count_as_a_change(desk):
     assert here.nvim.lua("return vim.bo.modified")
 
 
+def test_the_keys_of_an_edit_speak_of_edits_only(desk):
+    """An edit in place has no calls to approve or to allow; its diff lists its own keys."""
+    here = desk(reply(code(TWO)))
+    here.edit("4,7CodeCompanion call it number")
+    here.wait_proposed(2)
+    here.nvim.feed("g?")
+    screen = here.nvim.wait_screen("Accept this and later edits in place without asking")
+    assert "Accept the change; in Visual mode only the selected hunks" in screen
+    assert "Follow up: describe how to change the proposal" in screen
+    assert "Show the diff" in screen
+    assert "call" not in screen.replace("call it number", "")
+    here.nvim.feed("qgK")
+    here.nvim.wait_screen("g2 accept · g3 reject · q back")
+    here.nvim.feed("g?")
+    screen = here.nvim.wait_screen("Go back")
+    assert "g1" not in screen
+    assert "g5" not in screen
+
+
 def test_edit_keys_can_differ_from_approval_keys(desk):
     """As in a configuration of an older codecompanion.nvim."""
     keymaps = {"accept_change": {"modes": {"n": "ga"}}, "reject_change": {"modes": {"n": "gr"}}}

@@ -192,7 +192,7 @@ function M.previous_hunk(edit)
   go(edit, -1)
 end
 
----Show the whole change in its own view. Decisions made there apply here, unless the proposal or the text has changed
+---Show the diff in its own view. Decisions made there apply here, unless the proposal or the text has changed
 ---since.
 function M.view_diff(edit)
   if not is_proposed(edit) then

@@ -26,6 +26,7 @@ local REST = 4
 ---@field proposal CodeCompanion.Proposal? The current proposal, even while the model works on another one
 ---@field on_end? fun() Called whenever it is decided or dropped
 ---@field further_keys? { mode: string, lhs: string, action: fun(), text: string }[]
+---@field key_texts? table<string, string> Descriptions of the decision keys, as for `keys.set`
 ---@field further_hints? { [1]: string, [2]: string }[] Hints for the further keys, as for `keys.hint`
 ---@field stop_key? string
 ---@field base string[] Lines of the region when the request was sent
@@ -130,7 +131,7 @@ local function set_keys(bufnr, here)
   elseif here.keys then
     keys.restore(bufnr, here.keys)
   end
-  here.keys, here.keys_of = keys.set(bufnr, edit.actions, edit.further_keys), edit
+  here.keys, here.keys_of = keys.set(bufnr, edit.actions, edit.further_keys, edit.key_texts), edit
 end
 
 ---Redraw the edits of a buffer now. An edit ends when nothing is left to decide; undo reopens it.

@@ -44,7 +44,7 @@ function M.retry(edit)
 end
 
 function M.follow_up(edit)
-  ask(edit, "Change the proposal: ", "", function()
+  ask(edit, "Follow up: ", "", function()
     return proposals.result(edit.proposal)
   end)
 end
@@ -63,20 +63,9 @@ function M.stop(edit)
 end
 
 ---Show the keys.
-function M.options()
-  local lines = {}
-  local function add(shown, text)
-    lines[#lines + 1] = ("  %-8s %s"):format(shown, text)
-  end
-  for _, verb in ipairs(keys.described()) do
-    if verb.name ~= "cancel" then
-      add(verb.keys, verb.text)
-    end
-  end
-  for _, own in ipairs(own_keys.described()) do
-    add(own.keys, own.text)
-  end
-  require("codecompanion.screen.float").open({ title = "Edit in place", lines = lines, footer = { "q close" } })
+function M.options(edit)
+  local rows = keys.described(edit.bufnr, edit.actions, own_keys.TEXTS)
+  keys.show("Edit in place", vim.list_extend(rows, own_keys.described()))
 end
 
 return M

@@ -2,6 +2,11 @@
 
 local M = {}
 
+---Descriptions of the decision keys in an edit in place.
+M.TEXTS = vim.tbl_extend("force", require("codecompanion.changes.decision_keys").OF_CHANGES, {
+  always_accept = "Accept this and later edits in place without asking",
+})
+
 ---@return CodeCompanion.Option[]
 local function described()
   return require("codecompanion.config.options.edit_in_place")[2].fields

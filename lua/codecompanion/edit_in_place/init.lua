@@ -25,7 +25,7 @@ local function begin(bufnr, instruction, lines)
   local all = vim.tbl_extend("error", actions, require("codecompanion.changes.decision_actions"))
   edit.actions = standing.bound(bufnr, all)
   edit.further_keys, edit.stop_key = own_keys.further(edit.actions), own_keys.of("stop")
-  edit.further_hints = own_keys.hints()
+  edit.further_hints, edit.key_texts = own_keys.hints(), own_keys.TEXTS
   edit.conversation = require("codecompanion.headless.headless_chat").open({
     purpose = "edit_in_place",
     adapter = require("codecompanion.config").options.interactions.inline.adapter,

@@ -111,26 +111,22 @@ end
 
 ---Return the configured keys of the list.
 ---@param bufnr integer
----@return { [1]: string, [2]: string }[] keys, text
+---@return { keys: string, text: string }[]
 local function described(bufnr)
   local found = {}
   for _, verb in ipairs(VERBS) do
     local shown = table.concat(keys.keys(verb[1], "n", bufnr), " ")
-    found[#found + 1] = shown ~= "" and { shown, verb[3] } or nil
+    found[#found + 1] = shown ~= "" and { keys = shown, text = verb[3] } or nil
   end
   return vim.list_extend(found, {
-    { "K", "Show the whole change" },
-    { "<CR>", "Go to the hunk" },
-    { "g?", "Show these keys" },
+    { keys = "K", text = "Show the diff" },
+    { keys = "<CR>", text = "Go to the hunk" },
+    { keys = "g?", text = "Show the keys" },
   })
 end
 
 local function show_keys()
-  local lines = vim.tbl_map(function(one)
-    return ("  %-6s %s"):format(one[1], one[2])
-  end, described(api.nvim_get_current_buf()))
-  local shown = { title = "Review of file changes", lines = lines, footer = { "q close" } }
-  require("codecompanion.screen.float").open(shown)
+  keys.show("Review of file changes", described(api.nvim_get_current_buf()))
 end
 
 ---Map the keys in the quickfix window, which is the current one.
@@ -161,7 +157,7 @@ function M.set_keys(chat, refill)
     view_diff = diff,
   }, {
     { mode = "n", lhs = "gX", action = take_back, text = "Revert this hunk, or reapply it" },
-    { mode = "n", lhs = "K", action = diff, text = "Show the whole change" },
+    { mode = "n", lhs = "K", action = diff, text = "Show the diff" },
     { mode = "n", lhs = "g?", action = on_places(show_keys), text = "Show the keys" },
   })
   local hint = keys.hint({ { VERBS[1][1], "keep" }, { VERBS[2][1], "revert" }, { "=K", "diff" }, { "=g?", "keys" } })

@@ -7,7 +7,7 @@ local KEYS = {
   { "options", { n = "g?" }, "Show the keys" },
   { "stop", { n = "<C-c>" }, "Stop the reply" },
   { "retry", { n = "g<CR>" }, "Ask again with another instruction, about the current lines" },
-  { "follow_up", { n = "g." }, "Describe how to change the proposal" },
+  { "follow_up", { n = "g." }, "Follow up: describe how to change the proposal" },
   { "open_chat", {}, "Open the chat of the edit (:CodeCompanion edits)" },
   { "accept_change", {}, "Accept all hunks instead of the shared key" },
   { "reject_change", {}, "Reject all hunks instead of the shared key" },
