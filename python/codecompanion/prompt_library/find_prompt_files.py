@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.formats import text_files
+from codecompanion.formats.short_path import short_path
 from codecompanion.prompt_library.prompt_file import Origin
 
 PROJECT_FOLDER = Path(".codecompanion", "prompts")
@@ -99,8 +100,6 @@ def _label(path: Path, project: Path | None) -> str:
     absolute = path.absolute()
     if project is not None and absolute.is_relative_to(project):
         name = absolute.relative_to(project).as_posix()
-    elif absolute.is_relative_to(Path.home()):
-        name = "~/" + absolute.relative_to(Path.home()).as_posix()
     else:
-        name = str(absolute)
+        name = short_path(absolute)
     return "".join(character if character.isprintable() else "\ufffd" for character in name)

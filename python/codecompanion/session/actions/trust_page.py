@@ -16,12 +16,13 @@ import msgspec
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
+from codecompanion.formats.short_path import short_path
 from codecompanion.session.actions.follow_trust import join_rules, tell_waiting
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.session.trust.decisions import FileHash
-from codecompanion.session.trust.folders import folder_of, identity_of, short_path
+from codecompanion.session.trust.folders import folder_of, identity_of
 from codecompanion.session.trust.trust import sha256_of
 from codecompanion.session.untrusted.waiting_files import Brought, brought_by, digest_of, note_first_sight, waiting_of
 from codecompanion.wire.events import Severity

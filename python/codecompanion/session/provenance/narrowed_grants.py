@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from codecompanion.formats.short_path import short_path
 from codecompanion.model.fold import Fold
 from codecompanion.model.messages import Message, Source
 from codecompanion.model.provenance import (
@@ -20,7 +21,6 @@ from codecompanion.model.provenance import (
     union,
 )
 from codecompanion.session.history.chat_log import ChatLog
-from codecompanion.session.trust.folders import short_path
 from codecompanion.tools.tool import Narrowed
 
 IN_THE_CONTEXT = "text from {source} is in the context"
@@ -109,5 +109,6 @@ class Narrowing:
 
     def _described(self, source: Source) -> str:
         if source.kind == "file" or source == COMMAND:
-            return f"the untrusted folder {short_path(Path(source.name or self._root()))}"
+            folder = source.name or named("file", str(self._root())).name
+            return f"the untrusted folder {short_path(Path(folder))}"
         return described(source)

@@ -106,9 +106,3 @@ def _fits_name(name: str, pattern: str) -> bool:
     import fnmatch
 
     return re.fullmatch(fnmatch.translate(pattern), name) is not None
-
-
-def short_path(path: Path) -> str:
-    """Return a path for the user: below the home folder it begins with `~`."""
-    home = Path.home()
-    return f"~/{path.relative_to(home).as_posix()}" if home in path.parents else str(path)

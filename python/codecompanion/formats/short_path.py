@@ -1,0 +1,11 @@
+"""Paths as the user reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def short_path(path: Path) -> str:
+    """Return a path for the user: below the home folder it begins with `~`."""
+    home = Path.home()
+    return f"~/{path.relative_to(home).as_posix()}" if home in path.parents else str(path)
