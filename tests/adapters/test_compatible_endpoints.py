@@ -14,11 +14,13 @@ from codecompanion.adapters.errors.error_map import error_from_status
 from codecompanion.adapters.http import recognise_server
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.openai_chat.render import FOREIGN_CALL, RenderOptions
+from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.adapters.server_facts import ServerFacts
 from codecompanion.adapters.speed import NO_SPEED, Speed
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import RequestRejected
 from codecompanion.model.messages import DocumentPart, ImagePart, Message, ReasoningPart, TextPart, ToolCall
+from codecompanion.session.accounts.local_models import runs_on_own_server
 from tests.adapters.conftest import WEATHER, MakeAdapter, collect, request, user
 from tests.patience import PATIENCE_S
 from tests.providers.chat.answers import Answer, failure, json_answer, reply
@@ -372,6 +374,36 @@ async def test_a_server_that_starts_late_is_recognised_then(make_adapter: MakeAd
     finally:
         await server.close()
     assert adapter.facts("test-model").window == 4096
+
+
+@pytest.mark.parametrize(
+    ("pages", "owner", "is_own", "is_free"),
+    [
+        ({"/props": LLAMA}, "llamacpp", True, True),
+        ({"/api/ps": loaded(4096)}, "library", True, True),
+        ({"/api/v0/models": {"data": [LM_STUDIO]}}, "organization_owner", True, True),
+        ({"/api/ps": loaded(4096)}, "openai", True, False),  # it passes requests on
+        ({}, "openai", False, False),
+    ],
+)
+async def test_a_recognised_server_counts_as_a_local_one(
+    make_adapter: MakeAdapter, pages: dict[str, Any], owner: str, is_own: bool, is_free: bool
+) -> None:
+    """Its replies are timed and cost time instead of money, whatever the entry is called."""
+    times = {"prompt_n": 1_000, "prompt_ms": 500, "predicted_n": 90, "predicted_ms": 3_000.0}
+    chunk = b"data: " + json.dumps({"choices": [], "timings": times}).encode() + b"\n\n"
+    listing = {"data": [{"id": "test-model", "owned_by": owner}]}
+    own_pages = {**pages, "/v1/models": listing}
+    async with ChatServer([reply("ok", insert=chunk, insert_at=2)], pages=own_pages) as server:
+        adapter = make_adapter(server.url, models_path="/models", limits_path="/models")
+        registry = AdapterRegistry({}, read_blob=lambda blob: b"", summarise=lambda messages, tokens: "")
+        registry.add(adapter, adapter.settings)
+        assert not registry.settings("test").local_server
+        await adapter.know_server("test-model")
+        assert registry.settings("test").local_server is is_own
+        assert (await collect(adapter)).text == "ok"
+    assert adapter.speed("test-model") == (Speed(2_000.0, 30.0) if is_own else NO_SPEED)
+    assert runs_on_own_server(registry, "test", "test-model") is is_free
 
 
 @pytest.mark.parametrize(

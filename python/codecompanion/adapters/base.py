@@ -272,11 +272,12 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     header in which it is sent, bare ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`).
     `limits_path` is where a server reports the windows of its models ("" = not queried); it is queried in the
     background. `included`: a subscription pays for its requests, so they cost no money. `local_server`: the entry is
-    for a server that runs models itself (Ollama, llama.cpp, vLLM, LM Studio): requests to this machine cost no money.
-    `start_command` starts it in a shell. `transport` is how requests travel: over httpx2, or through the official `sdk`
-    of the wire format. With the latter, `client` is the cloud whose client signs them ("" = the provider's own
-    address); `region`, `project_id` and `aws_profile` are its arguments. `timeout_s` 0 = no limit while the reply
-    flows, `idle_timeout_s` 0 = the limit of silence depends on where the endpoint is (`time_limits.py`).
+    for a server that runs models itself (Ollama, llama.cpp, vLLM, LM Studio), or one was recognised at its address:
+    requests to this machine cost no money. `start_command` starts it in a shell. `transport` is how requests travel:
+    over httpx2, or through the official `sdk` of the wire format. With the latter, `client` is the cloud whose client
+    signs them ("" = the provider's own address); `region`, `project_id` and `aws_profile` are its arguments.
+    `timeout_s` 0 = no limit while the reply flows, `idle_timeout_s` 0 = the limit of silence depends on where the
+    endpoint is (`time_limits.py`).
     """
 
     name: str

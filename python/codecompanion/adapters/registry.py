@@ -114,7 +114,7 @@ class AdapterRegistry:
         return found
 
     def settings(self, name: str) -> AdapterSettings:
-        """Return the settings of an adapter.
+        """Return the settings of an adapter; a server that was recognised counts as a local server.
 
         Raises:
             ConfigError: the name is unknown; suggests the nearest.
@@ -124,7 +124,8 @@ class AdapterRegistry:
             near = get_close_matches(name, self._settings, n=1, cutoff=0.5)
             others = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.names())}"
             raise ConfigError(f"adapters.http.{name}", f"there is no adapter {name!r}; {others}")
-        return found
+        made = self._made.get(name)
+        return made.settings if isinstance(made, HttpAdapter) and made.settings.local_server else found
 
     def get(self, name: str) -> Adapter:
         """Return the adapter; nothing is imported or opened before its first request or `warm_up`.

@@ -93,6 +93,11 @@ class HttpAdapter:
     def default_model(self, model: str) -> None:
         self._models.default = model
 
+    @property
+    def settings(self) -> AdapterSettings:
+        """Return the settings of the entry; those of a local server once it has been recognised as one."""
+        return self._connection.settings
+
     # ---- the model
 
     def compacts_natively(self, model: str) -> bool:

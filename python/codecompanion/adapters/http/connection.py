@@ -40,6 +40,7 @@ class Connection:
     """The connection of one adapter. Clock, sleep and random numbers can be given for tests.
 
     `is_final` returns whether an error stays however often the request is sent again, although its kind would pass.
+    `settings` are those of the entry; they are replaced when the server is recognised (`endpoint_models.py`).
     """
 
     def __init__(
@@ -57,7 +58,6 @@ class Connection:
     ) -> None:
         self.settings, self.wire, self.gate = settings, wire, wire.gate()
         self.clock, self.sleep, self.random = clock, sleep, random
-        self.may_be_gateway = settings.local_server and is_loopback(settings.base_url)
         self._read_key, self._environ, self._on_secret, self._is_final = read_key, environ, on_secret, is_final
         self._told = frozenset[str]()
         self._exchange: Exchange | None = None
@@ -68,6 +68,11 @@ class Connection:
     def __repr__(self) -> str:
         """Show the name only: the settings may hold keys in headers."""
         return f"Connection({self.settings.name!r})"
+
+    @property
+    def may_be_gateway(self) -> bool:
+        """Return whether a server on this machine answers, which may pass requests on to providers who bill."""
+        return self.settings.local_server and is_loopback(self.settings.base_url)
 
     # ---- the key
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 import msgspec
 
 from codecompanion import errors
-from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http.connection import Connection
 from codecompanion.adapters.http.server_reader import CONNECT_WAIT_S, MAX_WAIT_S, ServerReader
 from codecompanion.adapters.transport.time_limits import is_loopback, is_own_server, names_no_server
@@ -34,8 +33,8 @@ class EndpointModels:
     def __init__(self, connection: Connection, *, on_facts: Callable[[], None]) -> None:
         settings, wire = connection.settings, connection.wire
         self.default = settings.model
-        self._connection, self._wire, self._settings, self._on_facts = connection, wire, settings, on_facts
-        self._take_server(settings)
+        self._connection, self._wire, self._on_facts = connection, wire, on_facts
+        self._take_server()
         wire.takes_images = lambda model: self.server.facts(model or self.default).images is not False
         self._is_listed = False
         self._reading: asyncio.Task[None] | None = None
@@ -51,7 +50,7 @@ class EndpointModels:
         """Ask the user's own server for its model if its last report may be out of date; waits briefly."""
         if self._may_be_unnamed:
             task = self._recognising_server()
-            if is_loopback(self._settings.base_url):
+            if is_loopback(self._connection.settings.base_url):
                 await asyncio.wait([task], timeout=CONNECT_WAIT_S)
         if not (model or self.default) and self.is_own:
             try:
@@ -63,7 +62,7 @@ class EndpointModels:
 
     async def names(self) -> list[str]:
         """Return the model names the endpoint offers, sorted; those of the configuration when it has no list."""
-        settings = self._settings
+        settings = self._connection.settings
         path = settings.models_path or self._wire.models_path
         names: list[str] = []
         try:
@@ -80,9 +79,10 @@ class EndpointModels:
             names = await self.names()
             if not names:
                 none = "no model is configured and the endpoint lists none. Choose with ga."
-                if self._settings.name == "ollama":
+                name = self._connection.settings.name
+                if name == "ollama":
                     none = "it has no model yet. Get one, for example with: ollama pull qwen3:8b"
-                raise errors.ModelNotFound(f"{self._settings.name}: {none}")
+                raise errors.ModelNotFound(f"{name}: {none}")
             self.default = names[0]
         return self.default
 
@@ -111,8 +111,9 @@ class EndpointModels:
         if asking:
             await asyncio.wait(asking)
 
-    def _take_server(self, settings: AdapterSettings) -> None:
-        """Ask the server that these settings are for."""
+    def _take_server(self) -> None:
+        """Ask the server that the connection's settings are for."""
+        settings = self._connection.settings
         self.is_own = is_own_server(settings)
         self.server = ServerReader(
             settings,
@@ -135,18 +136,21 @@ class EndpointModels:
         from codecompanion.adapters.http.recognise_server import find_limits_path  # rarely wanted
 
         path: str | None = ""
+        settings = self._connection.settings
         try:
             async with asyncio.timeout(MAX_WAIT_S):
-                path = await find_limits_path(self._connection.get, self._settings.base_url)
+                path = await find_limits_path(self._connection.get, settings.base_url)
         except TimeoutError:
             _log.info("the server was not recognised: no answer in %g s", MAX_WAIT_S)
         if path is None:
             return  # the server is not running yet
         self._may_be_unnamed = False
         if path:
-            listing = self._settings.models_path or self._wire.models_path
-            named = msgspec.structs.replace(self._settings, local_server=True, limits_path=path, models_path=listing)
-            self._take_server(named)
+            listing = settings.models_path or self._wire.models_path
+            self._connection.settings = msgspec.structs.replace(
+                settings, local_server=True, limits_path=path, models_path=listing
+            )
+            self._take_server()
             await self.server.ask(self.default)
 
     def _forget_listing(self) -> None:

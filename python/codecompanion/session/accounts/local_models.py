@@ -11,7 +11,7 @@ def runs_on_own_server(adapters: AdapterRegistry, adapter: str, model: str) -> b
     """Return whether a server on the user's machine or network runs the model, so that without a price it costs time.
 
     Such an address is not enough: a gateway (LiteLLM) may pass the request on to a provider that bills. It takes a
-    listing in which the server names itself, or an entry written for a server that runs models.
+    listing in which the server names itself, an entry written for a server that runs models, or a recognised server.
     """
     from codecompanion.adapters.model_list import is_cloud_model
     from codecompanion.adapters.transport.time_limits import is_loopback, is_own_server
