@@ -263,6 +263,27 @@ class Adapter(Protocol):
         return
 
 
+class TokenPrices(msgspec.Struct, frozen=True, kw_only=True):
+    """The user's prices of an adapter's models, in US dollars per million tokens; None = the price of `input`."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def usd(self, usage: Usage) -> float:
+        """Return the price of a call in US dollars."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        parts = (
+            (usage.input_tokens, self.input),
+            (usage.cache_read_tokens, read),
+            (usage.cache_write_tokens, write),
+            (usage.output_tokens, self.output),
+        )
+        return sum(tokens * price for tokens, price in parts) / 1_000_000
+
+
 class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of `adapters.http`, after `extends` has been resolved (see the help file, section adapters).
 
@@ -277,7 +298,7 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     over httpx2, or through the official `sdk` of the wire format. With the latter, `client` is the cloud whose client
     signs them ("" = the provider's own address); `region`, `project_id` and `aws_profile` are its arguments.
     `timeout_s` 0 = no limit while the reply flows, `idle_timeout_s` 0 = the limit of silence depends on where the
-    endpoint is (`time_limits.py`).
+    endpoint is (`time_limits.py`). `price` takes the place of list prices.
     """
 
     name: str
@@ -312,6 +333,7 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     region: str = ""
     project_id: str = ""
     aws_profile: str = ""
+    price: TokenPrices | None = None
     options: dict[str, Any] = {}
 
 

@@ -19,6 +19,7 @@ from codecompanion.engine.doctor_code import examine_code
 from codecompanion.engine.finding import Finding
 from codecompanion.engine.module_cache import NOT_WRITTEN, ModuleCache, module_cache
 from codecompanion.engine.server_card import server_findings
+from codecompanion.formats.model_name import model_name
 from codecompanion.session.accounts.usage_check import ADVICE
 from codecompanion.session.services import Services
 from codecompanion.store.audit import FILE as AUDIT_FILE
@@ -66,7 +67,7 @@ def examine(services: Services) -> list[Finding]:
     window = Finding(
         "context window",
         limits.source != "default",
-        f"{chat.adapter} · {chat.model or adapter.model or 'default model'}: {limits.context_window} tokens",
+        f"{model_name(chat.adapter, chat.model or adapter.model or 'default model')}: {limits.context_window} tokens",
         "Its real size is unknown: set models[…].context_window",
     )
     usage = [

@@ -143,7 +143,10 @@ def _open_store(data_dir: Path, tell: Tell) -> Store:
 
 
 def _price(adapters: AdapterRegistry, adapter: str, model: str, passes: Sequence[Usage]) -> float | None:
-    facts = catalog.lookup(adapters.settings(adapter).base_url, model)
+    entry = adapters.settings(adapter)
+    if entry.price is not None:
+        return sum(map(entry.price.usd, passes))
+    facts = catalog.lookup(entry.base_url, model)
     return catalog.price_usd(facts, *passes) if facts else None
 
 

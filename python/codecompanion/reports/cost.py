@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from codecompanion.formats.model_name import model_name
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import PolicyEvent
 from codecompanion.reports.call_totals import Savings, Sums, estimate_savings, read_again, sum_calls
@@ -31,7 +32,7 @@ from codecompanion.reports.markdown import (
     tokens_text,
     usd_text,
 )
-from codecompanion.reports.money import costs_time, headline, known_usd, net_text, no_price, price_text
+from codecompanion.reports.money import REMEDY, costs_time, headline, known_usd, net_text, no_price, price_text
 from codecompanion.reports.record import Call, Record, Stretch
 from codecompanion.reports.spending_budgets import Budget
 
@@ -144,10 +145,9 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
         days = f"of {first}" if first == last else f"of each day, {first} to {last}"
         lines.append(f"List prices {days}{f' ({page.price_table})' if page.price_table else ''}.")
     if sums.unpriced:
-        models = sorted(
-            {call.model or call.adapter for call in record.calls if call.reported and call.cost_usd is None}
-        )
-        lines.append(f"{PRICE_UNKNOWN.capitalize()} for {counted(sums.unpriced, 'call')} ({', '.join(models)}).")
+        unpriced = [call for call in record.calls if call.reported and call.cost_usd is None]
+        models = ", ".join(sorted({call.model or call.adapter for call in unpriced}))
+        lines.append(f"{PRICE_UNKNOWN.capitalize()} for {counted(sums.unpriced, 'call')} ({models}). {REMEDY}")
     if sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_local})
         took = f", in {duration_text(sums.local_ms)}" if sums.local_ms else ""
@@ -161,35 +161,38 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
 
 
 def _saved(sums: Sums, savings: Savings, page: Page) -> list[str]:
-    """Return the savings by source, in tokens, cache hits and money side by side.
+    """Return the savings by source, in tokens and money.
 
     A table, because Markdown highlighters render text between two `~` in a sentence as strikethrough.
     """
     rows = []
-    if sums.uses_cache:
-        money = f"~{usd_text(sums.uncached_usd - sums.usd)}" if sums.priced else no_price(sums)
-        hits = f"{share_text(sums.cache_read_tokens, sums.prompt_tokens)} hits"
-        rows.append(("the cache", f"{tokens_text(sums.cache_read_tokens)} read", hits, money))
+    if sums.uses_cache and sums.priced:
+        rows.append(("the cache", "-", f"~{usd_text(sums.uncached_usd - sums.usd)}"))
     if savings.tokens or savings.edits or savings.compactions:
         money = no_price(sums) if savings.usd is None else f"~{usd_text(savings.usd)}"
-        broken = f"broken {savings.broken_caches}×" if savings.broken_caches else "-"
-        rows.append(("context management", f"~{tokens_text(savings.tokens)} not sent", broken, money))
-    return ["", *_money_table(("saved by", "tokens", "cache", "money"), rows, sums, page)] if rows else []
+        rows.append(("context management", f"~{tokens_text(savings.tokens)} not sent", money))
+    return ["", *_money_table(("saved by", "tokens", "money"), rows, sums, page)] if rows else []
 
 
 def _money_table(head: Sequence[str], rows: Sequence[Sequence[str]], sums: Sums, page: Page) -> list[str]:
-    """Return a table of figures whose last column is money; without it where all calls cost only time."""
-    end = len(head) - costs_time(sums)
+    """Return a table of figures whose last column is money; without it if the price of no call is known."""
+    end = len(head) - (not sums.priced)
     return table(head[:end], [row[:end] for row in rows], page.width, "l" + "r" * (end - 1))
 
 
 def _tokens(sums: Sums, page: Page) -> list[str]:
+    """Return the token counts of all requests, without those that are zero."""
     is_narrow = page.width < NARROW
     prompt = "" if is_narrow else "prompt, "
-    figures = (
+    prompts = [
         (f"{prompt}not cached", sums.input_tokens, sums.prompt_tokens, " of the prompts"),
         (f"{prompt}read from cache", sums.cache_read_tokens, sums.prompt_tokens, " of the prompts"),
         (f"{prompt}written to cache", sums.cache_write_tokens, sums.prompt_tokens, " of the prompts"),
+    ]
+    if not sums.uses_cache:
+        prompts = [("prompts", sums.input_tokens, sums.total_tokens, " of everything")]
+    figures = (
+        *prompts,
         ("output", sums.output_tokens, sums.total_tokens, " of everything"),
         ("reasoning", sums.reasoning_tokens, sums.output_tokens, " of the output"),
         ("everything", sums.total_tokens, 0, ""),
@@ -197,6 +200,7 @@ def _tokens(sums: Sums, page: Page) -> list[str]:
     rows = [
         (what, f"{n:,}", f"{share_text(n, whole)}{'' if is_narrow else of}" if whole else "")
         for what, n, whole, of in figures
+        if n or not whole
     ]
     if sums.estimated_tokens:
         not_above = "not above" if is_narrow else "an estimate, not above"
@@ -227,7 +231,7 @@ def _time(calls: Sequence[Call], speeds: Mapping[tuple[str, str], str], page: Pa
         sums = sum_calls(call for call in own if (call.adapter, call.model) == named)
         if sums.local_ms:
             figures = (sums.input_tokens + sums.cache_write_tokens, sums.output_tokens)
-            name = " · ".join(filter(None, named))
+            name = model_name(*named)
             rows.append((name, *map(tokens_text, figures), duration_text(sums.local_ms)))
             said += [f"- {name} now {speeds[named]}"] if named in speeds else []
     said += read_again(own)
@@ -239,8 +243,13 @@ def _time(calls: Sequence[Call], speeds: Mapping[tuple[str, str], str], page: Pa
 
 
 def _cache(calls: Sequence[Call], whole: Sums, page: Page) -> list[str]:
-    """Return one line per model: whether its provider reported a cache, and the savings."""
+    """Return one line per model: whether its provider reported a cache, and the savings.
+
+    A single model has the sums that are listed under “Tokens”.
+    """
     names = dict.fromkeys((call.adapter, call.model) for call in calls)
+    if len(names) < 2 or not whole.uses_cache:
+        return []
     rows = []
     for adapter, model in names:
         sums = sum_calls(call for call in calls if (call.adapter, call.model) == (adapter, model))
@@ -249,61 +258,69 @@ def _cache(calls: Sequence[Call], whole: Sums, page: Page) -> list[str]:
             saved = f"~{usd_text(sums.uncached_usd - sums.usd)}" if sums.uses_cache else "-"
         hits = share_text(sums.cache_read_tokens, sums.prompt_tokens)
         figures = (tokens_text(sums.cache_read_tokens), tokens_text(sums.cache_write_tokens), hits)
-        name = f"{adapter} · {model}" if model else adapter
-        rows.append((name, *(figures if sums.uses_cache else ("-", "-", "none reported")), saved))
+        rows.append((model_name(adapter, model), *(figures if sums.uses_cache else ("-", "-", "none reported")), saved))
     head = ("model", "read", "written", "hits", "saved")
     return ["", "## Cache", "", *_money_table(head, rows, whole, page)]
 
 
 def _savings(savings: Savings, sums: Sums) -> list[str]:
-    unknown, lines = no_price(sums), ["", "## Savings of context management (estimates)", ""]
     if not savings.edits and not savings.compactions and not savings.tokens:
-        return [*lines, "Nothing was edited or compacted yet."]
-    done = [counted(savings.edits, "edit"), counted(savings.compactions, "compaction")]
-    if savings.undone:
-        done.append(f"{savings.undone} undone")
-    lines.append(f"- {', '.join(done)}")
+        return []
+    lines = ["", "## Savings of context management (estimates)", ""]
+    done = [
+        *_some(savings.edits, "edit"),
+        *_some(savings.compactions, "compaction"),
+        *([f"{savings.undone} undone"] if savings.undone else []),
+    ]
+    lines += [f"- {', '.join(done)}"] if done else []
     shaped = f", {tokens_text(savings.shaped_tokens)} of them by shaping requests" if savings.shaped_tokens else ""
     lines.append(f"- ~{tokens_text(savings.tokens)} tokens were not sent again{shaped}")
     if savings.broken_caches:
-        below = "" if costs_time(sums) else ", which is counted below"
+        below = ", which is counted below" if sums.priced else ""
         lines.append(f"- the cache was broken {counted(savings.broken_caches, 'time')} by a change{below}")
     if savings.summary_tokens:
-        price = usd_text(savings.summary_usd) if savings.summary_usd else unknown
-        lines.append(f"- summaries took {tokens_text(savings.summary_tokens)} tokens, {price}")
-    if not costs_time(sums):
-        lines.append(f"- money: {unknown if savings.usd is None else net_text(savings.usd)}")
+        price = f", {usd_text(savings.summary_usd)}" if savings.summary_usd else ""
+        lines.append(f"- summaries took {tokens_text(savings.summary_tokens)} tokens{price}")
+    if savings.usd is not None:
+        lines.append(f"- money: {net_text(savings.usd)}")
     return lines
 
 
+def _some(count: int, noun: str, nouns: str = "") -> list[str]:
+    """Return the count with its noun, nothing for zero."""
+    return [counted(count, noun, nouns) if nouns else counted(count, noun)] if count else []
+
+
 def _calls(record: Record, sums: Sums) -> list[str]:
+    """Return the counts of calls and tools, without those that are zero."""
     summaries = [call for call in record.calls if call.purpose == "summary"]
     failed = sum(call.ended is not None and call.ended.result == "failed" for call in record.calls)
     outcomes = Counter(ran.status for stretch in record.stretches for ran in stretch.tools)
-    lines = ["", "## Calls and tools", ""]
-    retries = sums.round_trips - sums.calls
-    calls = [counted(sums.calls, "provider call"), counted(sums.round_trips, "round trip")]
-    lines.append(f"- {', '.join(calls)}: {counted(retries, 'retry') if retries == 1 else f'{retries} retries'}")
-    if failed:
-        lines[-1] += f", {failed} failed"
+    lines = []
+    retries = _some(sums.round_trips - sums.calls, "retry", "retries")
+    if wrong := [*retries, *([f"{failed} failed"] if failed else [])]:
+        trips = [counted(sums.calls, "provider call"), counted(sums.round_trips, "round trip")]
+        lines.append(f"- {', '.join(trips)}: {', '.join(wrong)}")
     if sums.silent:
         lines.append(f"- {counted(sums.silent, 'call')} without any usage reported")
     if summaries:
         costs = sum_calls(summaries)
-        price = usd_text(costs.usd) if costs.priced else no_price(costs)
+        price = f", {usd_text(costs.usd)}" if costs.priced else ""
         lines.append(
-            f"- {counted(len(summaries), 'call')} for summaries: {tokens_text(costs.total_tokens)} tokens, {price}"
+            f"- {counted(len(summaries), 'call')} for summaries: {tokens_text(costs.total_tokens)} tokens{price}"
         )
     updates = sum(change.kind == "compacted" for stretch in record.stretches for change in stretch.changes)
     pruned = sum(_has_pruned(event) for stretch in record.stretches for event in stretch.named)
-    lines.append(f"- {counted(updates, 'summary update')}, {counted(pruned, 'pruning pass', 'pruning passes')}")
+    if passes := [*_some(updates, "summary update"), *_some(pruned, "pruning pass", "pruning passes")]:
+        lines.append(f"- {', '.join(passes)}")
     packet = sum(shaped_tokens(call, "packet") for call in record.calls)
     left_out = sum(shaped_tokens(call, "packet_omitted") for call in record.calls)
     if packet or left_out:
         lines.append(f"- context packet: {tokens_text(packet)} tokens sent, {tokens_text(left_out)} left out")
-    said = ", ".join(f"{count} {status}" for status, count in sorted(outcomes.items()))
-    lines.append(f"- {counted(sum(outcomes.values()), 'tool call')}{f': {said}' if said else ''}")
-    return lines
+    if outcomes:
+        said = ", ".join(f"{count} {status}" for status, count in sorted(outcomes.items()))
+        lines.append(f"- {counted(sum(outcomes.values()), 'tool call')}: {said}")
+    return ["", "## Calls and tools", "", *lines] if lines else []
 
 
 def _has_pruned(event: PolicyEvent) -> bool:
@@ -313,9 +330,8 @@ def _has_pruned(event: PolicyEvent) -> bool:
 
 
 def _budgets(budgets: Sequence[Budget]) -> list[str]:
-    if not budgets:
-        return []
-    return ["", "## Budgets", "", *(f"- {budget.line()}" for budget in budgets)]
+    lines = [f"- {line}" for budget in budgets if (line := budget.line())]
+    return ["", "## Budgets", "", *lines] if lines else []
 
 
 def _turns(record: Record, whole: Sums, page: Page) -> list[str]:
@@ -330,27 +346,31 @@ def _turns(record: Record, whole: Sums, page: Page) -> list[str]:
             pair[0].number,
         )
     )
+    cost, first_is = ("cost", "most expensive") if whole.priced else ("time", "longest")
+    has_cost = whole.priced > 0 or costs_time(whole)
+    hidden = {*(() if has_cost else (cost,)), *(() if whole.uses_cache and len(summed) > 1 else ("hits",))}
     rows = [
-        (
-            str(stretch.number) if stretch.number else "-",
-            price_text(sums),
-            _prompt(sums),
-            share_text(sums.cache_read_tokens, sums.prompt_tokens) if sums.uses_cache else "-",
-            tokens_text(sums.output_tokens),
-            str(sums.calls),
-            _name(stretch),
-        )
+        {
+            "turn": str(stretch.number) if stretch.number else "-",
+            cost: price_text(sums),
+            "prompt": _prompt(sums),
+            "hits": share_text(sums.cache_read_tokens, sums.prompt_tokens) if sums.uses_cache else "-",
+            "output": tokens_text(sums.output_tokens),
+            "calls": str(sums.calls),
+            "question": _name(stretch),
+        }
         for stretch, sums in summed
     ]
-    head = ("turn", "time" if costs_time(whole) else "cost", "prompt", "hits", "output", "calls", "question")
-    lines = ["", f"## Turns, {'longest' if costs_time(whole) else 'most expensive'} first", ""]
+    head = [name for name in rows[0] if name not in hidden]
+    lines = ["", f"## Turns, {first_is if has_cost else 'largest'} first", ""]
     first, sums = summed[0]
     if sums.priced and first.number:
         lines += [
             f"Turn {first.number} was the most expensive: {usd_text(sums.usd)}. `/trace {first.number}` shows it.",
             "",
         ]
-    return [*lines, *table(head, rows, page.width, "rrrrrr")]
+    cells = [[row[name] for name in head] for row in rows]
+    return [*lines, *table(head, cells, page.width, "r" * (len(head) - 1))]
 
 
 def _prompt(sums: Sums) -> str:

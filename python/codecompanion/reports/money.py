@@ -1,17 +1,24 @@
-"""The cost of calls in words: an amount, included in a plan, or unknown."""
+"""The cost of calls in words: an amount, included in a plan, or the tokens if the price is unknown."""
 
 from __future__ import annotations
 
 from codecompanion.reports.call_totals import Sums
-from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, duration_text, usd_text
+from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, duration_text, tokens_text, usd_text
+
+REMEDY = "To set a price: `opts.price` of the adapter, see :help codecompanion-cost."
+UNKNOWN = "unknown"
+"""In a column of costs."""
 
 
 def headline(sums: Sums) -> str:
-    """Return the total, or the known part of it."""
+    """Return the total or its known part; the token count if nothing has a known price."""
     if costs_time(sums):
         return f"{duration_text(sums.local_ms)}, no money" if sums.local_ms else "local, no money"
     if not sums.priced:
-        return "included in the plan" if no_price(sums) == INCLUDED else PRICE_UNKNOWN
+        if no_price(sums) == INCLUDED:
+            return "included in the plan"
+        mark = "~" if sums.estimated_tokens else ""
+        return f"{mark}{tokens_text(sums.total_tokens + sums.estimated_tokens)} tokens"
     return f"{usd_text(sums.usd)}{' and more' if sums.unpriced else ''}"
 
 
@@ -47,5 +54,5 @@ def price_text(sums: Sums) -> str:
     if sums.local_ms and costs_time(sums):
         return duration_text(sums.local_ms)
     if not sums.priced:
-        return "no price" if sums.unpriced else free(sums) if sums.included else "-"
+        return UNKNOWN if sums.unpriced else free(sums) if sums.included else "-"
     return f"{usd_text(sums.usd)}{'+' if sums.unpriced else ''}"

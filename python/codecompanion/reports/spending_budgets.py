@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.formats.plural import counted
-from codecompanion.reports.markdown import PRICE_UNKNOWN, usd_text
+from codecompanion.reports.markdown import usd_text
 
 CHAT_KEY, TOTAL_KEY = "interactions.chat.opts.budget", "interactions.chat.opts.total_budget"
 
@@ -68,18 +68,19 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def line(self) -> str:
-        """Return the line of `/cost`."""
+        """Return the line of `/cost`; "" without a limit and without a sum that is not on the page anyway."""
         name = "This chat" if self.scope == "chat" else "All chats"
+        least = "at least " if self.unpriced else ""
         if not self.limit_usd:
-            return f"{name}: {self._spent()}, no budget.{self._uncounted()}"
+            shows_sum = self.scope == "total" and self.spent_usd > 0
+            return f"{name}: {least}{usd_text(self.spent_usd)}, no budget." if shows_sum else ""
+        if self.unpriced and not self.spent_usd:
+            return f"{name}: a budget of {usd_text(self.limit_usd)}.{self._uncounted()}"
         share = round(100 * self.spent_usd / self.limit_usd)
         warned = f", warning from {round(100 * self.warn_at)} %" if self.warn_at else ""
-        state = "**used up**" if self.is_used_up else f"{'at least ' if self.unpriced else ''}{share} %"
-        of = f"{self._spent()} of {usd_text(self.limit_usd)}"
+        state = "**used up**" if self.is_used_up else f"{least}{share} %"
+        of = f"{usd_text(self.spent_usd)} of {usd_text(self.limit_usd)}"
         return f"{name}: {of} ({state}{warned}).{self._uncounted()}"
-
-    def _spent(self) -> str:
-        return PRICE_UNKNOWN if self.unpriced and not self.spent_usd else usd_text(self.spent_usd)
 
     def _uncounted(self) -> str:
         if not self.unpriced:

@@ -34,7 +34,7 @@ from codecompanion.reports.markdown import (
     tokens_text,
     usd_text,
 )
-from codecompanion.reports.money import free
+from codecompanion.reports.money import REMEDY, UNKNOWN, free
 from codecompanion.reports.record import Call, Record, Stretch
 
 EMPTY = "No turn yet: send a message first."
@@ -144,7 +144,7 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
                 for edit in report.server_edits
             ]
     if any(call.reported and call.cost_usd is None for call in turn.calls):
-        lines += ["", "no price: the price of the model is unknown, and budgets cannot count it"]
+        lines += ["", f"Budgets do not count calls without a known price. {REMEDY}"]
     return lines
 
 
@@ -171,7 +171,7 @@ def _call_table(turn: Stretch, page: Page) -> list[str]:
 def _cost(call: Call) -> str:
     if call.is_included:
         return LOCAL if call.is_local else INCLUDED
-    return usd_text(call.cost_usd) if call.cost_usd is not None else "no price" if call.reported else "-"
+    return usd_text(call.cost_usd) if call.cost_usd is not None else UNKNOWN if call.reported else "-"
 
 
 def _result(call: Call, *, runs: bool) -> str:

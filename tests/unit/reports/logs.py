@@ -81,6 +81,7 @@ class LogWriter:
         included: bool = False,
         local: bool = False,
         again: ReadTwice | None = None,
+        model: str = "claude",
         **more: Any,
     ) -> str:
         """Log a request and its end; without usage it failed. Return its id."""
@@ -91,14 +92,14 @@ class LogWriter:
         error = sent.pop("error", "")
         self.add(
             RequestSent(
-                turn_id=self._turn, adapter="anthropic", model="claude", messages=4, estimated_tokens=1000,
+                turn_id=self._turn, adapter="anthropic", model=model, messages=4, estimated_tokens=1000,
                 request_id=id, **sent,
             )
         )  # fmt: skip
         if usage is not None:
             self.add(
                 UsageReported(
-                    message_id=f"m{id}", adapter="anthropic", model="claude", usage=usage, estimated_prompt_tokens=1000,
+                    message_id=f"m{id}", adapter="anthropic", model=model, usage=usage, estimated_prompt_tokens=1000,
                     cost_usd=0.0 if included or local else price(usage) if priced else None,
                     prices=PRICES if priced and not (included or local) else None, request_id=id,
                     included=included or local, local=local, read_again=again,

@@ -232,7 +232,7 @@ def test_the_providers_omissions_are_reported() -> None:
     )  # fmt: skip
     calls = section(written(log), "Provider calls")
     assert "- 1: the provider left out 3 items (5.0k tokens, clear_tool_uses_20250919)" in calls
-    assert "no price: the price of the model is unknown" in calls
+    assert "Budgets do not count calls without a known price." in calls
     assert "no end logged" not in calls
     assert "still running" in written(log)
 

@@ -99,6 +99,7 @@ def _fits(draft: Draft, at: str, option: AdapterOption, value: Any) -> bool:
 
 _CHECKS: dict[str, Callable[[AdapterOption, Any], bool]] = {
     "integer": lambda option, value: lua_type(value) == "number" and value % 1 == 0 and value >= option.min,
+    "number": lambda option, value: lua_type(value) == "number" and value >= option.min,
     "tokens": lambda _, value: tokens_of(value) is not None,
     "strings": lambda _, value: lua_type(value) == "table" and all(isinstance(item, str) for _, item in pairs(value)),
     "string": lambda option, value: isinstance(value, str) and (not option.enum or value in option.enum),
@@ -111,7 +112,12 @@ def _is_of(option: AdapterOption, value: Any, wanted: str) -> bool:
 
 
 def _expectations(option: AdapterOption) -> list[str]:
-    words = {"integer": f"integer from {option.min} on", "strings": "a list of strings", "tokens": TOKEN_FORMS}
+    words = {
+        "integer": f"integer from {option.min} on",
+        "number": f"number from {option.min} on",
+        "strings": "a list of strings",
+        "tokens": TOKEN_FORMS,
+    }
     expected = []
     for wanted in option.types:
         named = list(map(shown, option.enum)) if wanted == "string" else []

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from codecompanion.formats.model_name import model_name
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.plural import cleared_words, counted
 from codecompanion.model import history
@@ -87,14 +88,10 @@ def _models(events: Sequence[LogEvent]) -> list[str]:
     for event in events:
         match event.payload:
             case history.ChatCreated(adapter=adapter, model=model) | history.ModelSet(adapter=adapter, model=model):
-                named.setdefault(_model(adapter, model))
+                named.setdefault(model_name(adapter, model))
             case _:
                 pass
     return list(named)
-
-
-def _model(adapter: str, model: str) -> str:
-    return f"{adapter} · {model}" if model else adapter
 
 
 def _undone(events: Sequence[LogEvent]) -> frozenset[str]:
@@ -142,7 +139,7 @@ class _Walk:
                 case ViewChanged() as change:
                     yield from self._changed(change, undone)
                 case history.ChatCreated(adapter=adapter, model=model) | history.ModelSet(adapter=adapter, model=model):
-                    self._model = _model(adapter, model)
+                    self._model = model_name(adapter, model)
                 case history.TurnEnded(error=error) if error:
                     yield Note(self._clean(f"The turn failed: {error}"))
                 case history.TurnEnded(reason="stopped"):

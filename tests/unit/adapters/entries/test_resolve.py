@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.entries.lua_values import shown
 from codecompanion.adapters.entries.resolve import Resolved, resolve_adapters
+from codecompanion.adapters.registry import AdapterRegistry, read_settings
+from codecompanion.engine.hello import _price
+from codecompanion.model.messages import Usage
 from codecompanion.settings import builtin_adapters
 
 
@@ -63,6 +66,31 @@ def test_some_addresses_come_from_the_environment() -> None:
     found = resolve_adapters({}, proxy="", environ=environ).adapters
     assert found["ollama"]["base_url"] == "http://127.0.0.1:11434"
     assert found["azure_openai"]["base_url"] == "https://me.openai.azure.com/openai/v1"
+
+
+def test_a_price_of_the_user_replaces_the_list_price() -> None:
+    """R-359: a cache price that is left out is that of plain input."""
+    usage = Usage(1_000_000, 200_000, cache_read_tokens=1_000_000, cache_write_tokens=1_000_000)
+    for more, usd in (({}, 6.4), ({"cache_read": 0.2}, 4.6), ({"cache_read": 0, "cache_write": 3}, 5.4)):
+        found = resolved(opts={"price": {"input": 2, "output": 2, **more}})
+        registry = AdapterRegistry(
+            read_settings(found.adapters), read_blob=lambda blob: b"", summarise=lambda messages, tokens: ""
+        )
+        assert found.mistakes == []
+        assert _price(registry, "mine", "gpt-4.1", (usage,)) == pytest.approx(usd)
+        assert _price(registry, "openai", "gpt-4.1", (usage,)) not in (None, usd)
+
+
+@pytest.mark.parametrize(
+    ("price", "problem"),
+    [
+        ({"input": -1}, "opts.price.input: got -1; expected number from 0 on"),
+        ({"in": 1}, "opts.price.in: unknown key; expected one of cache_read, cache_write, input, output"),
+        (2, "opts.price: got 2; expected table"),
+    ],
+)
+def test_a_wrong_price_is_reported(price: Any, problem: str) -> None:
+    assert resolved(opts={"price": price}).mistakes == [f"adapters.http.mine.{problem}"]
 
 
 def test_the_first_of_two_windows_of_a_model_counts() -> None:
