@@ -307,7 +307,7 @@ local function check_choice()
     local advice = ":CodeCompanion adapter shows what each adapter needs"
     return health.warn("New chats have no model: no key, login or local server was found", advice)
   end
-  local name = made.model ~= "" and ("%s · %s"):format(made.name, made.model) or made.name
+  local name = require("codecompanion.text.model_name")(made.name, made.model)
   local fix = "to change it, set interactions.chat.adapter, or the order in adapters.http.opts.order"
   health.ok(("Chosen for new chats: %s, because %s; %s"):format(name, made.why, fix))
 end

@@ -320,7 +320,7 @@ def pickers(stage: Stage) -> None:
     say(terminal, "What can you do?")
     terminal.wait("offline adapter")
     for name, keys, wanted in (
-        ("70-model", "<Esc>ga", "Adapter and model"),
+        ("70-model", "<Esc>ga", "Choose a model"),
         ("71-resume", ":CodeCompanionChat Resume<CR>", "Resume a chat"),
         ("72-file", "Gi/file<Esc><CR>", "Attach files"),
         ("73-policy", "Gi/policy<Esc><CR>", "Policy"),

@@ -62,7 +62,7 @@ def test_reports_open_in_normal_mode_and_return_to_the_chat(desk: Desk, layout: 
 
 
 PICKERS = {
-    "model": ("ga", r"Adapter and model"),
+    "model": ("ga", r"Choose a model"),
     "resume": (":CodeCompanionChat Resume<CR>", r"Resume a chat"),
     "checkpoint": (":CodeCompanionRestore<CR>", r"Restore a chat"),
     "policy": ("A/policy<Esc><CR>", r"Policy"),

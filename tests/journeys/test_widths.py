@@ -64,7 +64,7 @@ def test_a_window_beside_a_file_is_readable(desk: Desk, size: tuple[int, int], n
     terminal.wait("class Stack")
     open_chat(terminal)
     screen = say(terminal, "read notes.md", r"- `read_file`")
-    widest = max(len(match) for match in re.findall(r"[^│]*Berths[^│]*|[^│]*offline · offline[^│]*", screen))
+    widest = max(len(match) for match in re.findall(r"[^│]*Berths[^│]*|[^│]*CodeCompanion \(offline\)[^│]*", screen))
     assert widest >= min(size[0] - 6, 60), screen
     assert_calm(terminal)
     terminal.keys(":q<CR>")

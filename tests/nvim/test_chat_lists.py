@@ -36,7 +36,7 @@ def test_a_late_list_shows_loading_and_does_not_open_over_other_work(chat: ChatD
     answer_late(chat, "list_models", MODELS)
     chat.nvim.feed(" there<Esc>")
     screen = chat.nvim.wait_screen("The models are loaded; ask again to see them")
-    assert "Adapter and model" not in screen
+    assert "Choose a model" not in screen
     assert chat.input() == "hello there"
     chat.nvim.feed("ga")
     chat.nvim.wait_screen(r"openai · gpt-4o · 128k · current")
@@ -76,7 +76,7 @@ def test_a_list_requested_twice_opens_once(chat: ChatDriver) -> None:
     chat.nvim.settle()
     answer_late(chat, "list_models", MODELS)
     answer_late(chat, "list_models", MODELS)
-    screen = chat.nvim.wait_screen("Adapter and model")
+    screen = chat.nvim.wait_screen("Choose a model")
     assert len(chat.nvim.lua("return vim.api.nvim_list_wins()")) == 2
     assert "Loading" not in screen
 
@@ -87,7 +87,40 @@ def test_an_unusable_adapter_is_listed_with_the_reason_and_refused(chat: ChatDri
     chat.nvim.feed("i/adapter azure_openai<Esc><CR>")
     chat.nvim.wait_screen("! azure_openai: no address is set. The adapter was not changed.")
     chat.nvim.feed("ga")
-    chat.nvim.wait_screen("azure_openai · no address")
+    chat.nvim.wait_screen("azure_openai · needs AZURE_OPENAI_API_KEY")
+
+
+def test_the_list_of_models_starts_on_the_current_one(chat: ChatDriver) -> None:
+    """What cannot work is below it with the reason, also a cloud without credentials; choosing that changes nothing."""
+    bedrock = {"adapter": "bedrock", "models": [{"name": "global.claude", "window": 200_000}]}
+    template = {"adapter": "openai_compatible", "models": [], "problem": "Nothing listens there.", "brief": "away"}
+    offline = {"adapter": "offline", "models": [{"name": "offline", "window": 0}]}
+    broken = {"adapter": "broken", "models": [], "problem": "", "brief": "url is wrong"}
+    chat.answer("list_models", [bedrock, broken, offline, *MODELS, template])
+    chat.nvim.feed("ga")
+    chat.nvim.wait_screen("Choose a model")
+    lines = chat.nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
+    assert lines == [
+        "offline",
+        "openai · gpt-4o · 128k · current",
+        "",
+        "Not usable yet",
+        "bedrock · needs AWS credentials: aws sso login or aws configure",
+        "broken · url is wrong",
+        "openai_compatible · any other server: set its url in setup()",
+    ]
+    assert chat.nvim.lua("return vim.api.nvim_get_current_line()") == lines[1]
+    reasons = {
+        "bedrock": "✗ bedrock: needs AWS credentials: aws sso login or aws configure. The adapter was not changed.",
+        "openai_comp": "✗ openai_compatible: any other server: set its url",
+        "Not usable": "Not usable yet",  # the list stays open
+    }
+    for place, reason in reasons.items():
+        chat.nvim.feed(f"/{place}<CR><CR>")
+        chat.nvim.wait_screen(reason)
+        chat.nvim.feed("ga")
+        chat.nvim.wait_screen("Choose a model")
+    assert not chat.sent("set_model")
 
 
 def test_long_list_entries_wrap_and_take_only_the_rows_they_need(

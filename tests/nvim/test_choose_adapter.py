@@ -132,14 +132,21 @@ def test_the_first_chat_reports_that_no_model_is_configured(start: Start, ollama
     choose(nvim, "ollama")
     nvim.wait_for(lambda: "No model is set up" not in nvim.screen())
     nvim.wait_for(lambda: of_next_chat() == "ollama", "the choice is also that of the next chat")
-    keyed = start("{ interactions = { chat = { adapter = 'groq' } } }", env={"GROQ_API_KEY": "planted_0123456789"})
+    groq, key = "{ interactions = { chat = { adapter = 'groq' } } }", "planted_0123456789"
+    keyed = start(groq, env={"ANTHROPIC_API_KEY": key, "GROQ_API_KEY": key})
     keyed.command("CodeCompanionChat")
     keyed.wait_screen("Welcome to CodeCompanion")
     assert "No model is set up" not in keyed.screen()
+    keyed.wait_lua("return require('codecompanion.chat').current().adapter == 'groq'")
+    open_list(keyed)
+    assert keyed.lua("return vim.api.nvim_get_current_line()").startswith("  groq "), "the current one"
+    keyless = start(groq)
+    keyless.command("CodeCompanionChat")
+    keyless.wait_screen("groq: needs GROQ_API_KEY · ga chooses another one")
 
 
 def test_each_adapter_lists_its_requirements(start: Start) -> None:
-    """The variable, where to get a key, a server that is not running, a login; the useless template is not listed."""
+    """The variable, where to get a key, a server that is not running, a login; how to add any other server."""
     nvim = start(env={"GROQ_API_KEY": "gsk_planted_0123456789", "AZURE_OPENAI_API_KEY": "planted_0123456789"})
     lines = open_list(nvim)
     usable, other = (nvim.highlight_at(nvim.row(f"  {name} "), 8).get("foreground") for name in ("groq", "openai"))
@@ -151,7 +158,14 @@ def test_each_adapter_lists_its_requirements(start: Start) -> None:
     assert line_of(lines, "chatgpt") == "chatgpt log in with your ChatGPT plan"
     assert "not running at 127.0.0.1:" in line_of(lines, "ollama")
     assert line_of(lines, "offline") == "offline no model, for testing"
-    assert not [line for line in lines if line.startswith("  openai_compatible")]
+    assert line_of(lines, "openai_compatible") == "openai_compatible any other server: set its url in setup()"
+    choose(nvim, "openai_compatible")
+    nvim.wait_for(lambda: "y copies an entry for setup()" in nvim.messages())
+    nvim.feed("y")
+    line = nvim.lua("return vim.fn.getreg('\"')")
+    assert 'my_server = { extends = "openai_compatible", env = { url = "http://localhost:8080" } }' in line
+    entry = nvim.lua("return loadstring('return {' .. ... .. '}')().adapters.http.my_server.env.url", line)
+    assert entry == "http://localhost:8080"
     headings = [line for line in lines if line and not line.startswith(" ")]
     assert headings == ["Ready", "Popular", "More"]
     popular = lines[lines.index("Popular") + 1 : lines.index("More") - 1]

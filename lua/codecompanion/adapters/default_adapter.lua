@@ -6,6 +6,7 @@
 ---usable. Every function takes the merged options, because the configuration depends on the choice.
 
 local adapters = require("codecompanion.adapters")
+local model_name = require("codecompanion.text.model_name")
 local readiness = require("codecompanion.adapters.readiness")
 
 ---@class CodeCompanion.AdapterChoice
@@ -199,7 +200,7 @@ end
 ---@param key? string Key that changes the choice, shown in place of the command
 ---@return string
 function M.sentence(choice, key)
-  local name = choice.model ~= "" and ("%s · %s"):format(choice.name, choice.model) or choice.name
+  local name = model_name(choice.name, choice.model)
   local why = choice.why ~= "" and ": " .. choice.why or ""
   return ("%s chosen%s · %s changes it"):format(name, why, key or ":CodeCompanion adapter")
 end

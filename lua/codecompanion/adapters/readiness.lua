@@ -9,7 +9,7 @@ local servers = require("codecompanion.adapters.local_servers")
 
 ---@class CodeCompanion.AdapterReadiness
 ---@field name string
----@field state "ready"|"server"|"key"|"login"|"cloud"|"broken"|"offline"
+---@field state "ready"|"server"|"key"|"login"|"cloud"|"template"|"broken"|"offline"
 ---@field text string What it has, or needs, in a few words
 ---@field why? string Why it is ready, as a short sentence: `$OPENAI_API_KEY is set`
 ---@field default_model? string Of its entry
@@ -24,6 +24,7 @@ local servers = require("codecompanion.adapters.local_servers")
 local M = {}
 
 local TEMPLATE = "openai_compatible" -- a base for `extends`, not a service
+local TEMPLATE_NEEDS = "any other server: set its url in setup()"
 local OLLAMA_PORT, HTTP_PORT = 11434, 80
 local SHOWN_MODELS = 2
 local NO_CHAT = { "embed", "rerank", "minilm", "bge-", "whisper" } -- in names of models that cannot chat
@@ -202,7 +203,28 @@ function M.ask(some, done)
   end)
 end
 
-local ORDER = { ready = 1, login = 2, key = 3, cloud = 4, server = 5, broken = 6, offline = 7 }
+local ORDER = { ready = 1, login = 2, key = 3, cloud = 4, server = 5, template = 6, broken = 7, offline = 8 }
+
+---Return whether this is the built-in entry that servers of the user are based on.
+---@param name string
+---@param http table
+---@return boolean
+function M.is_template(name, http)
+  return name == TEMPLATE and http[name] == nil
+end
+
+---Return what a user has to do before an adapter can answer, nil if nothing is known to be missing.
+---@param name string
+---@param http table
+---@return string?
+function M.needs(name, http)
+  if M.is_template(name, http) then
+    return TEMPLATE_NEEDS
+  end
+  local one = M.of(name, http)
+  local lacks = one.state == "key" or one.state == "login" or one.state == "cloud"
+  return lacks and one.text or nil
+end
 
 ---Return all adapters, usable ones first.
 ---@param http table `adapters.http` of the options
@@ -210,9 +232,8 @@ local ORDER = { ready = 1, login = 2, key = 3, cloud = 4, server = 5, broken = 6
 function M.all(http, done)
   local found = {}
   for _, name in ipairs(adapters.names(http)) do
-    if name ~= TEMPLATE or http[name] ~= nil then
-      found[#found + 1] = M.of(name, http)
-    end
+    local is_template = M.is_template(name, http)
+    found[#found + 1] = is_template and { name = name, state = "template", text = TEMPLATE_NEEDS } or M.of(name, http)
   end
   local asked = vim.tbl_filter(function(one)
     return one.asks ~= nil

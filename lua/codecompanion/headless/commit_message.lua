@@ -4,6 +4,7 @@
 ---Without a commit buffer it is shown in its own window.
 
 local api = vim.api
+local model_name = require("codecompanion.text.model_name")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local staged_files = require("codecompanion.headless.staged_changes")
@@ -137,7 +138,7 @@ local function ask(bufnr, staged, typed)
     options = require("codecompanion.config").options.interactions.commit,
     text = function(opened)
       local text, said = question(staged, typed, opened.window or 0)
-      local model = (opened.model or "") ~= "" and ("%s · %s"):format(opened.adapter, opened.model) or opened.adapter
+      local model = model_name(opened.adapter, opened.model)
       local stops = "; :CodeCompanion cancel stops it"
       say.line(said or {
         ("Writing the commit message with %s%s"):format(model, stops),

@@ -188,20 +188,37 @@ end
 ---@param options table
 ---@param done fun(items?: any[])
 local function own_list(items, options, done)
-  local lines = vim.tbl_map(function(item)
-    return ((options.format_item or tostring)(item):gsub("%s*\n%s*", " "))
-  end, items)
-  local bufnr = M.list(lines, function(line)
-    return items[line]
-  end, { title = options.prompt or "Choose", many = options.many, wrap = true }, done)
-  local ns = api.nvim_create_namespace("codecompanion.chat.choose_dim")
-  for line, item in ipairs(items) do
-    if options.is_dim and options.is_dim(item) then
-      api.nvim_buf_set_extmark(bufnr, ns, line - 1, 0, { end_row = line, hl_group = "CodeCompanionHint" })
+  local lines, by_line, group = {}, {}, nil
+  for _, item in ipairs(items) do
+    local heading = options.group_of and options.group_of(item)
+    if heading and heading ~= group then
+      vim.list_extend(lines, #lines > 0 and { "", heading } or { heading })
     end
+    group = heading
+    lines[#lines + 1] = ((options.format_item or tostring)(item):gsub("%s*\n%s*", " "))
+    by_line[#lines] = item
   end
+  local bufnr = M.list(lines, function(line)
+    return by_line[line]
+  end, { title = options.prompt or "Choose", many = options.many, wrap = true }, done)
+  local ns, first, current = api.nvim_create_namespace("codecompanion.chat.choose_dim"), nil, nil
+  for line, text in ipairs(lines) do
+    local item = by_line[line]
+    local colour = not item and text ~= "" and "CodeCompanionHeaderModel"
+    if item and options.is_dim and options.is_dim(item) then
+      colour = "CodeCompanionHint"
+    end
+    if colour then
+      api.nvim_buf_set_extmark(bufnr, ns, line - 1, 0, { end_row = line, hl_group = colour })
+    end
+    first = first or item and line
+    current = current or item and options.is_current and options.is_current(item) and line
+  end
+  api.nvim_win_set_cursor(0, { current or first or 1, 0 })
 end
 
+---Choose an item. The own list also knows `group_of(item)`, the heading above items in a row, `is_dim(item)`, and
+---`is_current(item)`, where the cursor starts.
 ---@generic T
 ---@param items T[]
 ---@param options table As for `vim.ui.select`

@@ -7,7 +7,7 @@ from typing import Any
 
 from codecompanion.adapters.registry import is_out_of_reach
 from codecompanion.engine.server_card import brief_card
-from codecompanion.errors import AdapterError, CodeCompanionError
+from codecompanion.errors import AdapterError, CodeCompanionError, ConfigError
 from codecompanion.session.services import Services
 
 
@@ -55,4 +55,7 @@ def _brief(name: str, error: BaseException) -> str:
     """Return why an adapter cannot be used, for a line of a list."""
     if isinstance(error, AdapterError):
         return error.brief
-    return str(error).removeprefix(f"adapters.http.{name}.")
+    if isinstance(error, ConfigError):
+        advice = f"; expected {error.expected}" if error.expected else ""
+        return f"{error.key.removeprefix(f'adapters.http.{name}.')} {error.problem}{advice}"
+    return str(error)

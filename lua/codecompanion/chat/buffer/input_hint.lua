@@ -72,8 +72,12 @@ local function about_adapter(chat, is_seen)
   end
   local name = chat.adapter ~= "" and chat.adapter or choice.reference(config)
   if not found[chat] or found[chat].name ~= name then
-    local ready = require("codecompanion.adapters.readiness").seems_ready(name, config.adapters.http)
-    found[chat] = { name = name, text = not ready and NO_MODEL or nil }
+    local needs = require("codecompanion.adapters.readiness").of(name, config.adapters.http)
+    local lacks = needs.state ~= "ready" and needs.state ~= "server"
+    local key = keys.keys("change_adapter", "n")[1]
+    local other = key and (" · %s chooses another one"):format(key) or ""
+    local text = needs.state == "offline" and NO_MODEL or ("%s: %s%s"):format(name, needs.text, other)
+    found[chat] = { name = name, text = lacks and text or nil }
   end
   return found[chat].text
 end

@@ -62,6 +62,10 @@ local function grouped(found)
   return groups
 end
 
+---The configuration line that adds a server.
+local OWN_SERVER = 'adapters = { http = { my_server = { extends = "openai_compatible",'
+  .. ' env = { url = "http://localhost:8080" } } } },'
+
 ---Return the configuration line that makes a choice permanent.
 ---@param name string
 ---@param model? string
@@ -144,6 +148,8 @@ local function advice(item)
     local place = ("%s:%d"):format(item.asks.host, item.asks.port)
     local whole = ("%s is not running at %s: start it, then choose it here"):format(item.name, place)
     return { whole, item.name .. " is not running" }
+  elseif item.state == "template" then
+    return { "y copies an entry for setup(): replace its url with that of your server", "y copies an entry for setup()" }
   elseif item.state ~= "key" then
     return { ("%s: %s"):format(item.name, item.text), item.text }
   elseif item.missing:find("/", 1, true) then
@@ -188,7 +194,7 @@ end
 
 ---@param item CodeCompanion.AdapterReadiness
 local function copy_line(item)
-  local line = M.lua_line(item.name, item.model)
+  local line = item.state == "template" and OWN_SERVER or M.lua_line(item.name, item.model)
   vim.fn.setreg('"', line)
   pcall(vim.fn.setreg, "+", line)
   say.hint("Copied for setup(): " .. line)
@@ -251,10 +257,16 @@ local function show(found, chat)
     return items[line]
   end, options, function() end)
   colour(bufnr, items)
+  local first, current
   for number = 1, #lines do
-    if items[number] then
-      return api.nvim_win_set_cursor(0, { number, 0 })
+    local item = items[number]
+    first = first or item and number
+    if item and chat and item.name == chat.adapter then
+      current = number
     end
+  end
+  if current or first then
+    api.nvim_win_set_cursor(0, { current or first, 0 })
   end
 end
 

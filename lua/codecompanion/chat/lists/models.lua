@@ -1,6 +1,7 @@
 ---The adapters and models known to the host, for `/model`, `/adapter` and their completion.
 
 local nearest = require("codecompanion.values.nearest")
+local readiness = require("codecompanion.adapters.readiness")
 local registry = require("codecompanion.chat.state.open_chats")
 local session = require("codecompanion.chat.state.session")
 local sorted = require("codecompanion.values.sorted")
@@ -20,6 +21,11 @@ local known = {}
 local problems = {}
 local asked
 local FRESH_MS = 60000
+
+---@return table http `adapters.http` of the options
+local function http()
+  return require("codecompanion.config").options.adapters.http
+end
 
 ---@param result table[] Result of `list_models`
 ---@return CodeCompanion.ModelChoice[]
@@ -103,6 +109,17 @@ function M.adapters(lead)
   return completed("adapter", lead)
 end
 
+---Use a model of an adapter, whose official client is installed if it needs one.
+---@param chat CodeCompanion.Chat
+---@param adapter string
+---@param model? string Otherwise its default model
+function M.use(chat, adapter, model)
+  if readiness.of(adapter, http()).needs_client then
+    require("codecompanion.host.install_extra").need("sdk")
+  end
+  session.set_model(chat, adapter, model)
+end
+
 ---Switch to a model: of the chat's adapter, otherwise of the first one that lists it. An unlisted name is used as
 ---typed, because not every endpoint lists all of its models.
 ---@param chat CodeCompanion.Chat
@@ -113,12 +130,12 @@ function M.use_model(chat, name, refuse)
     local elsewhere
     for _, choice in ipairs(choices) do
       if choice.model == name and choice.adapter == chat.adapter then
-        return session.set_model(chat, choice.adapter, name)
+        return M.use(chat, choice.adapter, name)
       end
       elsewhere = elsewhere or (choice.model == name and choice) or nil
     end
     if elsewhere then
-      return session.set_model(chat, elsewhere.adapter, name)
+      return M.use(chat, elsewhere.adapter, name)
     end
     local near = nearest.word(name, distinct("model", choices))
     if near then
@@ -134,14 +151,40 @@ local function sentence(text)
   return text:find("[.!?]$") and text or (text .. ".")
 end
 
----Return the unusable adapters by name, each with a short reason.
----@return { adapter: string, brief: string }[]
-function M.unusable()
-  local found = {}
-  for name, why in sorted(problems) do
-    found[#found + 1] = { adapter = name, brief = why.brief }
+---@class CodeCompanion.UnusableAdapter
+---@field adapter string
+---@field brief string What it needs, in a few words
+
+---Return the rows of the list: the models that can be used, then the adapters that cannot, with the reason.
+---
+---The host tries keys and addresses. Credentials of a cloud are first used by its client, so they are looked for here.
+---@param choices CodeCompanion.ModelChoice[]
+---@return (CodeCompanion.ModelChoice|CodeCompanion.UnusableAdapter)[]
+function M.rows(choices)
+  local rows, lacking, entries = {}, {}, http()
+  for name, why in pairs(problems) do
+    lacking[name] = readiness.needs(name, entries) or why.brief
   end
-  return found
+  for _, name in ipairs(distinct("adapter", choices)) do
+    local one = readiness.of(name, entries)
+    lacking[name] = one.state == "cloud" and one.text or nil
+  end
+  for _, choice in ipairs(choices) do
+    rows[#rows + 1] = not lacking[choice.adapter] and choice or nil
+  end
+  for name, needs in sorted(lacking) do
+    rows[#rows + 1] = { adapter = name, brief = needs }
+  end
+  return rows
+end
+
+---Return why an adapter of the list cannot be used, as a sentence.
+---@param row CodeCompanion.UnusableAdapter
+---@return string
+function M.why_not(row)
+  local why = problems[row.adapter]
+  local is_told = why and why.problem ~= "" and not readiness.is_template(row.adapter, http())
+  return sentence(is_told and why.problem or ("%s: %s"):format(row.adapter, row.brief))
 end
 
 ---Switch to an adapter with its default model.
@@ -152,7 +195,7 @@ function M.use_adapter(chat, name, refuse)
   M.list(chat, function(choices)
     local names = distinct("adapter", choices)
     if vim.list_contains(names, name) then
-      return session.set_model(chat, name)
+      return M.use(chat, name)
     end
     if problems[name] and problems[name].problem ~= "" then
       return refuse(("%s The adapter was not changed."):format(sentence(problems[name].problem)))

@@ -3,6 +3,7 @@
 local choose = require("codecompanion.screen.choose")
 local host = require("codecompanion.host")
 local loading = require("codecompanion.chat.lists.loading_list")
+local model_name = require("codecompanion.text.model_name")
 local numbers = require("codecompanion.text.numbers")
 local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
@@ -118,28 +119,33 @@ function M.model(chat)
     models.list(chat, done, failed(chat, done))
   end
   loading.list({ what = "models", key = chat.id }, ask, function(choices)
-    choose.select(vim.list_extend(vim.list_slice(choices), models.unusable()), {
-      prompt = "Adapter and model",
+    local function is_current(item)
+      return item.adapter == chat.adapter and (item.brief ~= nil or item.model == chat.model)
+    end
+    choose.select(models.rows(choices), {
+      prompt = "Choose a model",
       kind = "codecompanion.model",
+      group_of = function(item)
+        return item.brief and "Not usable yet" or nil
+      end,
       is_dim = function(item)
         return item.brief ~= nil
       end,
+      is_current = is_current,
       format_item = function(item)
         if item.brief then
           return ("%s · %s"):format(item.adapter, item.brief)
         end
         local window = (item.window or 0) > 0 and (" · " .. numbers.short_window(item.window)) or ""
-        local current = item.adapter == chat.adapter and item.model == chat.model and " · current" or ""
+        local current = is_current(item) and " · current" or ""
         local about = item.about and (" · " .. item.about) or ""
-        return ("%s · %s%s%s%s"):format(item.adapter, item.model, window, about, current)
+        return model_name(item.adapter, item.model) .. window .. about .. current
       end,
     }, function(item)
       if item and item.brief then
-        models.use_adapter(chat, item.adapter, function(reason)
-          say.chat(chat, reason, severity.ERROR)
-        end)
+        say.chat(chat, models.why_not(item) .. " The adapter was not changed.", severity.ERROR)
       elseif item then
-        session.set_model(chat, item.adapter, item.model)
+        models.use(chat, item.adapter, item.model)
       end
     end)
   end)

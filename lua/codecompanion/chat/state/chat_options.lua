@@ -1,5 +1,7 @@
 ---The options that the chat buffer reads; their defaults are in the option schema (`codecompanion.config`).
 
+local model_name = require("codecompanion.text.model_name")
+
 local M = {}
 
 ---@return table options The whole option table
@@ -38,10 +40,7 @@ end
 function M.header(role, adapter, model)
   local name = M.chat().roles[role]
   if type(name) == "function" then
-    local shown = adapter and name_of(adapter) or ""
-    if model and model ~= "" then
-      shown = shown .. " · " .. model
-    end
+    local shown = adapter and model_name(adapter, model, name_of(adapter)) or model or ""
     local ok, text = pcall(name, { name = adapter or "", formatted_name = shown, model = model or "" })
     name = ok and type(text) == "string" and text or (role == "user" and "Me" or "CodeCompanion")
   end
