@@ -447,3 +447,22 @@ def test_an_official_client_is_installed_if_an_adapter_needs_it(
     nvim.wait_lua("return _G.done")
     assert nvim.lua("return _G.problem") is None
     assert [Path(name).name for name in re.findall(r"-r (\S+)", (tmp_path / "calls").read_text())] == [lock]
+
+
+def test_a_page_that_waits_shows_the_installation_and_its_reason(start: Callable[..., Nvim]) -> None:
+    """One line of the configuration builds the environment again: the page says so instead of “starting”."""
+    nvim = start()
+    nvim.lua("require('codecompanion').setup({ mcp = { servers = { adder = { cmd = { 'adder' } } } } })")
+    claim = Path(nvim.lua("return install.data_dir()"), "installing")
+    claim.parent.mkdir(parents=True, exist_ok=True)
+    claim.write_text(f"{os.getpid()}\n25 of 56 downloaded")
+    nvim.command("CodeCompanion memory")
+    nvim.wait_screen("Another Neovim is installing Python packages: 25 of 56 downloaded")
+    nvim.wait_screen("The MCP servers in your setup.* need more packages; they are installed once")
+    claim.write_text(f"{os.getpid()}\n26 of 56 downloaded")
+    nvim.wait_screen("26 of 56 downloaded")
+    assert "the host is starting" not in nvim.screen()
+    nvim.feed("q")
+    claim.write_text(f"{os.getpid()}\n27 of 56 downloaded")
+    nvim.wait_lua("return install.progress.text:find('27', 1, true) ~= nil")
+    assert not nvim.blocked()

@@ -36,10 +36,17 @@ local waiting = {}
 ---@type table<fun(), true>
 local watchers = {}
 
+---@type table<string, string> Extras that the configuration has enabled in this Neovim, and the reason
+local needed = {}
+
 ---Call `watcher` after each change of `progress`.
 ---@param watcher fun()
+---@return fun() unwatch
 function M.watch(watcher)
   watchers[watcher] = true
+  return function()
+    watchers[watcher] = nil
+  end
 end
 
 ---@param text string
@@ -68,10 +75,18 @@ function M.describe()
   return ("%s: %s"):format(what, progress.text)
 end
 
+---Return why the configuration requires more packages, one sentence for each extra.
+---@return string[]
+function M.reasons()
+  local reasons = vim.tbl_values(needed)
+  table.sort(reasons)
+  return reasons
+end
+
 ---@param problem string?
 local function finished(problem)
   local callers = waiting
-  M.progress, waiting = nil, {}
+  M.progress, waiting, needed = nil, {}, {}
   for watcher in pairs(watchers) do
     watcher()
   end
@@ -325,9 +340,11 @@ function M.resolve(done, is_told)
   end
   if not environment.wants("mcp") and are_mcp_servers_configured() then
     environment.want("mcp", true) -- the environment now differs from its lock file
+    needed.mcp = "The MCP servers in your setup() need more packages; they are installed once."
   end
   if not environment.wants("sdk") and require("codecompanion.install.official_clients").are_needed() then
     environment.want("sdk", true)
+    needed.sdk = "An adapter in your setup() needs an official client; it is installed once."
   end
   local current = environment.find()
   if current and current.fresh then

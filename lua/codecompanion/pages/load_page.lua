@@ -1,4 +1,5 @@
----Requests the content of a page from the host; while the host starts, a float with the page's title says so.
+---Requests the content of a page from the host; while the host starts or its packages are installed, a float with the
+---page's title says so.
 
 local api = vim.api
 local float = require("codecompanion.screen.float")
@@ -9,6 +10,16 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
+---Return the text of a page that waits: the progress of an installation and its reason, or the start of the host.
+---@return string[]
+local function waiting()
+  local install = require("codecompanion.install")
+  if not install.progress then
+    return { "Loading: the host is starting…" }
+  end
+  return vim.list_extend({ install.describe() }, install.reasons())
+end
+
 ---@param title string
 ---@param verb string
 ---@param payload table
@@ -17,8 +28,15 @@ function M.ask(title, verb, payload, done)
   if host.status() == "ready" then
     return host.ask(verb, payload, done)
   end
-  local _, win = float.open({ title = title, lines = { "Loading: the host is starting…" }, footer = "q close" })
+  local bufnr, win = float.open({ title = title, lines = waiting(), footer = "q close" })
+  local unwatch = require("codecompanion.install").watch(function()
+    if api.nvim_win_is_valid(win) then
+      scratch.write(bufnr, waiting())
+      api.nvim_win_set_height(win, api.nvim_win_text_height(win, {}).all)
+    end
+  end)
   host.request(verb, payload, function(err, now)
+    unwatch()
     local waits = api.nvim_win_is_valid(win)
     scratch.close(win)
     if err then
