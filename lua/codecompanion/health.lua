@@ -168,6 +168,14 @@ local function check_environment()
   end
 end
 
+---Return the findings of the host that other sections already show: its programs, and a Python of our own.
+---@return table<string, true>
+local function shown_elsewhere()
+  local options = require("codecompanion.config").options
+  local is_ours = options.host ~= "python3" and not (options.python or {}).host_prog
+  return { ripgrep = true, python = is_ours and require("codecompanion.install").environment() ~= nil or nil }
+end
+
 local function check_host()
   health.start("Python host")
   local status, text = wait_for_host()
@@ -194,6 +202,10 @@ local function check_host()
   if problem or not report then
     return health.error(problem or "The host did not answer the check-up in time", "See :CodeCompanion log")
   end
+  local is_shown = shown_elsewhere()
+  report = vim.tbl_filter(function(finding)
+    return not (finding.ok and is_shown[finding.name])
+  end, report)
   for _, finding in ipairs(report) do
     local line = ("%s: %s"):format(finding.name, finding.text)
     if finding.ok then

@@ -127,7 +127,7 @@ def test_the_configurations_of_the_pages_and_the_specs_have_no_mistakes(tmp_path
     setups = [block for block in blocks if _is_setup(block)]
     entries = [f"return {{ {block} }}" for block in blocks if _is_entry(block)]
     specs = [f"return ({block}).opts" for block in (*blocks, *help_examples()) if _is_spec(block)]
-    assert (len(setups), len(entries), len(specs)) == (2, 1, 2)
+    assert (len(setups), len(entries), len(specs)) == (2, 2, 2)
     assert messages_about(setups + entries + specs, tmp_path) == []
 
 

@@ -131,11 +131,11 @@ def test_the_recipe_in_the_readme_installs_as_printed(start: Start, origin: Orig
     """With the address of the test's repository."""
     text = (REPO / "README.md").read_text(encoding="utf-8")
     [spec] = [block for block in re.findall(r"(?ms)^```lua\n(.*?)^```", text) if block.startswith("{")]
-    assert 'url = "https://…/codecompanion.git"' in spec
-    nvim = start(spec.replace("https://…/codecompanion.git", origin.url))
+    assert 'dir = "~/src/codecompanion"' in spec
+    nvim = start(spec.replace('dir = "~/src/codecompanion"', f'url = "{origin.url}"'))
     assert nvim.lua(PROBLEMS) == []
     assert missing_commands(nvim) == []
-    assert nvim.lua("return require('codecompanion.config').options.interactions.chat.adapter") == "openai"
+    assert nvim.lua("return require('codecompanion.config').options.interactions.chat.adapter") is None
 
 
 def test_opts_reach_setup(start: Start, origin: Origin) -> None:

@@ -233,7 +233,11 @@ def test_the_health_check_is_correct_at_every_stage(start: Start, gate: Path, tm
     assert "Not running yet: it starts when the packages are installed" in installing
     gate.touch()
     nvim.wait_screen(r"~\d+ %")
-    assert "made with uv: " in report(nvim)
+    ready = report(nvim)
+    assert "made with uv: " in ready
+    assert " pynvim: " in ready
+    assert " python: " not in ready, "its path and version are in the line of the environment"
+    assert "ripgrep" not in ready, "the programs are listed below"
     stamp = next((tmp_path / "data/nvim/codecompanion/venv").glob("*/codecompanion-stamp.json"))
     stamp.write_text(stamp.read_text().replace('"lock":"', '"lock":"0').replace('"lock": "', '"lock": "0'))
     assert "was made for an older version of the plugin" in report(nvim)

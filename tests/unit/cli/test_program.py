@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -107,4 +108,9 @@ def test_a_clone_prints_the_lines_that_install_it(tmp_path: Path) -> None:
     subprocess.run([*git, "remote", "add", "origin", "https://me:t0ken@git.example/cc.git"], check=True)
     printed = recipe(clone, tmp_path)
     assert printed.count("https://git.example/cc.git") == 3
+    assert printed.startswith("-- Use one of these.")
+    assert re.findall(r"-- lazy.nvim with (.*), which (.*) updates", printed) == [
+        ("this clone", "git pull"),
+        ("a clone of its own", ":Lazy update"),
+    ]
     assert "t0ken" not in printed
