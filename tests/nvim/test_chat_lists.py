@@ -91,7 +91,7 @@ def test_an_unusable_adapter_is_listed_with_the_reason_and_refused(chat: ChatDri
 
 
 def test_the_list_of_models_starts_on_the_current_one(chat: ChatDriver) -> None:
-    """Unusable adapters are below it with the reason, also a cloud without credentials; choosing one changes nothing."""
+    """Unusable adapters are below with the reason, also a cloud without credentials; choosing one changes nothing."""
     bedrock = {"adapter": "bedrock", "models": [{"name": "global.claude", "window": 200_000}]}
     template = {"adapter": "openai_compatible", "models": [], "problem": "Nothing listens there.", "brief": "away"}
     offline = {"adapter": "offline", "models": [{"name": "offline", "window": 0}]}

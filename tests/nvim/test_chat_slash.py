@@ -314,6 +314,9 @@ def test_a_model_is_chosen_from_the_list(chat: ChatDriver) -> None:
     assert chat.sent("set_model")[0]["adapter"] == "offline"
     assert chat.sent("set_model")[0]["model"] == "offline"
     assert chat.nvim.lua("return _G.shown") == ["openai · gpt-4o · 128k · current", "offline · 1M"]
+    header = "return require('codecompanion.chat.state.chat_options').header('llm', ...)"
+    assert chat.nvim.lua(header, "offline", "offline") == "CodeCompanion (offline)", "one name once"
+    assert chat.nvim.lua(header, "openai", "gpt-4o") == "CodeCompanion (openai · gpt-4o)"
     chat.push(events.ModelChanged(adapter="offline", model="offline", window=1000000))
     chat.nvim.wait_for(lambda: chat.nvim.screen().split("\n")[-2].startswith(" offline "), "the status line")
 

@@ -1,5 +1,5 @@
----Return the name of an adapter and its model in one line: `openai · gpt-4.1`; the adapter alone if the model is unknown
----or has the same name.
+---Return the name of an adapter and its model in one line: `openai · gpt-4.1`; the adapter alone if the model is
+---unknown or has the same name.
 ---@param adapter string
 ---@param model? string
 ---@param shown? string Display name of the adapter

@@ -57,5 +57,6 @@ def _brief(name: str, error: BaseException) -> str:
         return error.brief
     if isinstance(error, ConfigError):
         advice = f"; expected {error.expected}" if error.expected else ""
-        return f"{error.key.removeprefix(f'adapters.http.{name}.')} {error.problem}{advice}"
+        colon = "" if error.problem.startswith("is ") else ":"
+        return f"{error.key.removeprefix(f'adapters.http.{name}.')}{colon} {error.problem}{advice}"
     return str(error)

@@ -20,6 +20,9 @@ def settings(name: str, key: str, models: tuple[str, ...]) -> AdapterSettings:
 async def test_models_without_a_key_are_not_offered(tmp_path: Path) -> None:
     """A built-in list of models does not mean that they are usable: the key is checked as well."""
     entries = {name: settings(name, f"{name.upper()}_KEY", ("large", "small")) for name in ("here", "gone")}
+    of_vertex = {"kind": "anthropic", "transport": "sdk", "client": "vertex", "key": ""}
+    entries["vertex"] = msgspec.structs.replace(entries["here"], name="vertex", **of_vertex)
+    entries["cloud"] = msgspec.structs.replace(entries["here"], name="cloud", base_url="nowhere")
     registry = AdapterRegistry(
         entries,
         read_blob=lambda sha: b"",
@@ -28,8 +31,10 @@ async def test_models_without_a_key_are_not_offered(tmp_path: Path) -> None:
     )
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     services = msgspec.structs.replace(bench.services, adapters=registry)
-    gone, here = sorted(await list_models(services, ""), key=lambda one: one["adapter"])
+    cloud, gone, here, vertex = sorted(await list_models(services, ""), key=lambda one: one["adapter"])
     assert [model["name"] for model in here["models"]] == ["large", "small"]
     assert here["problem"] == ""
     assert gone["models"] == []
     assert gone["brief"] == "GONE_KEY is not set"
+    assert vertex["brief"] == "opts.region is not set; expected a region here or in CLOUD_ML_REGION"
+    assert cloud["brief"] == 'url: got "nowhere"; expected http://… or https://…'

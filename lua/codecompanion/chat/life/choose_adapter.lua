@@ -149,7 +149,7 @@ local function advice(item)
     local whole = ("%s is not running at %s: start it, then choose it here"):format(item.name, place)
     return { whole, item.name .. " is not running" }
   elseif item.state == "template" then
-    return { "y copies an entry for setup(): replace its url with that of your server", "y copies an entry for setup()" }
+    return { "y copies an entry for setup(); change its url to that of your server", "y copies an entry for setup()" }
   elseif item.state ~= "key" then
     return { ("%s: %s"):format(item.name, item.text), item.text }
   elseif item.missing:find("/", 1, true) then
