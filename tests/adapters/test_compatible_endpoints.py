@@ -401,6 +401,7 @@ async def test_a_recognised_server_counts_as_a_local_one(
         assert not registry.settings("test").local_server
         await adapter.know_server("test-model")
         assert registry.settings("test").local_server is is_own
+        assert registry.settings("test").limits_path.endswith(next(iter(pages), "/models")), "its advice depends on it"
         assert (await collect(adapter)).text == "ok"
     assert adapter.speed("test-model") == (Speed(2_000.0, 30.0) if is_own else NO_SPEED)
     assert runs_on_own_server(registry, "test", "test-model") is is_free
