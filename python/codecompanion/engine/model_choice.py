@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import urlsplit
 
+from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.registry import is_out_of_reach
 from codecompanion.engine.server_card import brief_card
-from codecompanion.errors import AdapterError, CodeCompanionError, ConfigError
+from codecompanion.errors import AdapterError, CodeCompanionError, ConfigError, NetworkFailed
 from codecompanion.session.services import Services
 
 
@@ -34,7 +36,7 @@ async def _models_of(services: Services, name: str) -> dict[str, Any]:
     except (CodeCompanionError, TimeoutError) as error:
         problem = str(error) or f"{name} did not answer in 5 s"
         if is_out_of_reach(entry, error):
-            return {"adapter": name, "models": [], "problem": problem, "brief": _brief(name, error)}
+            return {"adapter": name, "models": [], "problem": problem, "brief": _brief(entry, error)}
     default = entry.model
     if default and default not in known:
         known.insert(0, default)
@@ -51,12 +53,14 @@ def _row(services: Services, name: str, model: str) -> dict[str, Any]:
     return {"name": model, "window": window, "about": brief_card(adapter.facts(model))}
 
 
-def _brief(name: str, error: BaseException) -> str:
+def _brief(entry: AdapterSettings, error: BaseException) -> str:
     """Return why an adapter cannot be used, for a line of a list."""
+    if isinstance(error, NetworkFailed) and error.nobody_listens:
+        return f"local server, not running at {urlsplit(entry.base_url).netloc.rpartition('@')[2]}"
     if isinstance(error, AdapterError):
         return error.brief
     if isinstance(error, ConfigError):
         advice = f"; expected {error.expected}" if error.expected else ""
         colon = "" if error.problem.startswith("is ") else ":"
-        return f"{error.key.removeprefix(f'adapters.http.{name}.')}{colon} {error.problem}{advice}"
+        return f"{error.key.removeprefix(f'adapters.http.{entry.name}.')}{colon} {error.problem}{advice}"
     return str(error)

@@ -20,6 +20,7 @@ def settings(name: str, key: str, models: tuple[str, ...]) -> AdapterSettings:
 async def test_models_without_a_key_are_not_offered(tmp_path: Path) -> None:
     """A built-in list of models does not mean that they are usable: the key is checked as well."""
     entries = {name: settings(name, f"{name.upper()}_KEY", ("large", "small")) for name in ("here", "gone")}
+    entries["server"] = AdapterSettings(name="server", kind="openai_compatible", base_url="http://u:p@127.0.0.1:1/v1")
     of_vertex = {"kind": "anthropic", "transport": "sdk", "client": "vertex", "key": ""}
     entries["vertex"] = msgspec.structs.replace(entries["here"], name="vertex", **of_vertex)
     entries["cloud"] = msgspec.structs.replace(entries["here"], name="cloud", base_url="nowhere")
@@ -31,10 +32,11 @@ async def test_models_without_a_key_are_not_offered(tmp_path: Path) -> None:
     )
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     services = msgspec.structs.replace(bench.services, adapters=registry)
-    cloud, gone, here, vertex = sorted(await list_models(services, ""), key=lambda one: one["adapter"])
+    cloud, gone, here, server, vertex = sorted(await list_models(services, ""), key=lambda one: one["adapter"])
     assert [model["name"] for model in here["models"]] == ["large", "small"]
     assert here["problem"] == ""
     assert gone["models"] == []
     assert gone["brief"] == "GONE_KEY is not set"
+    assert server["brief"] == "local server, not running at 127.0.0.1:1"
     assert vertex["brief"] == "opts.region is not set; expected a region here or in CLOUD_ML_REGION"
     assert cloud["brief"] == 'url: got "nowhere"; expected http://… or https://…'
