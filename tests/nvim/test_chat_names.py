@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from chat_driver import ChatDriver
+from codecompanion.wire import events
 
 
 def name_of(chat: ChatDriver) -> str:
@@ -17,6 +18,93 @@ def buffers(chat: ChatDriver) -> list[str]:
     return list(chat.nvim.lua("return vim.tbl_map(vim.api.nvim_buf_get_name, vim.api.nvim_list_bufs())"))
 
 
+def named(chat: ChatDriver, title: str = "New chat") -> str:
+    return f"codecompanion://{title} · {chat.id}"
+
+
+def test_the_name_has_the_title_and_follows_it(chat: ChatDriver) -> None:
+    """No second buffer, no change of the alternate file, not modified; also while the chat is hidden."""
+    assert name_of(chat) == named(chat)
+    assert len(chat.id) == 12
+    chat.nvim.command("edit! other.txt | buffer #")
+    before = len(buffers(chat))
+    chat.push(events.TitleChanged(title="fix the failing test"))
+    assert name_of(chat) == named(chat, "fix the failing test")
+    assert chat.nvim.lua("return { vim.fn.bufname('#'), vim.bo.modified, vim.bo.filetype }") == [
+        "other.txt",
+        False,
+        "codecompanion",
+    ]
+    chat.nvim.command("buffer other.txt")
+    chat.push(events.TitleChanged(title="fix it"))
+    assert name_of(chat) == named(chat, "fix it")
+    assert len(buffers(chat)) == before
+    assert chat.nvim.lua("return vim.fn.bufname('#')") == named(chat, "fix it")
+    assert chat.nvim.messages().strip() == ""
+    chat.nvim.command("buffer fix it")
+    assert chat.nvim.lua("return vim.bo.filetype") == "codecompanion"
+    chat.nvim.command("setlocal buflisted")  # Neovim completes listed buffers only
+    assert chat.nvim.lua("return vim.fn.getcompletion('fix', 'buffer')") == [named(chat, "fix it")]
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("raise # to 100% | `ls` $HOME", "raise to 100 - ’ls’ HOME"),
+        ("fix src/stack.py:12", "fix src-stack.py:12"),
+        ("/explain *this* [and] {that}?", "explain this and that"),
+        ("don't\nbreak\tlines", "don’t break lines"),
+        ("a" * 60, "a" * 39 + "…"),
+        ("日本語の題名" * 8, "日本語の題名" * 3 + "日…"),
+        ("tests \u202e\u200b of größe", "tests of größe"),
+        ("### ", "New chat"),
+    ],
+)
+def test_a_name_is_safe_in_commands(chat: ChatDriver, title: str, shown: str) -> None:
+    """Special characters are replaced: `:e name` finds the chat, and a session file has its name."""
+    chat.push(events.TitleChanged(title=title))
+    name = name_of(chat)
+    assert name == named(chat, shown)
+    chat.nvim.command("enew")
+    chat.nvim.command(f"edit {name}")
+    assert chat.nvim.lua("return vim.b.codecompanion_chat.id") == chat.id
+    assert chat.nvim.lua("return vim.api.nvim_eval_statusline('%f', {}).str").endswith(chat.id)
+    assert chat.nvim.messages().strip() == ""
+
+
+@pytest.mark.parametrize("name", ["codecompanion://an older title · {}", "codecompanion://{}"])
+def test_other_names_with_the_id_open_the_chat(chat: ChatDriver, name: str) -> None:
+    """A name with an older title, and one of an earlier version: one buffer, with the present title."""
+    chat.push(events.TitleChanged(title="fix it"))
+    bufnr = chat.nvim.lua("return vim.api.nvim_get_current_buf()")
+    chat.nvim.command("enew")
+    chat.nvim.command(f"edit {name.format(chat.id)}")
+    chat.nvim.wait_lua("return vim.api.nvim_get_current_buf() == ...", bufnr)
+    assert [one for one in buffers(chat) if one.startswith("codecompanion://")] == [named(chat, "fix it")]
+    assert chat.nvim.messages().strip() == ""
+
+    chat.nvim.command("bwipeout")
+    chat.nvim.command(f"edit {name.format(chat.id)}")
+    assert chat.nvim.lua("return vim.b.codecompanion_chat.id") == chat.id
+    chat.opened(title="fixed", resumed=True)
+    assert name_of(chat) == named(chat, "fixed")
+    assert [one for one in buffers(chat) if one.startswith("codecompanion://")] == [named(chat, "fixed")]
+
+
+def test_a_session_file_restores_a_chat_whose_title_has_changed(chat: ChatDriver, tmp_path: Path) -> None:
+    """The session has the older title; its id finds the chat."""
+    chat.push(events.TitleChanged(title="it's 100% #1"))
+    chat.nvim.command(f"mksession! {tmp_path}/Session.vim")
+    assert "it’s 100 1 · " in (tmp_path / "Session.vim").read_text().replace("\\", "")
+    chat.nvim.command("bwipeout")
+    chat.nvim.command(f"source {tmp_path}/Session.vim")
+    chat.nvim.wait_lua("return (vim.b.codecompanion_chat or {}).id == ...", chat.id)
+    chat.opened(title="renamed", resumed=True)
+    assert name_of(chat) == named(chat, "renamed")
+    assert [one for one in buffers(chat) if one.startswith("codecompanion://")] == [named(chat, "renamed")]
+    assert "Error" not in chat.nvim.messages()
+
+
 @pytest.mark.parametrize("command", ["file other.md", "0file", "file other.md | edit", "saveas other.md"])
 def test_a_chat_keeps_its_name(chat: ChatDriver, tmp_path: Path, command: str) -> None:
     """`:file` and `:saveas` would make the chat impossible to find; `:saveas` still writes the text."""
@@ -24,7 +112,7 @@ def test_a_chat_keeps_its_name(chat: ChatDriver, tmp_path: Path, command: str) -
     chat.reply("an answer")
     before, known = chat.text(), len(buffers(chat))
     chat.nvim.command(command)
-    chat.nvim.wait_for(lambda: name_of(chat) == f"codecompanion://{chat.id}", "the name of the chat")
+    chat.nvim.wait_for(lambda: name_of(chat) == named(chat), "the name of the chat")
     assert len(buffers(chat)) == known
     asked = "edit" in command
     assert len(chat.sent("redraw_chat")) == asked
@@ -58,7 +146,7 @@ def test_the_text_of_a_chat_is_written_to_a_file(chat: ChatDriver, tmp_path: Pat
     )
     assert b"\0" in (tmp_path / "work" / "export.md").read_bytes() or "^@" in chat.text()
     assert not list((tmp_path / "work").glob("codecompanion*"))
-    assert name_of(chat) == f"codecompanion://{chat.id}"
+    assert name_of(chat) == named(chat)
     chat.nvim.command("write nowhere/export.md")
     chat.nvim.wait_screen("Not written to nowhere/export.md: No such file")
     assert not chat.nvim.blocked()

@@ -51,7 +51,7 @@ def test_cost_and_trace_are_typed_read_and_closed_and_survive_a_restart(nvim_fac
         assert "2 provider calls in 1 turn, usage reported for 1 of 1 turn." in text
         assert "| prompt, read from cache |    600 |" in text
         assert not chat.nvim.lua("return vim.bo.modifiable")
-        assert "a chat is named" not in chat.nvim.messages()
+        assert "No chat has this name" not in chat.nvim.messages()
         assert "Cost · Why is it red?" in chat.nvim.screen()
         chat.nvim.feed("q")
         assert chat.nvim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 1

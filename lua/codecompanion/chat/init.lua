@@ -53,12 +53,12 @@ function M.restore(id)
   require("codecompanion.chat.life.resume").restore(id)
 end
 
----Fill a buffer: `:e`, `:b` after `:bd`, `:e codecompanion://<id>`, a session file.
+---Fill a buffer: `:e`, `:b` after `:bd`, a session file.
 ---@param bufnr integer
 function M.read(bufnr)
   local id = require("codecompanion.chat.window.name").id_of(bufnr)
   if not id then
-    require("codecompanion.say").line("a chat is named codecompanion://<id>; :CodeCompanionChat Resume lists yours")
+    require("codecompanion.say").line("No chat has this name; :CodeCompanionChat Resume lists yours")
     return
   end
   life.fill(bufnr, id)

@@ -7,7 +7,7 @@ local LEAVE_MS = 1500
 ---Redraw the open chats with the newly loaded modules.
 local function read_chats_again()
   for _, bufnr in ipairs(vim.api.nvim_list_bufs()) do
-    if vim.api.nvim_buf_is_loaded(bufnr) and vim.api.nvim_buf_get_name(bufnr):find("^codecompanion://[%w_-]+$") then
+    if vim.api.nvim_buf_is_loaded(bufnr) and vim.startswith(vim.api.nvim_buf_get_name(bufnr), "codecompanion://") then
       vim.api.nvim_buf_call(bufnr, function()
         vim.cmd.edit({ bang = true })
       end)

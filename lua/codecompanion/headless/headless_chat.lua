@@ -69,7 +69,9 @@ end
 ---Return whether it now has its own buffer.
 ---@return boolean
 function Chat:has_window()
-  return vim.fn.bufloaded("codecompanion://" .. self.id) == 1
+  local open = package.loaded["codecompanion.chat.state.open_chats"]
+  local chat = open and open.by_id(self.id)
+  return chat ~= nil and vim.api.nvim_buf_is_loaded(chat.bufnr)
 end
 
 ---Send a message. A chat that was closed, or whose host has exited, is reopened from its log.

@@ -12,6 +12,7 @@ local host = require("codecompanion.host")
 local life = require("codecompanion.chat.life")
 local marks = require("codecompanion.chat.buffer.row_marks")
 local new_id = require("codecompanion.values.new_id")
+local record = require("codecompanion.chat.state.chat_record")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
@@ -62,7 +63,7 @@ function M.edit(chat, row)
     return say.line("Put the cursor on one of your messages to edit and resend it.", severity.WARN)
   end
   session.request(chat, "show_original", { item = item.message_id }, function(original)
-    draft.edit(chat, { message_id = item.message_id, fork = new_id() }, original.text)
+    draft.edit(chat, { message_id = item.message_id, fork = new_id(record.ID_BYTES) }, original.text)
     view.cursor_to_input(chat)
   end)
 end
@@ -112,7 +113,7 @@ end
 ---@param title string "" = the current title with a number
 ---@param refuse fun(reason: string) Receives the reason for a failure
 function M.branch(chat, title, refuse)
-  ask(chat, { fork = new_id(), title = title }, function(err, id)
+  ask(chat, { fork = new_id(record.ID_BYTES), title = title }, function(err, id)
     if err then
       return refuse(err)
     end

@@ -154,10 +154,25 @@ local function create(id, bufnr, begin)
     bufnr = api.nvim_create_buf(false, false)
     registry.give_buffer(chat, bufnr) -- first, so that the event of its name is ignored
     vim.b[bufnr].editorconfig = false -- a chat is not a file in the folder
-    api.nvim_buf_set_name(bufnr, name.of(chat.id))
   end
+  name.give(chat, bufnr)
   furnish(chat, bufnr)
   return chat
+end
+
+---Show the buffer of an open chat in place of one with another of its names, such as an earlier title.
+---@param chat CodeCompanion.Chat
+---@param bufnr integer
+local function show_instead(chat, bufnr)
+  vim.schedule(function() -- Vim is still reading the buffer
+    M.load(chat)
+    for _, win in ipairs(vim.fn.win_findbuf(bufnr)) do
+      window.put(win, chat.bufnr)
+    end
+    if api.nvim_buf_is_valid(bufnr) then
+      api.nvim_buf_delete(bufnr, { force = true })
+    end
+  end)
 end
 
 ---Fill a buffer named after a chat: an open chat is redrawn, any other one is loaded from the history.
@@ -165,7 +180,9 @@ end
 ---@param id string
 function M.fill(bufnr, id)
   local chat = registry.by_id(id)
-  if chat then
+  if chat and chat.bufnr ~= bufnr then
+    return show_instead(chat, bufnr)
+  elseif chat then
     furnish(chat, bufnr)
   else
     chat = create(id, bufnr)

@@ -8,8 +8,8 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----At least this many hexadecimal digits are an id (`values/new_id.lua`); a shorter text may be a title.
-local ID_DIGITS = 16
+---At least this many hexadecimal digits are an id; a shorter text may be a title.
+local ID_DIGITS = 2 * require("codecompanion.chat.state.chat_record").ID_BYTES
 
 ---Resume a stored chat; without an id the user chooses one.
 ---@param id? string Id or title of a stored chat, or "last"

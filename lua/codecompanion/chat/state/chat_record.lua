@@ -5,6 +5,9 @@ local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 
+---Bytes of a chat's id.
+M.ID_BYTES = 6
+
 local made = 0
 
 ---@class CodeCompanion.Chat
@@ -12,6 +15,7 @@ local made = 0
 ---@field name string Display name before it has a title
 ---@field bufnr integer
 ---@field title string
+---@field buffer_name? string The name of its buffer
 ---@field adapter string
 ---@field model string
 ---@field other_model? string The model that wrote the newest reply, if the server answered with another one
@@ -108,7 +112,7 @@ end
 function M.new(id)
   made = made + 1
   return {
-    id = id or new_id(),
+    id = id or new_id(M.ID_BYTES),
     name = tostring(made),
     title = "",
     adapter = "",

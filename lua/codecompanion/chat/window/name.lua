@@ -1,4 +1,6 @@
----Chat buffers by name, `codecompanion://<chat id>`: handles Vim commands on them (`:e`, `:b`, a session file).
+---Chat buffers are named after the title and id of their chat: `codecompanion://fix the failing test · 3f2a91bc04de`.
+---The id alone finds the chat, so a name stays valid after the title changes (`:e`, `:b`, a session file); the title is
+---for people, and the name follows it.
 
 local api = vim.api
 
@@ -8,71 +10,128 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
-local PREFIX = "codecompanion://"
+M.PREFIX = "codecompanion://"
 
----@param id string
+local BETWEEN = " · "
+local UNTITLED = "New chat"
+local MAX_TITLE = 40 -- cells
+
+---Return a title without characters that are special in a command line, a file pattern, a status line or a path.
+---@param title string
 ---@return string
-function M.of(id)
-  return PREFIX .. id
+local function plain(title)
+  local text = title:gsub("[/\\|]", "-"):gsub("[`']", "’"):gsub("[^%w%s%.%-_+=:@,()\128-\255]", " ")
+  text = text:gsub("%c", " ")
+  local kept = {}
+  for _, char in ipairs(vim.fn.split(text, "\\zs")) do
+    -- invisible and directional characters, and unusual blanks
+    kept[#kept + 1] = #char > 1 and vim.fn.strtrans(char) ~= char and " " or char
+  end
+  text = vim.trim((table.concat(kept):gsub("%s+", " "))):gsub("^[-+.]+%s*", "")
+  return require("codecompanion.text.fit").cut(text, MAX_TITLE)
 end
 
----Return the id of the chat that a buffer is named after.
+---Return the name of a chat's buffer.
+---@param id string
+---@param title? string
+---@return string
+function M.of(id, title)
+  local text = title and plain(title) or ""
+  return M.PREFIX .. (text == "" and UNTITLED or text) .. BETWEEN .. id
+end
+
+---Return the id of the chat that a buffer is named after; earlier versions named it after the id alone.
 ---@param bufnr integer
 ---@return string? id
 function M.id_of(bufnr)
   local name = api.nvim_buf_get_name(bufnr)
-  local id = name:sub(1, #PREFIX) == PREFIX and name:sub(#PREFIX + 1) or ""
-  return id:find("^[%w_-]+$") and id or nil
+  if not vim.startswith(name, M.PREFIX) then
+    return nil
+  end
+  local text = name:sub(#M.PREFIX + 1)
+  return text:match("^.*" .. BETWEEN .. "([%w_-]+)$") or text:match("^[%w_-]+$")
 end
 
----Return the buffer with the name of a chat, loaded or not.
+---Return the buffer with a name of the chat, loaded or not.
 ---@param id string
 ---@return integer? bufnr
 function M.buffer_of(id)
-  local wanted = M.of(id)
   for _, bufnr in ipairs(api.nvim_list_bufs()) do
-    if api.nvim_buf_get_name(bufnr) == wanted then
+    if M.id_of(bufnr) == id then
       return bufnr
     end
   end
 end
 
+---Delete unloaded buffers with this name: Vim keeps each former name of a buffer as an empty buffer.
+---@param name string
 ---@param chat CodeCompanion.Chat
-local function restore(chat)
-  if not api.nvim_buf_is_valid(chat.bufnr) or api.nvim_buf_get_name(chat.bufnr) == M.of(chat.id) then
-    return
-  end
-  local function wipe(name)
-    for _, bufnr in ipairs(api.nvim_list_bufs()) do
-      if bufnr ~= chat.bufnr and api.nvim_buf_get_name(bufnr) == name and not api.nvim_buf_is_loaded(bufnr) then
-        pcall(api.nvim_buf_delete, bufnr, { force = true })
-      end
+local function wipe(name, chat)
+  for _, bufnr in ipairs(api.nvim_list_bufs()) do
+    if bufnr ~= chat.bufnr and api.nvim_buf_get_name(bufnr) == name and not api.nvim_buf_is_loaded(bufnr) then
+      pcall(api.nvim_buf_delete, bufnr, { force = true })
     end
   end
-  local given = api.nvim_buf_get_name(chat.bufnr)
-  wipe(M.of(chat.id)) -- Vim keeps each former name of a buffer as an empty buffer
-  local before = api.nvim_list_bufs()
-  local ok, problem = pcall(api.nvim_buf_set_name, chat.bufnr, M.of(chat.id))
+end
+
+---Rename the buffer of a chat; the alternate file (`#`) and the list of buffers stay as they are.
+---@param chat CodeCompanion.Chat
+---@param name string
+---@return string? problem
+local function rename(chat, name)
+  local given, before = api.nvim_buf_get_name(chat.bufnr), api.nvim_list_bufs()
+  wipe(name, chat)
+  chat.buffer_name = name -- first, so that the event of its name is ignored
+  local ok, problem = pcall(api.nvim_buf_call, chat.bufnr, function()
+    vim.cmd.file({ args = { name }, magic = { file = false, bar = false }, mods = { keepalt = true, silent = true } })
+  end)
+  chat.buffer_name = ok and name or given
   for _, bufnr in ipairs(api.nvim_list_bufs()) do
     if given ~= "" and not vim.list_contains(before, bufnr) then
-      wipe(given)
+      wipe(given, chat)
     end
   end
-  if not ok then
-    say.line(tostring(problem), severity.WARN)
+  return not ok and tostring(problem) or nil
+end
+
+---Rename the buffer of a chat whose title has changed. While the title is unknown, a name with its id is kept.
+---@param chat CodeCompanion.Chat
+function M.follow(chat)
+  local name = M.of(chat.id, chat.title)
+  local present = api.nvim_buf_is_valid(chat.bufnr) and api.nvim_buf_get_name(chat.bufnr) or name
+  if present ~= name and (chat.title ~= "" or M.id_of(chat.bufnr) ~= chat.id) then
+    rename(chat, name) -- another buffer may have the name; the present one identifies the chat, too
   end
+end
+
+---Name the buffer of a new chat; one that was already named after the chat keeps its name.
+---@param chat CodeCompanion.Chat
+---@param bufnr integer
+function M.give(chat, bufnr)
+  if M.id_of(bufnr) ~= chat.id then
+    chat.buffer_name = M.of(chat.id, chat.title)
+    api.nvim_buf_set_name(bufnr, chat.buffer_name)
+  end
+  chat.buffer_name = api.nvim_buf_get_name(bufnr)
 end
 
 ---Restore the name of a renamed chat buffer (`:file`, `:saveas`), because it identifies the chat.
 ---@param chat CodeCompanion.Chat
 function M.keep(chat)
-  if api.nvim_buf_get_name(chat.bufnr) == M.of(chat.id) then
+  if api.nvim_buf_get_name(chat.bufnr) == chat.buffer_name then
     return
   end
+  local name = chat.buffer_name
   chat.exported = nil
   -- later: `:saveas` still needs the buffer that has taken the name
   vim.schedule(function()
-    restore(chat)
+    local problem
+    if api.nvim_buf_is_valid(chat.bufnr) and api.nvim_buf_get_name(chat.bufnr) ~= name then
+      problem = rename(chat, name)
+    end
+    if problem then
+      say.line(problem, severity.WARN)
+    end
     if not chat.exported then
       say.line({
         "A chat keeps its name; :w {file} writes its text to a file, /title sets its title",

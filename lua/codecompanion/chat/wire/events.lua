@@ -17,6 +17,7 @@ local ends = require("codecompanion.chat.wire.turn_end")
 local input_hint = require("codecompanion.chat.buffer.input_hint")
 local keys = require("codecompanion.chat.state.configured_keys")
 local marks = require("codecompanion.chat.buffer.row_marks")
+local name = require("codecompanion.chat.window.name")
 local notices = require("codecompanion.chat.draw.notices")
 local outgoing = require("codecompanion.chat.wire.outgoing")
 local places = require("codecompanion.chat.buffer.cursor_places")
@@ -76,6 +77,7 @@ function M.chat_opened(chat, event)
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
   chat.other_model = nil
   chat.title, chat.read_only = blocks.plain(event.title or ""), event.read_only
+  name.follow(chat)
   input_hint.draw(chat)
   if not event.resumed and not reattached then
     tell_of_choice(chat)
@@ -123,6 +125,7 @@ end
 
 function M.title_changed(chat, event)
   chat.title = blocks.plain(event.title)
+  name.follow(chat)
   vim.schedule(vim.cmd.redrawtabline) -- after the title is published
 end
 
