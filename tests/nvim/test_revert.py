@@ -24,8 +24,16 @@ def test_the_fold_keeps_the_diff_and_gx_reverts_and_reapplies_the_change(desk):
     user.nvim.feed("K")
     user.nvim.wait_screen(r"\+ and more")
     user.nvim.feed("q")
+    user.nvim.feed("u")
+    user.nvim.wait_screen("gX reverts this file change")
+    user.nvim.command("CodeCompanionUndo")
+    user.nvim.wait_screen(":CodeCompanionRevert reverts changes of files")
     user.nvim.feed("gX")
     user.nvim.wait_screen(r"insert_edit a.txt · \+2 −1 · reverted")
+    user.nvim.feed("u")
+    user.nvim.wait_screen("gX reapplies this file change")
+    user.nvim.feed("gg")
+    user.nvim.wait_screen("tells the model that you reverted it")
     assert user.disk() == TEXT
     assert user.lines(buffer)[4] == "line 5"
     assert not user.is_modified(buffer)

@@ -6,7 +6,8 @@ local draft = require("codecompanion.chat.wire.draft")
 local say = require("codecompanion.say")
 local view = require("codecompanion.chat.buffer.scroll")
 
----Undo outside the input: in the context block it restores attachments; elsewhere there is nothing to undo.
+---Undo outside the input: in the context block it restores attachments; elsewhere there is nothing to undo, and a file
+---change has its own key.
 ---@param chat CodeCompanion.Chat
 ---@param step -1|1
 local function undo_elsewhere(chat, step)
@@ -16,6 +17,11 @@ local function undo_elsewhere(chat, step)
     return history.undo(chat, chat.next_undo)
   elseif in_context and step > 0 and chat.next_redo then
     return history.redo(chat, chat.next_redo)
+  end
+  local item = require("codecompanion.chat.buffer.row_marks").item_at(chat, view.cursor_row())
+  local key = require("codecompanion.chat.state.configured_keys").keys("revert_change", "n")[1]
+  if item and item.change and key then
+    return say.hint(("%s %s this file change."):format(key, item.change.reverted and "reapplies" or "reverts"))
   end
   local word = step < 0 and "undo" or "redo"
   say.hint(("Nothing to %s here: it works in the input, on cards and on ✂ lines."):format(word))

@@ -14,7 +14,7 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.model.change_report import ChangeReport
-from codecompanion.model.history import ChangeKind, Insertion, ViewChanged
+from codecompanion.model.history import ChangeKind, FileChangeEnded, Insertion, ViewChanged
 from codecompanion.model.messages import PIN_TAG, Message, goes_along, with_changes
 from codecompanion.model.view import apply_change
 from codecompanion.placeholders import TOOL_RESULT_CLEARED, cleared_along
@@ -66,7 +66,11 @@ class ViewEdits:
     # ---- undo and redo
 
     async def _undo(self, change_id: str) -> str:
-        change = chain_of(await self.log.events()).to_undo(change_id)
+        events = await self.log.events()
+        chain = chain_of(events)
+        if not chain.undoable and any(isinstance(event.payload, FileChangeEnded) for event in events):
+            raise InputError("Nothing to undo; :CodeCompanionRevert reverts changes of files.")
+        change = chain.to_undo(change_id)
         await to_the_end(self._take_back(change, redo=False))
         await self._tell_outlook(change)
         if change.kind == "compacted":

@@ -129,6 +129,8 @@ def _is_live(message: Message, files: Files) -> bool:
 def _note(message: Message) -> str:
     if message.compacted:
         return "summarised, changes are still sent"
+    if message.tag in CHANGE_TAGS:
+        return "tells the model that you reverted it" if message.tag == REVERTED_TAG else "tells the model it is back"
     if any(one.restores and one.text in message.text for one in message.references):
         return "already sent"
     parts = () if isinstance(message.content, str) else message.content

@@ -18,7 +18,7 @@ from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message, with_changes
 from codecompanion.session.message_context.composing import Composing
 from codecompanion.session.message_context.found_context import NOTHING, Found
-from codecompanion.session.message_context.visible_file import looking_at, looking_message, told_last
+from codecompanion.session.message_context.visible_file import first_line, looking_at, looking_message, told_last
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.too_large import IS_BACK
@@ -84,7 +84,10 @@ class MentionedContext:
             tuple(MessageAdded(message=message) for message in messages),
             tuple(self._told(message) for message in messages if message.mentioned is not None),
         )
-        return found.saying(self._control.chat_id, self._with_secrets(messages))
+        told = ()
+        if line and not told_last(self._control):
+            told = (first_line(submit.snapshot, self._services.root(submit.snapshot)),)
+        return found.saying(self._control.chat_id, (*self._with_secrets(messages), *told))
 
     def _looking_at(self, submit: Submit) -> str:
         """Return the line about the open file, "" if it is off, already sent, or an edit sends the lines."""

@@ -15,14 +15,29 @@ from codecompanion.wire.requests import Snapshot
 
 def looking_at(snapshot: Snapshot, root: Path) -> str:
     """Return the line, "" if no file of the workspace is open."""
-    path = Path(snapshot.current)
-    if not snapshot.current or not path.is_relative_to(root):
+    name = _name(snapshot, root)
+    if not name:
         return ""
-    name = one_line(path.relative_to(root).as_posix()).replace("`", "'")
     if snapshot.visible is None:
         return f"The user is looking at `{name}`."
     first, last, lines = snapshot.visible
     return f"The user is looking at `{name}`, lines {first}-{last} of {lines}, cursor in line {snapshot.cursor[0]}."
+
+
+def first_line(snapshot: Snapshot, root: Path) -> str:
+    """Return the sentence that tells the user about the line, for the first message that has it."""
+    lines = "" if snapshot.visible is None else f":{snapshot.visible[0]}-{snapshot.visible[1]}"
+    return (
+        f"The model sees which file and lines you look at ({_name(snapshot, root)}{lines}) · off: tell_open_file = false"
+    )
+
+
+def _name(snapshot: Snapshot, root: Path) -> str:
+    """Return the name of the open file in the workspace, "" if there is none."""
+    path = Path(snapshot.current)
+    if not snapshot.current or not path.is_relative_to(root):
+        return ""
+    return one_line(path.relative_to(root).as_posix()).replace("`", "'")
 
 
 def told_last(control: ContextControl) -> str:
