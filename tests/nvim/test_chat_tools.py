@@ -178,13 +178,13 @@ def test_a_cleared_result_is_marked_and_its_text_stays(chat: ChatDriver) -> None
     screen = chat.nvim.wait_screen(r"✂ 12 tool results cleared · 48\.2k → 21\.7k tokens")
     assert "▸ ✓ read_file lua/foo.lua 1-120 · cleared" in screen
     assert chat.text() == before
-    chat.answer(
-        "show_original", {"title": "read_file", "text": "the original\ntext", "filetype": "", "state": "cleared"}
-    )
+    shown = {"title": "read_file", "text": "the original\ntext", "filetype": "", "state": "cleared"}
+    chat.answer("show_original", {**shown, "summary": "exit 0 · 1 line"})
     chat.nvim.feed("gg/read_file<CR>K")
     screen = chat.nvim.wait_screen("the original")
     assert chat.sent("show_original")[0]["item"] == "c1"
     assert "read_file · cleared" in screen
+    assert "exit 0 · 1 line · q close" in screen
     chat.nvim.feed("q")
     chat.nvim.wait_for(lambda: "the original" not in chat.nvim.screen(), "the float to close")
 

@@ -57,7 +57,7 @@ def test_a_chat_is_renamed_and_deleted_from_the_list(chat: ChatDriver) -> None:
     chat.nvim.feed("2Gr")
     chat.nvim.wait_for(lambda: chat.sent("rename_session"), "rename_session")
     assert chat.sent("rename_session") == [{"chat": "s2", "title": "title 2 again"}]
-    chat.nvim.wait_for(lambda: len(chat.sent("list_sessions")) == 2, "the list again")
+    chat.nvim.wait_for(lambda: [one["cwd"] for one in chat.sent("list_sessions")].count("") == 2, "the list again")
     chat.nvim.wait_screen("Resume a chat")
     chat.nvim.feed("d")
     chat.nvim.wait_screen(r"Delete “title 1” permanently\? 3 messages  \[y\]es  \[n\]o")
@@ -243,3 +243,44 @@ def test_resuming_the_newest_chat_of_an_emptied_history_opens_the_list(chat: Cha
     chat.answer("list_missing", {"text": "1 chat with 4 messages missing from the history", "chats": []})
     chat.nvim.command("CodeCompanion resume last")
     chat.nvim.wait_screen("b restores them from checkpoints")
+
+
+def test_an_empty_chat_names_an_earlier_chat_of_the_folder(nvim_factory: Callable[..., Nvim]) -> None:
+    """It comes after the chat is open, and disappears with the first character; a chat open elsewhere is not named."""
+    chat = make_chat(nvim_factory)
+    chat.nvim.wait_for(lambda: chat.sent("list_sessions"), "the question")
+    assert chat.sent("list_sessions")[0]["cwd"] == chat.nvim.lua("return vim.fn.getcwd()")
+    assert "earlier:" not in chat.nvim.screen()
+    rows = [stored(chat, 1, owned=True), stored(chat, 2, messages=0), stored(chat, 3, title="fix the\ntest"), stored(chat, 4)]
+    chat.answer("list_sessions", rows)
+    chat.nvim.command("CodeCompanionChat Close")
+    chat.nvim.command("CodeCompanionChat")
+    chat.id = chat.nvim.lua("return require('codecompanion.chat').last_chat().id")
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "the second chat")
+    chat.opened()
+    chat.nvim.wait_screen("earlier: fix the test · :CodeCompanionChat Resume")
+    assert chat.text().strip() == "## Me"
+    chat.nvim.feed("Gix")
+    chat.nvim.wait_for(lambda: "earlier:" not in chat.nvim.screen(), "the line to go")
+    chat.accept("a question")
+    assert "earlier:" not in chat.nvim.screen()
+
+
+def test_drafts_are_marked_and_equal_titles_have_a_time(chat: ChatDriver) -> None:
+    """Of chats with the same title and age, only the time differs."""
+    now = time.time() - 90
+    rows = [
+        stored(chat, 1, title="fix it", updated=now, draft=True),
+        stored(chat, 2, title="fix it", updated=now - 1),
+        stored(chat, 3, title="fix it", hours=30),
+        stored(chat, 4, title="other", updated=now),
+        stored(chat, 5, messages=0, draft=True, hours=2),
+    ]
+    chat.answer("list_sessions", rows)
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_screen("Resume a chat")
+    first, second, *more = chat.nvim.lines()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d     fix it · 3 messages · unsent draft", first)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d     fix it · 3 messages", second)
+    assert first[:8] != second[:8]
+    assert more == ["1 day ago    fix it · 3 messages", "1 min ago    other · 3 messages", "2 h ago      title 5 · draft"]

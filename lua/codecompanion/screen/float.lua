@@ -281,8 +281,9 @@ function M.show(result)
   end
   local text = (result.text:gsub("\r\n", "\n"))
   local lines = vim.split(text, "\n", { plain = true })
-  local lines_text = numbers.counted(#lines, "line")
-  M.open({ title = title, lines = lines, filetype = result.filetype, footer = { lines_text, "q close" } })
+  -- the summary of a tool result has the number of lines without those that are not output
+  local size = (result.summary or "") ~= "" and result.summary or numbers.counted(#lines, "line")
+  M.open({ title = title, lines = lines, filetype = result.filetype, footer = { size, "q close" } })
 end
 
 return M

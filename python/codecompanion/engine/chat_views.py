@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, assert_never
 
+from codecompanion.model.history import ToolRan
 from codecompanion.session.actions.forecast_compaction import forecast
 from codecompanion.session.actions.preview_compaction import compare_with_last, preview
 from codecompanion.session.chat.inspection import inspect, original, state_of
@@ -73,4 +74,6 @@ async def _show_original(services: Services, session: Session, item: str) -> dic
         text = stored.decode("utf-8", "surrogatepass")
     now = next((m for m in session.log.view.messages if m.id == message.id), None)
     state = state_of(now) if now else "summarised"
-    return {"title": message.path or message.role, "text": text, "filetype": "text", "state": state}
+    ran = next((e.payload for e in events if isinstance(e.payload, ToolRan) and e.payload.message_id == message.id), None)
+    title, summary = (ran.title or ran.name, ran.summary) if ran else (message.path or message.role, "")
+    return {"title": title, "text": text, "filetype": "text", "state": state, "summary": summary}

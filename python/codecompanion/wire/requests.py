@@ -369,7 +369,7 @@ class SaveDraft(Request, frozen=True, kw_only=True):
 
 
 class ListSessions(Request, frozen=True, kw_only=True):
-    """→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, first_question, last_question, …}]`.
+    """→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, draft, first_question, last_question, …}]`.
 
     Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch). With
     `chat` only that one, even if it is empty.
@@ -595,7 +595,10 @@ class ForecastCompaction(Request, frozen=True, kw_only=True):
 
 
 class ShowOriginal(Request, frozen=True, kw_only=True):
-    """→ `{title, text, filetype, state}`: the stored content of a message or call id."""
+    """→ `{title, text, filetype, state, summary}`: the stored content of a message or call id.
+
+    `summary`: of a tool result, as on its line ("" for other messages).
+    """
 
     item: str
 

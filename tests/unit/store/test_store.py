@@ -185,6 +185,7 @@ def test_the_picker_lists_chats_with_messages_or_drafts_newest_first(store: Stor
     assert [info.id for info in listed] == ["new", "drafted", "old"]
     assert (listed[0].title, listed[0].adapter, listed[0].model, listed[0].messages) == ("Title", "openai", "x", 1)
     assert listed[2].messages == 2
+    assert [info.draft for info in listed] == [False, True, False]
     assert [info.id for info in store.list_sessions(cwd="/work")] == ["new", "old"]
     assert [info.id for info in store.list_sessions(limit=1)] == ["new"]
     assert store.find_session("old") == listed[2]

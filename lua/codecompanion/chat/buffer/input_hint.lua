@@ -105,6 +105,17 @@ local function tell_unsent(chat)
   view.follow(chat, view.followers(chat)) -- Neovim keeps the cursor visible, but not virtual lines below it
 end
 
+---Return the line of an empty chat about an earlier one.
+---@param chat CodeCompanion.Chat
+---@return string?
+local function about_earlier(chat)
+  if chat.earlier then
+    local before, after = "earlier: ", " · :CodeCompanionChat Resume"
+    local room = fit.narrowest(chat) - api.nvim_strwidth(before .. after)
+    return before .. fit.cut(chat.earlier, math.max(room, 8)) .. after
+  end
+end
+
 ---Show how to send while the draft is empty, and the intro while the chat is empty.
 ---@param chat CodeCompanion.Chat
 ---@param is_seen? boolean The user sees it before anything is sent; always true once the host has opened the chat
@@ -119,7 +130,8 @@ function M.draw(chat, is_seen)
   end
   local intro = options.display().intro_message
   local lines = {}
-  for _, text in ipairs(not chat.touched and { intro, about_adapter(chat, is_seen or chat.attached == "yes") } or {}) do
+  local about = not chat.touched and about_adapter(chat, is_seen or chat.attached == "yes") or ""
+  for _, text in ipairs(not chat.touched and { intro, about, about_earlier(chat) or "" } or {}) do
     if text ~= "" then
       lines[1] = lines[1] or { { "", "CodeCompanionHint" } }
       for _, line in ipairs(fit.wrap(text, fit.narrowest(chat))) do

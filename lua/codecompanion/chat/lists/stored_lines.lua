@@ -16,6 +16,8 @@ local MINUTE, HOUR, DAY = 60, 3600, 86400
 ---@field messages integer
 ---@field cwd string
 ---@field owned boolean Open in another Neovim
+---@field draft? boolean It has unsent text
+---@field when? string Replaces the age if another chat has the same title and age
 ---@field first_question? string
 ---@field last_question? string
 ---@field here? boolean It belongs to this project
@@ -45,6 +47,31 @@ function M.age(seconds, now)
     return ago(days, days == 1 and "day" or "days")
   end
   return tostring(os.date("%Y-%m-%d", math.floor(seconds)))
+end
+
+---@param item CodeCompanion.StoredChat
+---@return string
+local function age_of(item)
+  return item.when or M.age(item.updated)
+end
+
+---Give chats with the same title and age a time, so that they differ.
+---@param items CodeCompanion.StoredChat[]
+function M.tell_apart(items)
+  local alike = {}
+  for _, item in ipairs(items) do
+    local key = item.title .. "\n" .. M.age(item.updated)
+    alike[key] = alike[key] or {}
+    table.insert(alike[key], item)
+  end
+  local today = os.date("%Y-%m-%d")
+  for _, same in pairs(alike) do
+    for _, item in ipairs(same) do
+      local at = math.floor(item.updated)
+      local format = os.date("%Y-%m-%d", at) == today and "%H:%M:%S" or "%m-%d %H:%M"
+      item.when = #same > 1 and tostring(os.date(format, at)) or nil
+    end
+  end
 end
 
 ---@param item CodeCompanion.StoredChat
@@ -79,6 +106,9 @@ end
 ---@return string
 local function facts(item)
   local parts = { item.messages > 0 and messages(item.messages) or "draft" }
+  if item.draft and item.messages > 0 then
+    parts[#parts + 1] = "unsent draft"
+  end
   if item.current then
     parts[#parts + 1] = "this chat"
   end
@@ -96,7 +126,7 @@ end
 ---@return string
 function M.one(item)
   local shown = preview(item)
-  local line = ("%-11s  %s · %s"):format(M.age(item.updated), M.title_of(item), facts(item))
+  local line = ("%-11s  %s · %s"):format(age_of(item), M.title_of(item), facts(item))
   return shown == "" and line or (line .. " · " .. shown)
 end
 
@@ -127,9 +157,9 @@ function M.float(items, missing)
     local known_of = " · " .. facts(item)
     local left = room - api.nvim_strwidth(known_of)
     if left >= MIN_TITLE then
-      add(("%-11s  %s%s"):format(M.age(item.updated), fit.cut(M.title_of(item), left), known_of), item)
+      add(("%-11s  %s%s"):format(age_of(item), fit.cut(M.title_of(item), left), known_of), item)
     else
-      add(("%-11s  %s"):format(M.age(item.updated), fit.cut(M.title_of(item), room)), item)
+      add(("%-11s  %s"):format(age_of(item), fit.cut(M.title_of(item), room)), item)
       add((" "):rep(AGE) .. fit.cut(facts(item), room), item)
     end
     local shown = preview(item)

@@ -37,6 +37,7 @@ local made = 0
 ---@field just_cleared? boolean It was cleared, and nothing has been sent since
 ---@field yolo boolean
 ---@field touched boolean It has content
+---@field earlier? string Title of an earlier chat of this folder, shown while it is empty
 ---@field header boolean The model's header of this turn is drawn
 ---@field tail_kind? string Kind of the last drawn block
 ---@field rows_below? integer Rows of virtual text below the input

@@ -81,6 +81,11 @@ function M.chat_opened(chat, event)
   input_hint.draw(chat)
   if not event.resumed and not reattached then
     tell_of_choice(chat)
+    if not chat.touched and #chat.outgoing == 0 then
+      vim.schedule(function() -- the chat does not wait for it
+        require("codecompanion.chat.lists.resume_list").tell_earlier(chat)
+      end)
+    end
   end
   -- after a crash the buffer is newer than its copy in the log: use neither draft nor entries from there
   chat.ignore_restored = reattached and not fresh

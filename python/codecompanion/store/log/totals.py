@@ -27,7 +27,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
 
     `owned`: another living Neovim has it open, so here it is read-only. `first_question` and `last_question`: the
     beginnings of the user's first and last message. `forked_from`: the chat this one is a branch of; `family`: the
-    first chat of that tree ("" for a chat that was never forked from another).
+    first chat of that tree ("" for a chat that was never forked from another). `draft`: it has unsent text.
     """
 
     id: str
@@ -43,6 +43,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
     last_question: str = ""
     forked_from: str = ""
     family: str = ""
+    draft: bool = False
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -153,7 +154,8 @@ def list_rows(
     """
     rows = connection.execute(
         """SELECT owner, chats.chat_id, title, updated, messages, cwd, adapter, model, 0, created, first_question,
-            last_question, forked_from, family
+            last_question, forked_from, family,
+            EXISTS (SELECT 1 FROM scratch WHERE scratch.chat_id = chats.chat_id AND kind = 'draft')
         FROM chats LEFT JOIN leases ON leases.chat_id = chats.chat_id
         WHERE (?1 IS NULL OR cwd = ?1) AND (chats.chat_id = ?2 OR (?2 IS NULL AND purpose = ''))
           AND (?3 IS NULL OR family = ?3 OR chats.chat_id = ?3)
@@ -161,4 +163,4 @@ def list_rows(
         ORDER BY updated DESC, chats.chat_id LIMIT ?4""",
         (cwd if cwd is None else storable(cwd), chat_id, family, limit, empty),
     ).fetchall()
-    return [(SessionInfo(*info), owner) for owner, *info in rows]
+    return [(SessionInfo(*info, draft=bool(draft)), owner) for owner, *info, draft in rows]
