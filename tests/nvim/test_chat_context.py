@@ -209,6 +209,17 @@ def test_the_meter_shows_tokens_window_and_share(chat: ChatDriver) -> None:
     assert shown["id"] == chat.id
 
 
+def test_k_in_the_input_explains_the_signs_of_the_meter(chat: ChatDriver) -> None:
+    """Only those that are shown."""
+    chat.push(events.Meter(tokens=2000, window=32000, ratio=0.0625, exact=False, assumed=True))
+    chat.nvim.wait_screen(r"~6 % of 32k\?")
+    chat.nvim.feed("GK")
+    chat.nvim.wait_screen(r"~ is an estimate, 32k\? is an assumed window \(:help codecompanion-windows\)")
+    chat.push(meter(2000))
+    chat.nvim.feed("K")
+    chat.nvim.wait_screen("Nothing more to show here")
+
+
 def test_the_meter_is_highlighted_from_80_and_95_percent_on(chat: ChatDriver) -> None:
     """Colour in addition to the number, never instead of it."""
     chat.nvim.command("set statusline=mine")

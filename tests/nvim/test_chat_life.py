@@ -51,7 +51,8 @@ def test_the_chat_is_painted_before_the_host_answers(nvim_factory: Callable[...,
     chat.open(opened=False)
     screen = chat.nvim.wait_screen(r"<CR> send · g\? help")
     assert screen.startswith("## Me")
-    assert "Press g? in normal mode" in screen
+    assert "Type / for commands, #{ for context" in screen
+    assert screen.count("g?") == 1
     chat.submit("sent before the host is there")
     assert [request for request in ("open_chat", "submit") if chat.sent(request)] == ["open_chat", "submit"]
 

@@ -35,7 +35,8 @@ local function cells_of(chat, row, room)
   return api.nvim_strwidth(api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or "")
 end
 
----Return the virtual text after a line: a note that would wrap in the middle of a word begins the next row.
+---Return the virtual text after a line: a note that would wrap in the middle of a word begins the next row, without its
+---separator.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param chunks { [1]: string, [2]: string }[]
@@ -46,7 +47,9 @@ local function after_text(chat, row, chunks)
   if used == 0 or used + width <= room or width > room then
     return chunks
   end
-  return vim.list_extend({ { (" "):rep(room - used), chunks[1][2] } }, chunks)
+  local below = vim.list_slice(chunks)
+  below[1] = { (" "):rep(room - used) .. chunks[1][1]:gsub("^ · ", ""), chunks[1][2] }
+  return below
 end
 
 ---Apply the colours, folds and marks of a block at `row`.

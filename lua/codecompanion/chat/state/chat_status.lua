@@ -38,6 +38,20 @@ function M.meter_text(meter)
   return ("%s %s/%s %d%%"):format(label, numbers.short(meter.tokens), window, numbers.percent(meter.ratio))
 end
 
+---Return what the signs of the meter mean, for the command line.
+---@param meter table
+---@return string?
+function M.explained(meter)
+  local parts = {}
+  if not meter.exact then
+    parts[1] = "~ is an estimate"
+  end
+  if meter.assumed then
+    parts[#parts + 1] = numbers.short_window(meter.window) .. "? is an assumed window (:help codecompanion-windows)"
+  end
+  return #parts > 0 and table.concat(parts, ", ") or nil
+end
+
 ---@param meter table
 ---@return string group
 function M.meter_group(meter)

@@ -193,7 +193,9 @@ function M.show_original(chat)
   if #waiting == 1 then
     return require("codecompanion.chat.question.approval").act(chat, "show", waiting[1])
   end
-  say.hint("Nothing more to show here.")
+  local meter = row >= anchors.position(chat, "header") and chat.meter
+  local signs = meter and require("codecompanion.chat.state.chat_status").explained(meter)
+  say.hint(signs or "Nothing more to show here.")
 end
 
 local DIRECTION = { [1] = " below", [-1] = " above" }

@@ -88,7 +88,7 @@ return {
   {
     name = "intro_message",
     type = "string",
-    default = "Welcome to CodeCompanion. Press g? in normal mode for the keys.",
+    default = "Welcome to CodeCompanion. Type / for commands, #{ for context.",
     description = "Text of an empty chat.",
   },
   {
