@@ -906,7 +906,7 @@
 ---@field text string
 ---@field copy? string
 
----→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, first_question, last_question, …}]`.
+---→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, draft, first_question, last_question, …}]`.
 ---
 ---Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch). With
 ---`chat` only that one, even if it is empty.
@@ -1124,7 +1124,9 @@
 ---@field id? integer
 ---@field chat? string
 
----→ `{title, text, filetype, state}`: the stored content of a message or call id.
+---→ `{title, text, filetype, state, summary}`: the stored content of a message or call id.
+---
+---`summary`: of a tool result, as on its line ("" for other messages).
 ---@class CodeCompanion.Request.ShowOriginal
 ---@field id? integer
 ---@field chat? string

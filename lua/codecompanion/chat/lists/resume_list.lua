@@ -306,7 +306,8 @@ function M.pick(callback)
   end)
 end
 
----Show the title of the newest other chat of this folder in an empty chat. A failure is not reported: nobody asked.
+---Show the title of the newest other chat of this folder in an empty chat. A failure is not reported, because the user
+---did not ask.
 ---@param chat CodeCompanion.Chat
 function M.tell_earlier(chat)
   host.request("list_sessions", { cwd = vim.fn.getcwd(), limit = NEWEST }, function(err, items)
