@@ -906,7 +906,7 @@
 ---@field text string
 ---@field copy? string
 
----→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, draft, first_question, last_question, …}]`.
+---→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, draft, first_question, …}]`.
 ---
 ---Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch). With
 ---`chat` only that one, even if it is empty.

@@ -251,7 +251,12 @@ def test_an_empty_chat_names_an_earlier_chat_of_the_folder(nvim_factory: Callabl
     chat.nvim.wait_for(lambda: chat.sent("list_sessions"), "the question")
     assert chat.sent("list_sessions")[0]["cwd"] == chat.nvim.lua("return vim.fn.getcwd()")
     assert "earlier:" not in chat.nvim.screen()
-    rows = [stored(chat, 1, owned=True), stored(chat, 2, messages=0), stored(chat, 3, title="fix the\ntest"), stored(chat, 4)]
+    rows = [
+        stored(chat, 1, owned=True),
+        stored(chat, 2, messages=0),
+        stored(chat, 3, title="fix the\ntest"),
+        stored(chat, 4),
+    ]
     chat.answer("list_sessions", rows)
     chat.nvim.command("CodeCompanionChat Close")
     chat.nvim.command("CodeCompanionChat")
@@ -283,4 +288,8 @@ def test_drafts_are_marked_and_equal_titles_have_a_time(chat: ChatDriver) -> Non
     assert re.fullmatch(r"\d\d:\d\d:\d\d     fix it · 3 messages · unsent draft", first)
     assert re.fullmatch(r"\d\d:\d\d:\d\d     fix it · 3 messages", second)
     assert first[:8] != second[:8]
-    assert more == ["1 day ago    fix it · 3 messages", "1 min ago    other · 3 messages", "2 h ago      title 5 · draft"]
+    assert more == [
+        "1 day ago    fix it · 3 messages",
+        "1 min ago    other · 3 messages",
+        "2 h ago      title 5 · draft",
+    ]

@@ -74,6 +74,8 @@ async def _show_original(services: Services, session: Session, item: str) -> dic
         text = stored.decode("utf-8", "surrogatepass")
     now = next((m for m in session.log.view.messages if m.id == message.id), None)
     state = state_of(now) if now else "summarised"
-    ran = next((e.payload for e in events if isinstance(e.payload, ToolRan) and e.payload.message_id == message.id), None)
+    ran = next(
+        (e.payload for e in events if isinstance(e.payload, ToolRan) and e.payload.message_id == message.id), None
+    )
     title, summary = (ran.title or ran.name, ran.summary) if ran else (message.path or message.role, "")
     return {"title": title, "text": text, "filetype": "text", "state": state, "summary": summary}

@@ -369,7 +369,7 @@ class SaveDraft(Request, frozen=True, kw_only=True):
 
 
 class ListSessions(Request, frozen=True, kw_only=True):
-    """→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, draft, first_question, last_question, …}]`.
+    """→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, draft, first_question, …}]`.
 
     Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch). With
     `chat` only that one, even if it is empty.

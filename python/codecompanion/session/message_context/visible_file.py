@@ -27,9 +27,8 @@ def looking_at(snapshot: Snapshot, root: Path) -> str:
 def first_line(snapshot: Snapshot, root: Path) -> str:
     """Return the sentence that tells the user about the line, for the first message that has it."""
     lines = "" if snapshot.visible is None else f":{snapshot.visible[0]}-{snapshot.visible[1]}"
-    return (
-        f"The model sees which file and lines you look at ({_name(snapshot, root)}{lines}) · off: tell_open_file = false"
-    )
+    shown = _name(snapshot, root) + lines
+    return f"The model sees which file and lines you look at ({shown}) · off: tell_open_file = false"
 
 
 def _name(snapshot: Snapshot, root: Path) -> str:
