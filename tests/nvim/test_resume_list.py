@@ -258,7 +258,7 @@ def test_an_empty_chat_names_an_earlier_chat_of_the_folder(nvim_factory: Callabl
         stored(chat, 4),
     ]
     chat.answer("list_sessions", rows)
-    chat.nvim.command("CodeCompanionChat Close")
+    chat.nvim.command("bwipeout")
     chat.nvim.command("CodeCompanionChat")
     chat.id = chat.nvim.lua("return require('codecompanion.chat').last_chat().id")
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "the second chat")

@@ -84,10 +84,10 @@ class MentionedContext:
             tuple(MessageAdded(message=message) for message in messages),
             tuple(self._told(message) for message in messages if message.mentioned is not None),
         )
-        told = ()
+        said = list(self._with_secrets(messages))
         if line and not told_last(self._control):
-            told = (first_line(submit.snapshot, self._services.root(submit.snapshot)),)
-        return found.saying(self._control.chat_id, (*self._with_secrets(messages), *told))
+            said.append(first_line(submit.snapshot, self._services.root(submit.snapshot)))
+        return found.saying(self._control.chat_id, said)
 
     def _looking_at(self, submit: Submit) -> str:
         """Return the line about the open file, "" if it is off, already sent, or an edit sends the lines."""

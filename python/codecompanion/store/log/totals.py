@@ -163,4 +163,4 @@ def list_rows(
         ORDER BY updated DESC, chats.chat_id LIMIT ?4""",
         (cwd if cwd is None else storable(cwd), chat_id, family, limit, empty),
     ).fetchall()
-    return [(SessionInfo(*info, draft=bool(draft)), owner) for owner, *info, draft in rows]
+    return [(SessionInfo(*(*info, bool(draft))), owner) for owner, *info, draft in rows]
