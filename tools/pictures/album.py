@@ -38,60 +38,66 @@ ALBUM = (
     Picture(
         "undo.gif",
         reels.undo,
-        "A chat reads three files; before the third request old tool results are cleared, a line marked with scissors"
-        " says how many tokens that freed, u undoes it, Ctrl-R does it again, and the meter follows.",
+        "A chat reads three files; old tool results are cleared before the third request, a line with scissors shows"
+        " the tokens saved, u undoes that, Ctrl-R redoes it, and the meter follows.",
         maps=("undo", "redo", "restore"),
         words=("cleared", "undone", "paused until you"),
     ),
     Picture(
         "approval.gif",
         reels.approval,
+<<<<<<< HEAD
         "The model asks to change a file; the change is shown in the chat, K opens the whole change, g2"
         " accepts it, and the open file has it at once.",
         words=("waiting for your approval", "always…", "proposal"),
+=======
+        "The model proposes a change to a file; the chat shows the change, K opens it as a diff, g2 accepts it, and"
+        " the open file is updated.",
+        words=("waiting for your approval", "open diff", "proposal"),
+>>>>>>> a443d76b (docs: README at 700 words; pages read once; rows where other plugins are better)
     ),
     Picture(
         "edit.gif",
         reels.edit,
-        "A function is selected and :CodeCompanion is told in words how to change it; the change is shown in the buffer"
-        " as a diff, line by line, and g2 accepts it as one undo step.",
+        "An instruction after :CodeCompanion changes the selected function; the change appears in the buffer as a diff,"
+        " line by line, and g2 accepts it as one undo step.",
         words=("proposed",),
     ),
     Picture(
         "inspector.png",
         reels.inspector,
-        "The inspector lists what the next request will contain, message by message: tokens, share, cache, age, state"
-        " and role, with two tool results marked as cleared.",
+        "The inspector lists the next request message by message: tokens, share, cache, age, state and role; two tool"
+        " results are marked as cleared.",
         maps=("debug",),
         words=("Next request", "reserved for the reply", "tool schemas"),
     ),
     Picture(
         "diff.png",
         reels.diff,
-        "A proposed change of a file in a tab page: added lines are marked, removed ones stand above them; it can be"
+        "A proposed change to a file in a tab page: added lines are marked, with removed lines above them; it can be"
         " edited, g2 accepts it, g3 rejects it, q goes back.",
         words=("proposal", "accept", "reject"),
     ),
     Picture(
         "context.png",
         reels.context,
-        "The list of code that a question would be sent with: for each piece its score, tokens, who found it, file and"
-        " lines; below it the text the model gets.",
+        "The code found for a question: each piece with its score, tokens, gatherer, file and lines; below it the text"
+        " for the model.",
         commands=("/context", ":CodeCompanion index"),
         words=("Sent to the model", "looked for", "leave out"),
     ),
     Picture(
         "adapters.png",
         reels.adapters,
-        "The list of adapters with what each needs: an Ollama on this machine was found with its models, the others"
-        " name the key or the login they lack.",
+        "The list of adapters with their requirements: Ollama runs on this machine, with its models; the others name the"
+        " missing key or login.",
         commands=(":CodeCompanion adapter",),
     ),
     Picture(
         "cost.png",
         reels.cost,
-        "The cost report draws the tokens of 96 requests: the area that was sent stays below the window, the line of"
-        " what would have been sent without management leaves the chart; signs mark edits and compactions.",
+        "The cost report charts the tokens of 96 requests: with context management they stay below the window, without"
+        " it the line leaves the chart; marks show edits and compactions.",
         commands=("/cost",),
         words=("Tokens per request", "without management"),
     ),
