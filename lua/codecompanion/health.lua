@@ -18,6 +18,9 @@ local function check_neovim()
   else
     health.error(text .. " is too old", "Install Neovim 0.10 or newer")
   end
+  if vim.fn.has("win32") == 1 then
+    health.error("Native Windows is not supported: the Python host needs POSIX", "Run Neovim in WSL")
+  end
   local other = require("codecompanion.commands.conflict").other_root()
   if other then
     health.error("Another plugin has modules of the same name: " .. other, "Keep one of the two")

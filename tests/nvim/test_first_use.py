@@ -212,6 +212,13 @@ def test_a_neovim_killed_during_the_installation_leaves_it_to_the_other(
     assert len(folders) == 1
 
 
+def test_the_health_check_reports_native_windows(start: Start, gate: Path) -> None:
+    nvim = start(gate=gate, size=(120, 60))
+    nvim.lua("local has = vim.fn.has; vim.fn.has = function(name) return name == 'win32' and 1 or has(name) end")
+    nvim.command("checkhealth codecompanion")
+    assert "Native Windows is not supported" in "\n".join(nvim.lines())
+
+
 def test_the_health_check_is_correct_at_every_stage(start: Start, gate: Path, tmp_path: Path) -> None:
     """Missing, in progress, installed, installed for an older version."""
 
