@@ -23,7 +23,7 @@ decide which requests are recorded correctly:
 The goal (p50 <= 0.1 %, p95 <= 0.9 %, p99 <= 3.5 %) is about the sound ones; "as recorded" are the sound, the cold and
 the rewritten ones, "every request" all but the first ones and the cuts: 95 % of each must lie within the bounds of
 their counts. `--half 0` and `--half 1` use every second session only: parameters fitted on one half are checked on the
-other. "taken back" uses the meter at a request to count the prompt of an earlier request of the same file: an edit of
+other. "reverted" uses the meter at a request to count the prompt of an earlier request of the same file: an edit of
 known size.
 
     python -m bench.bench_counting --hidden 25000 40000 [--grows 8000] [--window 0]
@@ -321,7 +321,7 @@ def summarise(replays: Sequence[Replay]) -> dict[str, dict[str, float]]:
     idle = [(r.idle, r.reported) for r in whole if r.idle is not None and r.unreported is not None]
     rows["- counted while the chat was idle"] = percentiles(abs(count.tokens / true - 1) for count, true in idle)
     rows["- right after a cut"] = percentiles(request.error for request in sound if request.after_cut)
-    rows["taken back"] = percentiles(error for done in replays for error in done.taken_back)
+    rows["reverted"] = percentiles(error for done in replays for error in done.taken_back)
     for name, kinds in (("as recorded", ("sound", "cold", "rewritten")), ("every request", _KINDS[:-2])):
         chosen = [request for request in requests if request.kind in kinds]
         rows[name] = percentiles(request.error for request in chosen)

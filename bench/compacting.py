@@ -143,7 +143,7 @@ MEASUREMENTS = (
             Figure("cpu", "CPU of all processes"),
             Figure("loop", "between two tool calls"),
             Figure("stall", "longest stall of the editor"),
-            Figure("stream", "longest pause of a stream in a second chat meanwhile"),
+            Figure("stream", "longest pause of a stream in a second chat during it"),
         ),
         compaction,
         sizes=(1, 10),

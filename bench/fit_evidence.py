@@ -277,11 +277,11 @@ _ABOUT_SHARES = """\
 # SWE-QA) than in general questions; steps of 0.5.
 """
 _ABOUT_FORMS = """\
-# What the forms of a question say (retrieval/question_form.py): log-odds that it is about a project; made by
+# Evidence from the forms of a question (retrieval/question_form.py): log-odds that it is about a project; written by
 # `python -m bench.fit_evidence`. Steps of 0.5; "" is the constant.
 """
 _ABOUT_WEIGHTS = """\
-# What the evidence in a project's index says about a question (retrieval/index_evidence.py): logistic regression on
+# Evidence about a question in a project's index (retrieval/index_evidence.py): logistic regression on
 # questions about eighteen public repositories against general ones (bench/evidence_corpus.toml); made by
 # `python -m bench.fit_evidence`. `python -m bench.bench_classification` measures them on sixteen other repositories.
 

@@ -2278,7 +2278,7 @@
 ---@field user? string
 ---@field project? string
 
----A text for questions about people, stand-ups or sprints.
+---Text for questions about people, meetings or sprints.
 ---@class CodeCompanion.Options.context.team
 ---@field enabled? boolean
 ---@field file? string

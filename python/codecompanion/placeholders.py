@@ -25,7 +25,7 @@ ARGUMENTS_TRUNCATED = '{"_truncated": true}'
 CONTENT_TRUNCATED = "\n\n[... content truncated due to length ...]"
 """R-413, after the head of a result that was too large."""
 RESULT_CUT = (
-    "\n\n[... {chars:,} characters left out: the result is larger than what is left of the context window."
+    "\n\n[... {chars:,} characters left out: the result is larger than the rest of the context window."
     " Ask for a smaller part, or recall the whole from the log ...]\n\n"
 )
 """Between head and tail of a result that did not fit (R-524). `{chars}` is how many are missing."""

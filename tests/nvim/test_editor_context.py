@@ -105,7 +105,7 @@ def test_an_unchanged_buffer_is_referred_to_and_not_sent_again(nvim_factory, tmp
 
 
 def taken_out(chat):
-    """Return how many lines say that what they name is sent no more."""
+    """Return the number of lines marked as since removed."""
     return chat.nvim.screen().count("· since removed")
 
 

@@ -10,7 +10,7 @@ import msgspec
 class ChangeReport(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """The report of one `ViewChanged`; its fields depend on the origin of the change.
 
-    Any change by the policy: `stage` (its id, "server" for a provider's own compaction, "by hand"), `trigger`
+    Any change by the policy: `stage` (its id, "server" for a provider's own compaction, "manual"), `trigger`
     ("proactive", "reactive", "manual"), `details` (figures of its strategies). Edits: `cleared` (tool results), their
     `call_ids`, `code` (the number of messages with cleared code, included in `cleared`), `cut` (percent kept of each
     truncated result, R-524), `tier` and `counts` (messages before and after) if the policy's card shows them (R-137).

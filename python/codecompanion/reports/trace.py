@@ -197,7 +197,7 @@ def _assembly(turn: Stretch, page: Page) -> list[str]:
             for layer in compiled["layers"]
         ]
         lines += table(("layer", "stability", "fragments", "bytes", "status"), rows, page.width, "llrr")
-        lines += ["", f"{compiled['cacheable_prefix']:,} bytes stay the same, {compiled['dynamic_suffix']:,} change."]
+        lines += ["", f"{compiled['cacheable_prefix']:,} bytes are unchanged, {compiled['dynamic_suffix']:,} changed."]
         parts = [
             (
                 part["layer"],

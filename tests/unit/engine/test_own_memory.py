@@ -14,7 +14,7 @@ _HOST = """
 import os, subprocess, sys
 from codecompanion.engine.own_memory import close_own_memory
 import ctypes
-if os.getuid() == 0:  # root may read anything: become nobody, and dumpable again
+if os.getuid() == 0:  # root may read anything: become an ordinary user, and dumpable again
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
     ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
 assert sys.argv[1] == "open" or close_own_memory()

@@ -29,7 +29,7 @@ async def test_garbage_between_messages_is_skipped_and_kept_for_the_log() -> Non
     assert any("Welcome!" in line for line in listener.logs)
 
 
-async def test_output_without_end_that_is_no_message_ends_the_start() -> None:
+async def test_endless_output_without_a_message_ends_the_start() -> None:
     with pytest.raises(McpError, match="1,000 lines that are not messages"):
         async with connected("endless"):
             pass

@@ -215,7 +215,7 @@ def test_a_compiled_prompt_is_shown_layer_by_layer() -> None:
     log.add(PolicyEvent(name="prompt_compiled", fields=fields_of("prompt_compiled", Occasion(sent=sent, turn_id="t1"))))
     assembly = section(written(log), "Prompt assembly")
     assert "| instructions | session     |         1 |     9 | included |" in assembly
-    assert "9 bytes stay the same, 1 change." in assembly
+    assert "9 bytes are unchanged, 1 changed." in assembly
     assert "### Fragments" in assembly
 
 

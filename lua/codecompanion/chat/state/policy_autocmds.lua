@@ -13,10 +13,10 @@ M.list = {
     description = "A history compaction began; a SessionHistoryContinuationUpdated or ContextCompactionFailed follows.",
     data = {
       { "scope", 'string: "history"' },
-      { "input_limit_tokens", "integer: what the model takes as input" },
-      { "trigger_tokens", "integer: above it a compaction begins" },
-      { "target_tokens", "integer: what counts as fitting afterwards" },
-      { "estimated_request_tokens", "integer: size of the request that is due" },
+      { "input_limit_tokens", "integer: maximum input of the model" },
+      { "trigger_tokens", "integer: size above which a compaction begins" },
+      { "target_tokens", "integer: target size after the compaction" },
+      { "estimated_request_tokens", "integer: size of the next request" },
     },
   },
   {
@@ -24,10 +24,10 @@ M.list = {
     description = "A history compaction failed: there is no new summary.",
     data = {
       { "scope", 'string: "history"' },
-      { "input_limit_tokens", "integer: what the model takes as input" },
-      { "trigger_tokens", "integer: above it a compaction begins" },
-      { "target_tokens", "integer: what counts as fitting afterwards" },
-      { "estimated_request_tokens", "integer: size of the request that is due" },
+      { "input_limit_tokens", "integer: maximum input of the model" },
+      { "trigger_tokens", "integer: size above which a compaction begins" },
+      { "target_tokens", "integer: target size after the compaction" },
+      { "estimated_request_tokens", "integer: size of the next request" },
       { "reason", "string: artifact_generation_failed, input_limit_unreachable, input_limit_pressure or interrupted" },
       { "detail", "string: one sentence" },
     },
@@ -44,7 +44,7 @@ M.list = {
       { "newly_consolidated_turn_count", "integer: number of new turns among them" },
       { "update_reason", "string: semantic_closure, token_pressure, rebuild, checkpoint_restore or manual_request" },
       { "activity_text", "string: one line for a status line" },
-      { "artifact", "table: what the summary was rendered from" },
+      { "artifact", "table: the facts from which the summary was rendered" },
       { "rendered_summary", "string: the summary as the model reads it" },
       {
         "input_budget",

@@ -268,7 +268,7 @@ return {
   },
   {
     name = "team",
-    description = "A text for questions about people, stand-ups or sprints.",
+    description = "Text for questions about people, meetings or sprints.",
     fields = {
       {
         name = "enabled",

@@ -152,7 +152,7 @@ class ViewEdits:
         placeholder = cleared_along(message) if is_code else TOOL_RESULT_CLEARED
         cleared = with_changes(message, content=placeholder, edited=True)
         call_ids = (message.tool_call_id or "",)
-        report = ChangeReport(stage="by hand", trigger="manual", cleared=1, code=int(is_code), call_ids=call_ids)
+        report = ChangeReport(stage="manual", trigger="manual", cleared=1, code=int(is_code), call_ids=call_ids)
         change = self._changed("edited", replaced=(self.control.meter.counted(cleared),), report=report)
         if change.tokens_after >= change.tokens_before:
             raise InputError(_saves_nothing(item, self.log.view.messages))

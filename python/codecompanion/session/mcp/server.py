@@ -253,7 +253,7 @@ class Server:
             async with self.calls.running(chat_id, limit_s):
                 return await how(connection)
         except TimeoutError as error:
-            late = f"The MCP server {self.name} did not answer within {limit_s:g} s; it was told to stop."
+            late = f"The MCP server {self.name} did not answer within {limit_s:g} s; the call was cancelled."
             raise McpError(late) from error
         except McpError as error:
             raise McpError(self._hands.hide(f"The MCP server {self.name}: {error}.")) from error

@@ -19,7 +19,7 @@ PYTHON = dedent(
     from a import (b,
       c as d)
 
-    # What a shape is.
+    # A shape.
     @decorated
     class Shape(Base):
         """Doc."""
