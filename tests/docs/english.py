@@ -65,7 +65,7 @@ KINDS = ("strings", "docstrings", "comments", "documents", "prompts", "test name
 _DOCUMENTS = ("README.md", "CHANGELOG.md", "doc", "tools/docgen/parts")
 # Somebody else's words, lists of such words, and generated pages.
 _NOT_OURS = re.compile(
-    r"doc/dev/requirements/|doc/codecompanion\.txt|doc/compared-documents\.md|words_left|glossary|tests/docs/\w*english"
+    r"doc/codecompanion\.txt|doc/compared-documents\.md|words_left|glossary|tests/docs/\w*english"
     r"|tests/docs/test_words|lua/codecompanion/types\.lua|prompts/refusals\.toml"
 )
 # Their strings are lists and patterns of words that others write; the last one has a sentence of stored chats.
