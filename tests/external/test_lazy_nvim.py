@@ -127,12 +127,14 @@ def test_the_plugin_loads_at_startup_even_if_lazy_is_the_default(start: Start, o
     assert missing_commands(nvim) == []
 
 
-def test_the_recipe_in_the_readme_installs_as_printed(start: Start, origin: Origin) -> None:
-    """With the address of the test's repository."""
+@pytest.mark.parametrize("origin_entry", ['dir = "{path}"', 'url = "{url}"'])
+def test_the_recipe_in_the_readme_installs_as_printed(start: Start, origin: Origin, origin_entry: str) -> None:
+    """For a clone, and with `url` as doc/install.md says."""
     text = (REPO / "README.md").read_text(encoding="utf-8")
     [spec] = [block for block in re.findall(r"(?ms)^```lua\n(.*?)^```", text) if block.startswith("{")]
-    assert 'dir = "~/src/codecompanion"' in spec
-    nvim = start(spec.replace('dir = "~/src/codecompanion"', f'url = "{origin.url}"'))
+    clone = 'dir = "~/src/codecompanion"'
+    assert clone in spec
+    nvim = start(spec.replace(clone, origin_entry.format(url=origin.url, path=origin.work)))
     assert nvim.lua(PROBLEMS) == []
     assert missing_commands(nvim) == []
     assert nvim.lua("return require('codecompanion.config').options.interactions.chat.adapter") is None

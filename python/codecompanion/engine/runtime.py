@@ -1,6 +1,6 @@
 """Builds everything once and handles requests; the owner of all chats of this host (architecture.md).
 
-Requests about one chat are in `chats`, the parts of a host in `greeting`.
+Requests about one chat are in `chats`, the parts of a host in `hello`.
 """
 
 from __future__ import annotations

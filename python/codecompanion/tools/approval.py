@@ -11,8 +11,8 @@
 - A change of a file that some program runs (`code_files`) always asks, even with YOLO or `require_approval_before =
   false`; only the option `guarded_files` excludes a file.
 - A call for which the tool requires a question always asks, too (`Tool.why_asked`: `read_file` of a key file).
-- No `always`, not even one from an earlier version, covers a command that destroys work (`destroyers`) or changes what
-  later commands run (`lasting_changes`).
+- No `always`, not even one from an earlier version, covers a command that destroys work (`destructive_commands`) or
+  changes what later commands run (`lasting_changes`).
 - While the context contains text from unknown authors, grants cover less and nothing new is granted (`narrowing`).
 - A command that runs outside the sandbox always asks and grants nothing. A command that needs the network asks until
   "always" is answered for its hosts; then every command of this chat may reach them. If there is no sandbox although

@@ -75,7 +75,7 @@ def split_turns(messages: Iterable[Message]) -> tuple[TurnMessages, ...]:
 def extract(turns: Sequence[TurnMessages], *, sentences: bool = True, running: str = "") -> Artifact:
     """Return the artifact extracted from the turns; `merge_artifacts.merge` merges it into an older one.
 
-    `sentences`: plain sentences count besides labelled lines. `running`: the unfinished turn, whose missing reply is
+    `sentences`: plain sentences count as well as labelled lines. `running`: the unfinished turn, whose missing reply is
     not an open thread.
     """
     parts = [_extract_turn(turn, sentences=sentences, running=running) for turn in turns]

@@ -1,7 +1,7 @@
 """Turns editor mentions into messages before the one that mentions them: within the free room, without duplicates.
 
-Text that is already in the next request is only referred to (`standing`), provided that it is still in the request with
-which the message is sent.
+Text that is already in the next request is only referred to (`already_sent`), provided that it is still in the request
+with which the message is sent.
 """
 
 from __future__ import annotations

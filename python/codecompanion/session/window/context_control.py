@@ -1,9 +1,9 @@
 """A chat's context management: carries out the decisions about the next request (R-501…R-533).
 
 `context.pipeline` makes the decisions. The base class `ChatModel` has the model. Each part does one thing:
-`window_watch` finds the size of the window, `request_shaper` makes the request that is sent, `native_side` has the
-provider's share, `pause` knows which stages an undo paused, `plans` prepares the policy's next steps, `fitting` decides
-whether a request fits.
+`window_watch` finds the size of the window, `request_shaper` makes the request that is sent, `native_side` handles
+compaction by the provider, `pause` records the stages that an undo paused, `plans` prepares the policy's next steps,
+`fit_check` decides whether a request fits.
 """
 
 from __future__ import annotations

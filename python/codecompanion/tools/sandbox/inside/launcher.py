@@ -33,7 +33,7 @@ else:
     import confinement
 
 GRACE_S = 0.4
-"""Seconds that processes have to end after SIGTERM; shorter than the host's wait (`commands/process.py`)."""
+"""Seconds that processes have to end after SIGTERM; shorter than the host's wait (`tools/process.py`)."""
 LEFT_S = 0.5
 """Seconds that background processes have to end after the command has ended."""
 WATCH_S = 0.2
