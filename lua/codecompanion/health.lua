@@ -19,7 +19,7 @@ local function check_neovim()
     health.error(text .. " is too old", "Install Neovim 0.10 or newer")
   end
   if vim.fn.has("win32") == 1 then
-    health.error("Native Windows is not supported: the Python host needs POSIX", "Run Neovim in WSL")
+    health.error("Native Windows is not supported: tools, commands and the code index do not work", "Run Neovim in WSL")
   end
   local other = require("codecompanion.commands.conflict").other_root()
   if other then
