@@ -89,8 +89,8 @@ ALBUM = (
     Picture(
         "adapters.png",
         reels.adapters,
-        "The list of adapters with their requirements: Ollama runs on this machine, with its models; the others name the"
-        " missing key or login.",
+        "The list of adapters with their requirements: Ollama runs on this machine, with its models; the others name"
+        " the missing key or login.",
         commands=(":CodeCompanion adapter",),
     ),
     Picture(
