@@ -46,15 +46,9 @@ ALBUM = (
     Picture(
         "approval.gif",
         reels.approval,
-<<<<<<< HEAD
-        "The model asks to change a file; the change is shown in the chat, K opens the whole change, g2"
-        " accepts it, and the open file has it at once.",
-        words=("waiting for your approval", "always…", "proposal"),
-=======
         "The model proposes a change to a file; the chat shows the change, K opens it as a diff, g2 accepts it, and"
         " the open file is updated.",
-        words=("waiting for your approval", "open diff", "proposal"),
->>>>>>> a443d76b (docs: README at 700 words; pages read once; rows where other plugins are better)
+        words=("waiting for your approval", "always…", "proposal"),
     ),
     Picture(
         "edit.gif",
