@@ -56,7 +56,7 @@ end
 ---Fill a buffer: `:e`, `:b` after `:bd`, a session file.
 ---@param bufnr integer
 function M.read(bufnr)
-  local id = require("codecompanion.chat.window.name").id_of(bufnr)
+  local id = require("codecompanion.chat.buffer.buffer_name").id_of(bufnr)
   if not id then
     require("codecompanion.say").line("No chat has this name; :CodeCompanionChat Resume lists yours")
     return

@@ -69,9 +69,10 @@ end
 ---Return whether it now has its own buffer.
 ---@return boolean
 function Chat:has_window()
-  local open = package.loaded["codecompanion.chat.state.open_chats"]
-  local chat = open and open.by_id(self.id)
-  return chat ~= nil and vim.api.nvim_buf_is_loaded(chat.bufnr)
+  return vim.iter(vim.api.nvim_list_bufs()):any(function(bufnr)
+    local shown = vim.api.nvim_buf_is_loaded(bufnr) and vim.b[bufnr].codecompanion_chat
+    return shown and shown.id == self.id or false
+  end)
 end
 
 ---Send a message. A chat that was closed, or whose host has exited, is reopened from its log.

@@ -4,7 +4,7 @@ local api = vim.api
 
 local draft = require("codecompanion.chat.wire.draft")
 local folds = require("codecompanion.chat.buffer.folds")
-local name = require("codecompanion.chat.window.name")
+local name = require("codecompanion.chat.buffer.buffer_name")
 local paint = require("codecompanion.chat.buffer.markdown_colours")
 local window = require("codecompanion.chat.window")
 

@@ -306,21 +306,6 @@ function M.pick(callback)
   end)
 end
 
----Show the title of the newest other chat of this folder in an empty chat. A failure is not reported, because the user
----did not ask.
----@param chat CodeCompanion.Chat
-function M.tell_earlier(chat)
-  host.request("list_sessions", { cwd = vim.fn.getcwd(), limit = NEWEST }, function(err, items)
-    local earlier = vim.iter(err and {} or items):find(function(item)
-      return item.messages > 0 and not item.owned and not registry.by_id(item.id)
-    end)
-    if earlier and not chat.touched and api.nvim_buf_is_loaded(chat.bufnr) then
-      chat.earlier = lines.title_of(earlier)
-      require("codecompanion.chat.buffer.input_hint").draw(chat)
-    end
-  end)
-end
-
 ---Pass the newest stored chat to `callback`.
 ---@param callback fun(id: string)
 function M.newest(callback)

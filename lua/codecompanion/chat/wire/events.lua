@@ -17,7 +17,7 @@ local ends = require("codecompanion.chat.wire.turn_end")
 local input_hint = require("codecompanion.chat.buffer.input_hint")
 local keys = require("codecompanion.chat.state.configured_keys")
 local marks = require("codecompanion.chat.buffer.row_marks")
-local name = require("codecompanion.chat.window.name")
+local name = require("codecompanion.chat.buffer.buffer_name")
 local notices = require("codecompanion.chat.draw.notices")
 local outgoing = require("codecompanion.chat.wire.outgoing")
 local places = require("codecompanion.chat.buffer.cursor_places")
@@ -83,7 +83,7 @@ function M.chat_opened(chat, event)
     tell_of_choice(chat)
     if not chat.touched and #chat.outgoing == 0 then
       vim.schedule(function() -- the chat does not wait for it
-        require("codecompanion.chat.lists.resume_list").tell_earlier(chat)
+        require("codecompanion.chat.wire.earlier_chat").tell(chat)
       end)
     end
   end

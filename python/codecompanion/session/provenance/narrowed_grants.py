@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from codecompanion.formats.short_path import short_path
 from codecompanion.model.fold import Fold
 from codecompanion.model.messages import Message, Source
 from codecompanion.model.provenance import (
@@ -110,5 +109,7 @@ class Narrowing:
     def _described(self, source: Source) -> str:
         if source.kind == "file" or source == COMMAND:
             folder = source.name or named("file", str(self._root())).name
+            from codecompanion.formats.short_path import short_path  # not part of the start
+
             return f"the untrusted folder {short_path(Path(folder))}"
         return described(source)

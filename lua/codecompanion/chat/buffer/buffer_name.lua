@@ -134,7 +134,7 @@ function M.keep(chat)
     end
     if not chat.exported then
       say.line({
-        "A chat keeps its name; :w {file} writes its text to a file, /title sets its title",
+        "A chat keeps its name; :w {file} writes its text to a file, /rename sets its title",
         "A chat keeps its name; :w {file} writes its text",
       })
     end
