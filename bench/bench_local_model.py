@@ -22,6 +22,7 @@ from typing import Any
 
 from bench import REPO
 from bench.plugins import Driven, Peer
+from codecompanion.model.history import CompactionFailed, ViewChanged
 from harness import Nvim, NvimError
 from real_chat import RealChat, start_chat
 from tests.local_model.llama_server import LlamaServer
@@ -112,8 +113,10 @@ def ours(policy: str, window: int, server: LlamaServer, root: Path) -> Played:
             },
         )
         told = play(policy, server, tap, lambda text: _say(chat, text))
-        names = [type(event).__name__ for event in chat.log()]
-        count = f"{names.count('CompactionStarted')}, {names.count('CompactionFailed')} failed"
+        payloads = [event.payload for event in chat.log()]
+        changes = [one.kind for one in payloads if isinstance(one, ViewChanged)]
+        failed = sum(isinstance(one, CompactionFailed) for one in payloads)
+        count = f"{changes.count('compacted')}, {failed} failed, {changes.count('edited')} edits"
         return Played(window=window, compactions=count, **told)
 
 

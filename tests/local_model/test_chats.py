@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from codecompanion.model.history import ViewChanged
 from codecompanion.model.invariants import violations
 from harness import Nvim
 from real_chat import RealChat, start_chat
@@ -37,6 +38,12 @@ def answered(chat: RealChat) -> bool:
     """Return whether the last message is a reply."""
     last = chat.view().messages[-1:]
     return bool(last) and last[0].role == "assistant" and bool(last[0].text.strip())
+
+
+def compactions(chat: RealChat) -> int:
+    """Return how many times a summary took the place of messages."""
+    payloads = [event.payload for event in chat.log()]
+    return sum(isinstance(one, ViewChanged) and one.kind == "compacted" for one in payloads)
 
 
 def wait_for_window(chat: RealChat, tokens: int) -> None:
@@ -176,7 +183,7 @@ def test_compact_writes_a_summary_that_the_next_request_has(llama, nvim_factory,
         chat.send("/compact")
         chat.nvim.wait_screen("Compact now")
         chat.nvim.feed("y")
-        chat.nvim.wait_for(lambda: "Compacted" in [type(event).__name__ for event in chat.log()], "the compaction", 400)
+        chat.nvim.wait_for(lambda: compactions(chat) == 1, "the compaction", 400)
         chat.say("Name one colour.")
         assert answered(chat)
         assert "Ka-4711" in tap.exchanges[-1].body.decode()
