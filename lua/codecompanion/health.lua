@@ -162,12 +162,13 @@ local function check_environment()
   if not environment then
     return check_what_can_be_made(install)
   end
-  local text = ("Python %s, made with %s: %s"):format(environment.stamp.python, environment.stamp.tool, environment.dir)
+  local stamp = environment.stamp
+  local text = ("Python %s, created with %s: %s"):format(stamp.python, stamp.tool, environment.dir)
   if environment.fresh then
     health.ok(text)
   else
     local advice = "The next chat updates it, or uses it as it is if that fails; or run :CodeCompanion install"
-    health.warn(text .. " was made for an older version of the plugin", advice)
+    health.warn(text .. " was created for an older version of the plugin", advice)
   end
 end
 
@@ -203,7 +204,7 @@ local function check_host()
     return report ~= nil
   end, 20)
   if problem or not report then
-    return health.error(problem or "The host did not answer the check-up in time", "See :CodeCompanion log")
+    return health.error(problem or "The host did not answer the health check in time", "See :CodeCompanion log")
   end
   local is_shown = shown_elsewhere()
   report = vim.tbl_filter(function(finding)

@@ -239,7 +239,7 @@ def test_a_failed_build_is_one_line_in_lazys_window_and_the_chat_retries(start: 
     nvim = start(from_git(origin), env={"FAKE_UV_FAILS": "error: Failed to fetch: dns error"})
     problems = nvim.wait_lua(PROBLEMS.replace("return found", "return #found > 0 and found"))
     assert len(problems) == 1
-    assert "here is no network" in problems[0]
+    assert "o network connection" in problems[0]
     assert "traceback" not in problems[0]
     nvim.__exit__()
     nvim = start(from_git(origin))

@@ -148,5 +148,5 @@ def test_the_text_of_a_chat_is_written_to_a_file(chat: ChatDriver, tmp_path: Pat
     assert not list((tmp_path / "work").glob("codecompanion*"))
     assert name_of(chat) == named(chat)
     chat.nvim.command("write nowhere/export.md")
-    chat.nvim.wait_screen("Not written to nowhere/export.md: No such file")
+    chat.nvim.wait_screen("Cannot write to nowhere/export.md: No such file")
     assert not chat.nvim.blocked()

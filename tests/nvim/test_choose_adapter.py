@@ -187,7 +187,7 @@ def test_clouds_report_whether_there_are_credentials(start: Start, tmp_path: Pat
     assert lines.index(next(line for line in lines if line.startswith("  bedrock"))) < lines.index("Popular")
     needed = "vertex needs Google credentials: gcloud auth application-default login"
     assert line_of(lines, "vertex") == needed
-    assert line_of(lines, "azure_openai") == "azure_openai needs a login of Entra ID: az login"
+    assert line_of(lines, "azure_openai") == "azure_openai needs an Entra ID login: az login"
     choose(nvim, "vertex")
     nvim.wait_screen("vertex: needs Google credentials")
 

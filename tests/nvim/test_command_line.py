@@ -51,7 +51,7 @@ def test_words_become_a_command_line_that_the_user_runs(nvim_factory, tmp_path):
         ("echo 1 \u202e 2", "invisible characters"),
         ("echo '\u200b'", "invisible characters"),
         ("x" * 1001, "longer than 1000 characters"),
-        ("   \n", "answer was empty"),
+        ("   \n", "reply was empty"),
         ('" There is no such command.', "found no command line: There is no such command."),
         ("```\nlua {ran}\nlua {ran}\n```", "2 lines instead of one"),
         ("Use `:sort` to sort them.", "wrote no command line: Use `:sort` to sort them."),

@@ -146,8 +146,8 @@ def test_options_are_merged_and_lists_replaced(config: Config) -> None:
             '"vertcal"; expected "vertical", "horizontal", "float", "tab" or',
         ),
         (at("display.chat.window.layout", "'vertcal'"), 'did you mean "vertical"?'),
-        (at("display.chat.window.width", "1.5"), "display.chat.window.width: 1.5 is neither a share"),
-        (at("display.chat.window.height", "0"), "display.chat.window.height: 0 is neither a share"),
+        (at("display.chat.window.width", "1.5"), "display.chat.window.width: got 1.5; expected a fraction"),
+        (at("display.chat.window.height", "0"), "display.chat.window.height: got 0; expected a fraction"),
         (at("interactions.chat.opts.compaction_timeout", "10"), "got 10; the smallest value is 1000"),
         (
             at("interactions.chat.opts.max_provider_requests_per_turn", "0"),
@@ -168,7 +168,7 @@ def test_options_are_merged_and_lists_replaced(config: Config) -> None:
         (at("rules.mine.files", "{ 'a', 3 }"), "rules.mine.files.2: got number 3; expected string or table"),
         (
             at("rules.mine.files", "{ { path = 'a', parser = 'claud' } }"),
-            'parser "claud" is neither "claude" nor "none"',
+            'parser: got "claud"; expected "claude" or "none"',
         ),
         (at("rules.mine.files", "{ { pth = 'a' } }"), 'rules.mine.files.1: unknown key "pth"'),
         (at("opts.log_level", "'LOUD'"), 'opts.log_level: got "LOUD"; expected "TRACE"'),
@@ -292,7 +292,7 @@ def test_the_old_name_of_the_compaction_trigger_works_with_one_warning(config: C
 def test_the_new_name_wins_over_the_old_one(config: Config) -> None:
     config.setup(at(CM, "{ trigger = 0.7, compaction = { trigger = 0.9 } }"))
     assert config.get(f"{CM}.compaction.trigger") == 0.9
-    assert "the new one is set as well and is used" in config.findings["old_names"][0]
+    assert "both are set, and the new one is used" in config.findings["old_names"][0]
 
 
 def test_the_old_name_with_a_bad_value_is_an_error_at_the_new_one(config: Config) -> None:
@@ -458,7 +458,7 @@ def test_codecompanions_name_of_the_edit_tool_is_accepted(config: Config) -> Non
     assert config.errors == ""
     assert told["tools"]["entries"]["insert_edit"] == {"enabled": False}
     config.setup(at("interactions.chat.tools", "{ insert_edit = { enabled = true }, insert_edit_into_file = false }"))
-    assert "insert_edit_into_file: is another name of `insert_edit`" in config.errors
+    assert "insert_edit_into_file: is another name for `insert_edit`" in config.errors
     assert config.get("interactions.chat.tools.insert_edit.enabled") is True
 
 

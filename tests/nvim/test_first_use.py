@@ -103,7 +103,7 @@ def test_a_failed_installation_is_one_sentence_and_the_message_returns(start: St
     nvim.wait_for(lambda: draft(nvim) == "hello there", "the message back in the input")
     nvim.settle()
     text = " ".join(" ".join(nvim.lines()).split())
-    assert text.count("There is no network: the Python packages were not installed.") == 1
+    assert text.count("No network connection: the Python packages were not installed.") == 1
     assert "Your message is back in the input." in text
     assert "codecompanion-install.log" in text
     assert "Installing" not in nvim.screen()
@@ -161,9 +161,9 @@ def test_without_a_chat_the_command_line_shows_the_progress(start: Start, gate: 
     nvim.command("CodeCompanionChat Resume")
     nvim.wait_screen("codecompanion: Installing Python packages: downloading 37")
     gate.touch()
-    nvim.wait_for(lambda: "There is no network" in nvim.messages(), "the sentence")
+    nvim.wait_for(lambda: "No network connection" in nvim.messages(), "the sentence")
     nvim.settle()
-    assert nvim.messages().count("There is no network") == 1
+    assert nvim.messages().count("No network connection") == 1
     assert not nvim.blocked()
 
 
@@ -247,7 +247,7 @@ def test_the_health_check_is_correct_at_every_stage(start: Start, gate: Path, tm
     assert "ripgrep" not in ready, "the programs are listed below"
     stamp = next((tmp_path / "data/nvim/codecompanion/venv").glob("*/codecompanion-stamp.json"))
     stamp.write_text(stamp.read_text().replace('"lock":"', '"lock":"0').replace('"lock": "', '"lock": "0'))
-    assert "was made for an older version of the plugin" in report(nvim)
+    assert "was created for an older version of the plugin" in report(nvim)
 
 
 def test_without_python_the_chat_names_the_packages_to_install(start: Start, tmp_path: Path) -> None:

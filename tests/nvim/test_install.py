@@ -136,12 +136,12 @@ def test_an_environment_with_a_missing_python_is_not_used(start: Callable[..., N
 @pytest.mark.parametrize(
     ("step", "output", "sentence"),
     [
-        ("pip", "Failed to establish a new connection: [Errno -2] Name or service not known", "There is no network"),
-        ("pip", "Temporary failure in name resolution", "There is no network"),
+        ("pip", "Failed to establish a new connection: [Errno -2] Name or service not known", "No network connection"),
+        ("pip", "Temporary failure in name resolution", "No network connection"),
         ("pip", "error: failed to write: No space left on device (os error 28)", "The disk is full"),
         ("venv", "Error: [Errno 28] No space left on device: '/x'", "The disk is full"),
         ("venv", "[Errno 30] Read-only file system", "read-only"),
-        ("venv", "The virtual environment was not created because ensurepip is not available.", "cannot make virtual"),
+        ("venv", "The virtual environment was not created because ensurepip is not available.", "create virtual"),
         (
             "pip",
             "THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",
@@ -290,7 +290,7 @@ def test_an_unwritable_data_folder_is_named(start: Callable[..., Nvim], tmp_path
     blocked = Path(nvim.lua("return install.data_dir()"))
     blocked.parent.mkdir(parents=True, exist_ok=True)
     blocked.write_text("")
-    assert "The data folder cannot be written" in install(nvim)
+    assert "Install failed: cannot write to" in install(nvim)
     assert not nvim.blocked()
 
 
@@ -299,7 +299,7 @@ def test_the_first_use_installs_with_a_message(start: Callable[..., Nvim]) -> No
     nvim = start(FAKE_FAIL="pip", FAKE_OUTPUT="Temporary failure in name resolution")
     nvim.lua("require('codecompanion.host').request('doctor', {}, function(err) _G.failure = err end)")
     failure = nvim.wait_lua("return _G.failure or false")
-    assert "There is no network" in failure
+    assert "No network connection" in failure
     assert ":CodeCompanion install" in failure
     assert not nvim.blocked()
 
@@ -365,7 +365,7 @@ def test_pip_fails_without_a_network_in_a_real_environment(nvim_factory: Callabl
     nvim.lua("run()")
     nvim.wait_lua("return _G.done")
     problem = nvim.lua("return _G.problem")
-    assert "There is no network" in problem or "does not answer" in problem
+    assert "No network connection" in problem or "does not answer" in problem
 
 
 def test_an_extra_is_installed_from_its_own_lock_file_and_kept(start: Callable[..., Nvim], tmp_path: Path) -> None:

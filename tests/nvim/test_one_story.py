@@ -518,7 +518,7 @@ SCENES = [
     Scene(
         "stopped, asked again",
         stopped_and_asked_again,
-        ("▸ replaced by a new answer · u undo · K original · N lines",),
+        ("▸ replaced by a new reply · u undo · K original · N lines",),
         replies=(slow, FINE),
     ),
     Scene(

@@ -50,26 +50,26 @@ def test_a_replaced_answer_is_folded_and_restored_by_undo(chat: RealChat) -> Non
     """The fold names the key; after the undo the newer answer is folded. A resume draws the same blocks."""
     chat.say("question")
     regenerate(chat)
-    folded(chat, "▸ replaced by a new answer · u undo · K original · 3 lines")
+    folded(chat, "▸ replaced by a new reply · u undo · K original · 3 lines")
     assert "Answer 1" not in screen(chat)
     assert "Answer 2" in screen(chat)
     assert views(chat) == ["question", "Answer 2"]
     chat.nvim.lua("vim.fn.search('Answer 1', 'w')")
     chat.nvim.feed("zcu")
-    folded(chat, "▸ newer answer, undone · <C-r> redo · K original · 3 lines")
+    folded(chat, "▸ newer reply, undone · <C-r> redo · K original · 3 lines")
     assert "Answer 1" in screen(chat)
     assert "Answer 2" not in screen(chat)
     assert views(chat) == ["question", "Answer 1"]
     chat_id = chat.id
     chat.nvim.lua("require('codecompanion.chat').close(); require('codecompanion.chat').resume(...)", chat_id)
-    folded(chat, "▸ newer answer, undone · <C-r> redo · K original · 3 lines")
+    folded(chat, "▸ newer reply, undone · <C-r> redo · K original · 3 lines")
     assert "Answer 1" in screen(chat)
     chat.nvim.lua("vim.fn.search('Answer 2', 'w')")
     chat.nvim.feed("zcK")
     folded(chat, "Answer 2,")
     chat.nvim.feed("q")
     command(chat, "Redo")
-    folded(chat, "▸ replaced by a new answer · u undo · K original · 3 lines")
+    folded(chat, "▸ replaced by a new reply · u undo · K original · 3 lines")
     assert views(chat) == ["question", "Answer 2"]
 
 
@@ -79,7 +79,7 @@ def test_a_replaced_answer_is_settled_by_the_next_message(chat: RealChat) -> Non
     regenerate(chat)
     regenerate(chat)
     chat.say("next")
-    chat.nvim.wait_for(lambda: screen(chat).count("replaced by a new answer") == 2, "two folds")
+    chat.nvim.wait_for(lambda: screen(chat).count("replaced by a new reply") == 2, "two folds")
     assert "u undo" not in screen(chat)
     assert views(chat) == ["question", "Answer 3", "next", "Answer 4"]
 

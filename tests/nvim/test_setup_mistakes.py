@@ -128,9 +128,9 @@ def test_invalid_policies_leave_the_host_the_chats_and_other_policies_alone(
 
 
 UNSENDABLE = [
-    ("{ extends = 'cowork', stage = { 'x', id = 'y' } }", "names are mixed"),
+    ("{ extends = 'cowork', stage = { 'x', id = 'y' } }", "named keys are mixed"),
     ("{ extends = 'cowork', [1] = 'x' }", "got a list"),
-    ("{ extends = 'cowork', stage = { [1] = {}, [5] = {} } }", "names are mixed"),
+    ("{ extends = 'cowork', stage = { [1] = {}, [5] = {} } }", "named keys are mixed"),
     ("{ extends = 'cowork', resume = function() end }", "got a function; expected a plain value in `resume`"),
     ("{ extends = 'cowork', default_window = 0/0 }", "expected a number in `default_window`"),
     ("{ extends = 'cowork', description = '\\255' }", "it is not UTF-8 text in `description`"),

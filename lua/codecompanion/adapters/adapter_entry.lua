@@ -177,7 +177,7 @@ end
 function Resolving:plain(part, given)
   local kept = vim.empty_dict()
   for name, value in sorted(given or {}) do
-    local wrong = type(name) ~= "string" and "a list and names are mixed; expected names"
+    local wrong = type(name) ~= "string" and "list items and named keys are mixed; expected named keys"
     wrong = wrong or not plain.is_utf8(name) and "a name in it is not UTF-8 text"
     local problem = wrong and ("%s%s: %s"):format(self.path, part, wrong)
       or plain.problem(value, ("%s%s.%s"):format(self.path, part, name))

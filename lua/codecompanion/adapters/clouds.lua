@@ -68,7 +68,7 @@ local azure = {
     local folder = first("AZURE_CONFIG_DIR")
     return { (folder ~= "" and folder or home() .. "/.azure") .. "/azureProfile.json" }
   end,
-  needs = "needs a login of Entra ID: az login",
+  needs = "needs an Entra ID login: az login",
 }
 
 ---@type table<string, CodeCompanion.Cloud> Keyed by `opts.client`

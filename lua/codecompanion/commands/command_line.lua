@@ -91,13 +91,13 @@ function M.read(answer)
   local text = without_fence(vim.trim(answer))
   local lines = vim.split(text, "\n", { plain = true })
   if text == "" then
-    return nil, "The model's answer was empty."
+    return nil, "The model's reply was empty."
   elseif #lines > 1 then
-    return nil, ("The model answered with %d lines instead of one command line."):format(#lines)
+    return nil, ("The model replied with %d lines instead of one command line."):format(#lines)
   end
   text = vim.trim((text:gsub("^:+", "")))
   if text == "" then
-    return nil, "The model's answer was empty."
+    return nil, "The model's reply was empty."
   end
   local problem = unsafe(text)
   if problem then

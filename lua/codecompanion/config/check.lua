@@ -125,7 +125,7 @@ function Walk:without_legacy(node, value, path)
       if type(parent) == "table" and parent[parts[#parts]] == nil then
         parent[parts[#parts]] = former
       else
-        text = text .. "; the new one is set as well and is used"
+        text = text .. "; both are set, and the new one is used"
       end
       table.insert(self.warnings, text)
     end
@@ -145,7 +145,7 @@ function Walk:without_aliases(node, value, path)
       if value[ours] == nil then
         renamed[ours] = value[theirs]
       else
-        self:problem(at(path, theirs), ("is another name of `%s`, which is set as well and is used"):format(ours))
+        self:problem(at(path, theirs), ("is another name for `%s`, which is also set and is used"):format(ours))
       end
       value = renamed
     end

@@ -149,7 +149,7 @@ local function ask(bufnr, staged, typed)
     on_reply = function(text)
       local message = read(text)
       if not message then
-        return say.line("The model's answer was empty; nothing was written", severity.WARN)
+        return say.line("The model's reply was empty; nothing was written", severity.WARN)
       end
       put(bufnr, message)
     end,

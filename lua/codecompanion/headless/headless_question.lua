@@ -54,7 +54,7 @@ end
 function Question:_finish(event)
   local problem = event.error ~= "" and event.error or self.said
   if event.reason == "done" and self.is_cut then
-    problem = "The reply was incomplete; nothing changed."
+    problem = "The reply was incomplete; nothing was changed."
   elseif event.reason == "done" then
     if self:_end() then
       self.on_reply(self.reply)

@@ -74,7 +74,7 @@ local function text_of(data)
     return nil, ("it returned %s; %s"):format(type(data), EXPECTED)
   end
   if #data > MAX_BYTES then
-    return nil, ("its result has %d bytes; at most %d are taken"):format(#data, MAX_BYTES)
+    return nil, ("its result is %.1f MB, over the limit of %d MB"):format(#data / 1e6, MAX_BYTES / 1e6)
   end
   return plain.is_utf8(data) and data or (data:gsub("[\128-\255]+", repaired))
 end

@@ -211,7 +211,7 @@ function M.install(report)
   M.log(("\n%s\n"):format(os.date("%Y-%m-%d %H:%M:%S")))
   local dir = environment.new_dir()
   if not pcall(vim.fn.mkdir, vim.fs.dirname(dir), "p", 448) then
-    return "The data folder cannot be written: " .. vim.fn.fnamemodify(environment.data_dir(), ":~")
+    return "Install failed: cannot write to " .. vim.fn.fnamemodify(environment.data_dir(), ":~")
   end
   local tool, problem = make(dir, report)
   if tool then

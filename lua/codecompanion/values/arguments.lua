@@ -36,7 +36,7 @@ end
 ---@param known string[]
 local function check_known(name, value, known)
   if not vim.list_contains(known, value) then
-    refuse(("%s: %s is none of %s"):format(name, vim.inspect(value), table.concat(known, ", ")))
+    refuse(("%s: expected one of %s, got %s"):format(name, table.concat(known, ", "), vim.inspect(value)))
   end
 end
 

@@ -50,7 +50,7 @@ function M.problem(value, path, depth)
   for key, inner in require("codecompanion.values.sorted")(value) do
     local here = is_list and ("%s[%d]"):format(path, key) or ("%s.%s"):format(path, tostring(key))
     if not is_list and type(key) ~= "string" then
-      local text = "%s: a list (%s) and names are mixed; use one of them"
+      local text = "%s: list items (%s) and named keys are mixed; use one or the other"
       return text:format(path, tostring(key))
     elseif type(key) == "string" and not M.is_utf8(key) then
       return path .. ": a name in it is not UTF-8 text"

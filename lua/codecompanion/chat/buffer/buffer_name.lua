@@ -156,7 +156,7 @@ function M.export(chat, path)
   end
   if not ok then
     local reason = tostring(problem):match("[^:]*$")
-    return say.line(("Not written to %s:%s"):format(shown, reason), severity.ERROR)
+    return say.line(("Cannot write to %s:%s"):format(shown, reason), severity.ERROR)
   end
   say.line(("%s written to %s"):format(numbers.counted(#lines, "line"), shown))
 end

@@ -14,7 +14,7 @@ local marks = require("codecompanion.chat.buffer.row_marks")
 
 local M = {}
 
-local WORDS = { compacted = "summarised", regenerated = "replaced by a new answer" }
+local WORDS = { compacted = "summarised", regenerated = "replaced by a new reply" }
 local ALONE = { compacted = "an earlier summary, now part of a newer one" }
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.runs")

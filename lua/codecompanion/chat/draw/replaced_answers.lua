@@ -23,7 +23,7 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.replaced")
 ---@return { [1]: string, [2]: string }[]
 local function text(chat, answer, count)
   -- narrow windows cut the end
-  local parts = { answer.undone and "newer answer, undone" or "replaced by a new answer" }
+  local parts = { answer.undone and "newer reply, undone" or "replaced by a new reply" }
   local undo, redo = keys.keys("undo", "n")[1], keys.keys("redo", "n")[1]
   if chat.next_undo == answer.id and undo then
     parts[#parts + 1] = undo .. " undo"

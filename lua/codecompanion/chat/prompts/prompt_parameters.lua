@@ -17,7 +17,7 @@ local M = {}
 local function unfit(parameter, value)
   local choices = parameter.choices or {}
   if #choices > 0 and not vim.list_contains(choices, value) then
-    local text = "%s: %s is none of %s"
+    local text = "%s: got %s; expected one of %s"
     return text:format(parameter.name, vim.inspect(value), table.concat(choices, ", "))
   end
 end

@@ -108,7 +108,7 @@ local function image_of(program, result)
   elseif not vim.startswith(bytes, PNG) then
     return nil, "There is no image in the clipboard."
   elseif #bytes > MAX_BYTES then
-    return nil, ("The image in the clipboard has %d bytes; at most %d can be sent."):format(#bytes, MAX_BYTES)
+    return nil, ("The image in the clipboard is %.1f MB, over the limit of %d MB."):format(#bytes / 1e6, MAX_BYTES / 1e6)
   end
   return write(bytes)
 end
@@ -124,7 +124,7 @@ function M.read(done)
   local started = pcall(vim.system, program.command, options, function(result)
     vim.schedule(function()
       local path, why = image_of(program, result)
-      done(path, why or "The image could not be stored.")
+      done(path, why or "Cannot save the image from the clipboard.")
     end)
   end)
   if not started then

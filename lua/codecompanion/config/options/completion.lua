@@ -33,7 +33,7 @@ local TOKENS = { prefix = true, suffix = true, middle = true, eot = true }
 ---@return string? problem
 ---@return table<string, string>? normalised
 local function check_tokens(value)
-  local text = "expected texts by name: { prefix = …, suffix = …, middle = …, eot = … }"
+  local text = "expected strings by name: { prefix = …, suffix = …, middle = …, eot = … }"
   for name, token in pairs(value) do
     if not TOKENS[name] or type(token) ~= "string" or token == "" then
       return ("%s = %s; %s"):format(tostring(name), tostring(token), text)

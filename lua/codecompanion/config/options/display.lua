@@ -13,7 +13,7 @@ local function size(name, default, description)
     description = description,
     check = function(value)
       if type(value) == "number" and (value <= 0 or (value > 1 and value % 1 ~= 0)) then
-        return ("%s is neither a share (0 < x ≤ 1) nor a whole number of cells"):format(value)
+        return ("got %s; expected a fraction (0 < x ≤ 1) or a whole number of cells"):format(value)
       end
       return nil, value
     end,

@@ -29,9 +29,9 @@ local function check_texts(value)
   local texts = {}
   for name, text in pairs(value) do
     if type(name) ~= "string" or name == "" then
-      return 'expected names with texts: { NAME = "text" }'
+      return 'expected names with strings: { NAME = "value" }'
     elseif type(text) ~= "string" and type(text) ~= "number" then
-      return ("%s is a %s; expected a text"):format(name, type(text))
+      return ("%s is a %s; expected a string"):format(name, type(text))
     end
     texts[name] = tostring(text)
   end

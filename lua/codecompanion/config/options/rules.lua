@@ -17,7 +17,7 @@ local function check_file(value)
     return "a file is a path or { path = …, parser = … }"
   end
   if value.parser ~= nil and value.parser ~= "claude" and value.parser ~= "none" then
-    return ('parser %s is neither "claude" nor "none"'):format(vim.inspect(value.parser))
+    return ('parser: got %s; expected "claude" or "none"'):format(vim.inspect(value.parser))
   end
   return nil, value
 end
