@@ -195,7 +195,7 @@ local function check_host()
     return health.error(problem, { "See :CodeCompanion log", "Run :CodeCompanion restart, or :CodeCompanion install" })
   end
   local seen = host.inspect()
-  health.ok(("Answers (pid %s, ready after %.0f ms)"):format(seen.pid or "shared", seen.ready_ms or 0))
+  health.ok(("Running (pid %s, ready after %.0f ms)"):format(seen.pid or "shared", seen.ready_ms or 0))
   local report, problem
   host.request("doctor", {}, function(err, result)
     problem, report = err, result or {}

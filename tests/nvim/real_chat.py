@@ -116,7 +116,7 @@ class RealChat:
         )
 
     def press_on_approval(self, keys: str) -> None:
-        """Go to the waiting approval, once its block is drawn and unanswered, and press keys there."""
+        """Go to the pending approval, once its block is drawn and unanswered, and press keys there."""
         self.nvim.wait_lua(HAS_QUESTION)
         self.nvim.feed("]a" + keys)
 

@@ -207,7 +207,7 @@ def test_without_a_model_no_command_line_or_commit_message_is_requested(start: S
     """The offline adapter's text is neither."""
     nvim = start()
     nvim.command("CodeCompanionCmd sort these lines")
-    nvim.wait_for(lambda: "No model for the command line: run :CodeCompanion adapter" in nvim.messages())
+    nvim.wait_for(lambda: "No model is set up for the command line: run :CodeCompanion adapter" in nvim.messages())
     assert "Asking" not in nvim.messages()
 
 

@@ -306,7 +306,7 @@ def test_elsewhere_and_afterwards_the_keys_keep_their_meaning(chat: ChatDriver) 
         assert not chat.nvim.lua("return vim.fn.maparg(..., 'n', false, true).buffer == 1", key), key
     assert answered(chat) == []
     chat.nvim.feed("]a")
-    chat.nvim.wait_screen("No approval is waiting")
+    chat.nvim.wait_screen("No approval is pending")
     assert "E163" not in chat.nvim.messages()
 
 

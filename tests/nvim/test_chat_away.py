@@ -66,7 +66,7 @@ def test_an_open_approval_ends_with_its_answer(chat: ChatDriver) -> None:
     chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"), events.TurnFinished(reason="stopped"))
     assert chat.nvim.lua(waits) == ""
     chat.nvim.command(GO)
-    assert "No approval is waiting" in chat.nvim.messages()
+    assert "No approval is pending" in chat.nvim.messages()
 
 
 def test_the_draft_of_another_neovim_is_loaded_with_the_chat(chat: ChatDriver) -> None:

@@ -81,7 +81,7 @@ def test_gy_yanks_the_block_under_the_cursor_or_the_last_one_above(chat: ChatDri
     chat.nvim.feed("Ggy")
     chat.nvim.wait_screen("3 lines of code yanked")
     chat.nvim.feed("gggy")
-    chat.nvim.wait_screen("There is no code block here or above")
+    chat.nvim.wait_screen("No code block here or above")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 20)])
@@ -98,7 +98,7 @@ def test_the_key_list_fits_the_window_and_scrolls(nvim_factory: Callable[..., Nv
     )
     assert widest <= chat.nvim.lua("return vim.api.nvim_win_get_width(0)")
     text = " ".join(" ".join(chat.nvim.lines()).split())
-    for name in ("Accept the change or the call", "Reject the change or the call", "/compact [instructions]"):
+    for name in ("Accept the change or tool call", "Reject the change or tool call", "/compact [instructions]"):
         assert name in text
     chat.nvim.feed("G")
     chat.nvim.wait_for(lambda: "more below" not in chat.nvim.screen(), "the end of the list")

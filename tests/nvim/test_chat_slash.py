@@ -69,7 +69,7 @@ def test_text_that_is_not_a_command_is_sent(chat: ChatDriver, text: str) -> None
             'No stored chat is called "0123456789abcdef"; /resume lists them.',
         ),
         ("/unpin x", 'Nothing was unpinned: "x" is not a number; /pins lists them.'),
-        ("/trace x", '"x" is not the number of a turn; /trace alone shows the newest.'),
+        ("/trace x", '"x" is not a turn number; /trace alone shows the newest turn.'),
     ],
 )
 def test_a_refused_command_stays_in_the_input(chat: ChatDriver, text: str, said: str) -> None:

@@ -193,7 +193,7 @@ def test_an_edit_that_clears_no_result_describes_its_effect(chat: ChatDriver) ->
     """Some policies shorten the arguments of edit calls."""
     chat.accept("go")
     chat.push(events.ContextEdited(cleared=0, tokens_before=48200, tokens_after=21700, call_ids=()))
-    chat.nvim.wait_screen(r"✂ texts of old edits shortened · 48\.2k → 21\.7k tokens")
+    chat.nvim.wait_screen(r"✂ text of old edits shortened · 48\.2k → 21\.7k tokens")
 
 
 def test_folds_keep_their_state_over_toggling_and_layout_changes(chat_everywhere: ChatDriver) -> None:

@@ -112,7 +112,7 @@ def test_the_first_chat_reports_that_no_model_is_configured(start: Start, ollama
     nvim = start(f"{{ adapters = {{ http = {{ {http} }} }} }}")
     chat = RealChat(nvim, tmp_path)
     chat.open()
-    nvim.wait_screen("No model is set up: see :CodeCompanion adapter.")
+    nvim.wait_screen("No model is set up: run :CodeCompanion adapter.")
     of_next = "require('codecompanion.adapters.default_adapter').for_new_chat"
 
     def of_next_chat() -> str:

@@ -278,7 +278,7 @@ def test_users_can_register_their_own_items(nvim_factory, tmp_path, server):
         "`#{slow}`: Your own:\n```\nslowly\n```",
         "`#{never}`: it took longer than 0.1 s.",
     ]
-    for wrong, why in (("#{broken}", "its callback failed:"), ("#{wrong}", "its callback gave a number")):
+    for wrong, why in (("#{broken}", "its callback failed:"), ("#{wrong}", "its callback returned a number")):
         chat.send(wrong)
         chat.nvim.wait_for(lambda why=why: why in " ".join(chat.text().split()), why)
         assert chat.draft() == wrong

@@ -93,7 +93,7 @@ def test_there_is_never_a_suggestion_in_such_a_buffer(ghost: Ghost, set_up: str,
     ghost.pause()
     ghost.type("<Esc>")
     assert ghost.asked() == []
-    assert ghost.status().endswith("nothing here: " + why)
+    assert ghost.status().endswith("off here: " + why)
 
 
 def test_a_secret_file_is_checked_once(ghost: Ghost) -> None:
@@ -106,7 +106,7 @@ def test_a_secret_file_is_checked_once(ghost: Ghost) -> None:
     ghost.pause()
     assert len(ghost.asked()) == 1
     ghost.type("<Esc>")
-    assert ghost.status().endswith("nothing here: secrets.env looks like a secret file")
+    assert ghost.status().endswith("off here: secrets.env looks like a secret file")
     ghost.nvim.command("file b.txt")
     ghost.suggest("GHOST")
     ghost.type("ax")

@@ -108,7 +108,7 @@ def test_a_manual_trigger_requests_only_on_command(nvim_factory: Callable[..., N
     ghost.pause()
     assert ghost.asked() == []
     ghost.type("<Esc>")
-    assert ghost.status().endswith("; :CodeCompanionComplete asks")
+    assert ghost.status().endswith("; :CodeCompanionComplete asks for suggestions")
     ghost.type("<F8>")
     ghost.wait_shown("oo()")
     assert ghost.asked()[0]["manual"] is True
@@ -131,7 +131,7 @@ def test_a_manual_request_does_not_enable_it(nvim_factory: Callable[..., Nvim]) 
     ghost.type("b")
     ghost.pause()
     assert len(ghost.asked()) == 1
-    assert ghost.status().endswith("; :CodeCompanionComplete asks")
+    assert ghost.status().endswith("; :CodeCompanionComplete asks for suggestions")
     ghost.nvim.command("CodeCompanion complete on")
     ghost.type("c")
     ghost.wait_asked(2)
@@ -393,7 +393,7 @@ def test_status_asks_the_host_for_missing_facts(nvim_factory: Callable[..., Nvim
     ghost.suggest(off=True, why=".env may hold secrets")
     ghost.open(".env", "KEY=")
     ghost.type(":CodeCompanion complete status<CR>")
-    ghost.nvim.wait_screen("nothing here: .env may hold secrets")
+    ghost.nvim.wait_screen("off here: .env may hold secrets")
     assert [question["count"] for question in ghost.asked()] == [0]
     ghost.type("Ax")
     ghost.pause()
@@ -510,7 +510,7 @@ def test_invalid_options_are_named_in_the_status(nvim_factory: Callable[..., Nvi
     ghost.open("a.py")
     ghost.suggest(address="http://127.0.0.1:18432")
     ghost.nvim.feed(":CodeCompanion complete status<CR>")
-    ghost.nvim.wait_screen("An option of completion is invalid and ignored: :CodeCompanion problems")
+    ghost.nvim.wait_screen("An invalid option of completion is ignored: :CodeCompanion problems")
     assert "(ollama, qwen2.5-coder, http://127.0.0.1:18432)" in ghost.nvim.screen()
     assert ghost.nvim.lua("return require('codecompanion.config').options.completion.url") == "http://127.0.0.1:18432"
 
@@ -541,4 +541,4 @@ def test_status_does_not_wait_long_for_the_host(nvim_factory: Callable[..., Nvim
     ghost.nvim.wait_screen(r"Completion is on \(ollama, qwen2.5-coder, http://127.0.0.1:11434\)")
     ghost.nvim.lua("vim.bo.filetype = 'codecompanion'")
     ghost.type(":CodeCompanion complete status<CR>")
-    ghost.nvim.wait_screen("nothing here: this is a chat; suggestions are for files")
+    ghost.nvim.wait_screen("off here: this is a chat; suggestions are for files")

@@ -232,7 +232,7 @@ def test_odd_files_in_a_cloned_repository_block_nothing(remembering, place) -> N
         chat.nvim.wait_screen("for this project")
         chat.nvim.feed("<CR>")
         chat.nvim.wait_for(
-            lambda: ("not a regular file" if place == "fifo" else "Cannot create directory") in chat.nvim.messages(),
+            lambda: ("not a regular file" if place == "fifo" else "Cannot create the folder") in chat.nvim.messages(),
             "the reason",
         )
         assert not chat.nvim.blocked()

@@ -71,7 +71,7 @@ def test_an_edited_message_continues_in_a_branch(chat: RealChat, server) -> None
     """In the same window; it shows the model's view, and the old branch is a separate chat."""
     old, window = chat.id, chat.nvim.lua("return vim.api.nvim_get_current_win()")
     edit(chat, "two")
-    assert "editing · sends a branch · u cancels" in hint(chat)
+    assert "editing · sends as a new branch · u cancels" in hint(chat)
     chat.nvim.feed("A and a half<Esc><CR>")
     chat.nvim.wait_for(lambda: "Answer to two and a half." in chat.text(), "the answer in the branch")
     chat.wait_state("idle")

@@ -216,7 +216,7 @@ def test_typing_in_the_transcript_goes_to_the_input(chat):
     chat.nvim.feed("u")
     chat.nvim.wait_screen("Nothing to undo here")
     chat.nvim.feed("ggx")
-    chat.nvim.wait_screen("edits and resends this message")
+    chat.nvim.wait_screen("edits and resends your message")
     assert "an answer" in chat.text()
     chat.nvim.feed("G0dwu.")
     chat.nvim.settle()
@@ -246,7 +246,7 @@ def test_operators_in_the_transcript_include_their_motion(chat):
         chat.nvim.settle()
         chat.nvim.feed(keys + "dd:q")
         chat.nvim.wait_screen(f"{typed}dd:q")
-        why = "g<CR> edits your message" if where == "first" else "the transcript is read-only"
+        why = "g<CR> edits and resends your message" if where == "first" else "the transcript is read-only"
         chat.nvim.wait_screen("## Me you type here · " + why)
         chat.nvim.feed("<Esc>")
         typed += "dd:q"

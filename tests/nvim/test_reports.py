@@ -111,7 +111,7 @@ def test_an_invalid_trace_is_reported_without_a_window(nvim_factory, tmp_path):
         for typed, said in (
             ("/trace 5", "There is no turn 5: there is only turn 1."),
             ("/trace 0", "There is no turn 0"),
-            ("/trace x", '"x" is not the number of a turn'),
+            ("/trace x", '"x" is not a turn number'),
         ):
             chat.send(typed)
             chat.nvim.wait_screen(said)

@@ -58,7 +58,7 @@ end
 function M.read(bufnr)
   local id = require("codecompanion.chat.buffer.buffer_name").id_of(bufnr)
   if not id then
-    require("codecompanion.say").line("No chat has this name; :CodeCompanionChat Resume lists yours")
+    require("codecompanion.say").line("No chat has this name; :CodeCompanionChat Resume lists your chats")
     return
   end
   life.fill(bufnr, id)

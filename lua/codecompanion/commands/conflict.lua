@@ -50,7 +50,7 @@ end
 function M.report_commands()
   local other = M.other_root()
   local owner = other and short(other) or "another plugin"
-  say_once((":CodeCompanion belongs to %s, so %s stays off. %s."):format(owner, short(our_root()), ADVICE))
+  say_once((":CodeCompanion belongs to %s, so %s is disabled. %s."):format(owner, short(our_root()), ADVICE))
 end
 
 ---Report another plugin that shares our modules.

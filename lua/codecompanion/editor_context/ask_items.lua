@@ -31,15 +31,15 @@ local function one_text(value)
   if type(value) == "string" then
     value = { text = value }
   elseif type(value) ~= "table" then
-    return nil, ("its callback gave a %s; %s"):format(type(value), EXPECTED)
+    return nil, ("its callback returned a %s; %s"):format(type(value), EXPECTED)
   end
   for field, kind in pairs(KINDS) do
     if value[field] ~= nil and type(value[field]) ~= kind then
-      return nil, ("its callback gave %s as a %s; expected a %s"):format(field, type(value[field]), kind)
+      return nil, ("its callback returned %s as a %s; expected a %s"):format(field, type(value[field]), kind)
     end
   end
   if not value.text then
-    return nil, "its callback gave a table without `text`; " .. EXPECTED
+    return nil, "its callback returned a table without `text`; " .. EXPECTED
   elseif #value.text > lines.MAX_BYTES then
     local size, most = #value.text / 1e6, lines.MAX_BYTES / 1e6
     return nil, ("it is %.1f MB, over the limit of %d MB"):format(size, most)

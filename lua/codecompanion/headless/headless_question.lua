@@ -159,8 +159,8 @@ function M.ask(question)
       return begin(question)
     end
     say.line({
-      ("No model for %s: run :CodeCompanion adapter to choose one"):format(question.what),
-      "No model: run :CodeCompanion adapter",
+      ("No model is set up for %s: run :CodeCompanion adapter"):format(question.what),
+      "No model is set up: run :CodeCompanion adapter",
     }, severity.WARN)
   end)
 end

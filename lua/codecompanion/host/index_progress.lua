@@ -61,7 +61,7 @@ local function show_vectors(event)
   elseif making[event.root] then
     making[event.root] = nil
     if event.phase == "ready" then
-      hint(("The code of %s can be searched by meaning (%s made)"):format(name, numbers.counted(event.done, "vector")))
+      hint(("The code of %s can be searched by meaning (%s)"):format(name, numbers.counted(event.done, "vector")))
     end
   end
 end

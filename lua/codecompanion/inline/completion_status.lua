@@ -45,11 +45,11 @@ end
 ---@return string
 local function next_try(options)
   if source.state().is_stopped or flow.by_hand or options.trigger == "manual" then
-    return ":CodeCompanionComplete asks again"
+    return ":CodeCompanionComplete retries"
   end
   local seconds = math.ceil(pace.rest_ms() / 1000)
-  return seconds > 0 and ("asked again in Insert mode, in %d s at the earliest"):format(seconds)
-    or "asked again at the next pause in Insert mode"
+  return seconds > 0 and ("retries in Insert mode, in %d s at the earliest"):format(seconds)
+    or "retries at the next pause in Insert mode"
 end
 
 ---Return why no suggestions appear automatically, longest form first; empty if they may.
@@ -59,13 +59,13 @@ end
 local function why_not(bufnr, options)
   local problem = source.problem({ place = { bufnr = bufnr }, manual = true })
   if problem then
-    return { "nothing here: " .. problem, unpack(shorter(problem)) }
+    return { "off here: " .. problem, unpack(shorter(problem)) }
   elseif source.state().is_failure then
     return vim.tbl_map(function(form)
       return form .. "; " .. next_try(options)
     end, shorter(source.state().why))
   elseif flow.by_hand or options.trigger == "manual" then
-    return { ":CodeCompanionComplete asks" }
+    return { ":CodeCompanionComplete asks for suggestions" }
   end
   local why = source.state().why
   return why ~= "" and { why } or {}
@@ -104,7 +104,7 @@ end
 local function mistakes()
   for _, problem in ipairs(require("codecompanion.config").findings().problems) do
     if problem:find("completion%.%w") then
-      return "An option of completion is invalid and ignored: :CodeCompanion problems"
+      return "An invalid option of completion is ignored: :CodeCompanion problems"
     end
   end
 end

@@ -98,7 +98,7 @@ function M.moment_problem()
   if api.nvim_get_mode().mode ~= "i" then
     return "only in Insert mode"
   elseif in_block then
-    return "not while a block of lines is being changed"
+    return "not while several lines are being changed"
   elseif vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
     return "not while a macro is being recorded or executed"
   elseif vim.fn.getcmdwintype() ~= "" then
@@ -106,7 +106,7 @@ function M.moment_problem()
   elseif vim.o.paste or vim.o.revins then
     return "not while 'paste' or 'revins' is set"
   elseif vim.fn.getcurpos()[4] > 0 then
-    return "not beyond the end of a line"
+    return "not past the end of a line"
   elseif menus.is_open() then
     return "not while a menu is open"
   elseif vim.fn.col("$") > MAX_LINE_BYTES then

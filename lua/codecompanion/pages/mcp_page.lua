@@ -162,7 +162,7 @@ end
 local function show_log(server)
   local lines = vim.tbl_map(shown, server.log)
   if #lines == 0 then
-    lines = { "It has written no output." }
+    lines = { "No output yet." }
   elseif server.older_lines > 0 then
     table.insert(lines, 1, ("… %s before these"):format(numbers.counted(server.older_lines, "line")))
   end
@@ -202,15 +202,15 @@ local function show(place, now)
   local function on_server(key, description, act)
     on(key, description, function(line)
       if not line.server then
-        return say.hint(key .. " works on the lines of a server")
+        return say.hint(key .. " works on the line of a server")
       end
       act(line)
     end)
   end
-  on_server("r", "(Re)start it", function(line)
+  on_server("r", "Start or restart the server", function(line)
     change({ server = line.server.name, what = "restart" })
   end)
-  on_server("s", "Stop it", function(line)
+  on_server("s", "Stop the server", function(line)
     change({ server = line.server.name, what = "stop" })
   end)
   on_server("t", "Offer the tool, or stop offering it", function(line)
@@ -220,7 +220,7 @@ local function show(place, now)
     local what = line.tool.offered and "withhold" or "offer"
     change({ server = line.server.name, what = what, tool = line.tool.own_name })
   end)
-  on_server("K", "Show its output", function(line)
+  on_server("K", "Show the output of the server", function(line)
     show_log(line.server)
   end)
   scratch.map(bufnr, "a", "Review and trust the files of the folder", function()

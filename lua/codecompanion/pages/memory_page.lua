@@ -147,7 +147,7 @@ local function edit(path)
   local folder = vim.fs.dirname(path)
   local in_the_way = obstacle(folder)
   if in_the_way ~= "" then
-    return say.line(shown(("Cannot create directory %s: %s is a file"):format(folder, in_the_way)), severity.WARN)
+    return say.line(shown(("Cannot create the folder %s: %s is a file"):format(folder, in_the_way)), severity.WARN)
   end
   open_file(path, 1)
   api.nvim_create_autocmd("BufWritePre", {
@@ -260,7 +260,7 @@ local function show(place, now)
   on_entry("d", "Delete the entry", function(entry)
     delete(entry, reload)
   end)
-  scratch.map(bufnr, "u", "Restore the entry that was deleted last", function()
+  scratch.map(bufnr, "u", "Restore the last deleted entry", function()
     host.request("restore_memory", vim.empty_dict(), said_then(reload))
   end)
   scratch.map(bufnr, "s", "Search the memory", function()

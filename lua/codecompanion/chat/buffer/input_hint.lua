@@ -29,7 +29,7 @@ local function words(chat)
   return api.nvim_strwidth(when) <= width and when or fit.cut(owned, width)
 end
 
-local NO_MODEL = "No model is set up: see :CodeCompanion adapter."
+local NO_MODEL = "No model is set up: run :CodeCompanion adapter."
 
 ---@type table<CodeCompanion.Chat, { name: string, text: string? }> Result for the adapter of each chat
 local found = setmetatable({}, { __mode = "k" })

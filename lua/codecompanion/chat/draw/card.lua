@@ -37,7 +37,7 @@ local function edit_of(cleared, cuts, code)
   end
   local cut = #cuts == 1 and ("cut to %d %%"):format(cuts[1]) or "cut"
   if cleared == 0 then
-    return #cuts == 0 and "texts of old edits shortened" or ("%s %s"):format(results(#cuts), cut)
+    return #cuts == 0 and "text of old edits shortened" or ("%s %s"):format(results(#cuts), cut)
   end
   local what = cleared > code and { results(cleared - code) } or {}
   what[#what + 1] = code > 0 and "code for " .. numbers.counted(code, "message") or nil

@@ -128,9 +128,9 @@ local function use(item, chat)
   local name = item.name
   local function remember()
     default_adapter.choose(require("codecompanion.config").options, name, item.model)
-    local kept = ("Using %s. To keep it, in setup(): %s"):format(name, M.lua_line(name, item.model))
+    local kept = ("Using %s. To keep it, add to setup(): %s"):format(name, M.lua_line(name, item.model))
     local brief = ("This chat uses %s; y in the list copies the line for setup()"):format(name)
-    say.line({ kept, brief, name .. " is used" })
+    say.line({ kept, brief, "Using " .. name })
   end
   if chat and api.nvim_buf_is_valid(chat.bufnr) then
     session.set_model(chat, name, item.model, remember)
@@ -149,7 +149,7 @@ local function advice(item)
     local whole = ("%s is not running at %s: start it, then choose it here"):format(item.name, place)
     return { whole, item.name .. " is not running" }
   elseif item.state == "template" then
-    return { "y copies an entry for setup(); change its url to that of your server", "y copies an entry for setup()" }
+    return { "y copies an entry for setup(); set its url to your server's address", "y copies an entry for setup()" }
   elseif item.state ~= "key" then
     return { ("%s: %s"):format(item.name, item.text), item.text }
   elseif item.missing:find("/", 1, true) then

@@ -142,7 +142,7 @@ end
 function M.list(chat)
   session.request(chat, "list_branches", {}, function(rows)
     if #rows < 2 then
-      return say.line("No branches yet; /fork makes one.")
+      return say.line("No branches yet; /fork creates one.")
     end
     local opts = { prompt = "Branches of this chat", kind = "codecompanion.branch", format_item = line }
     choose.select(rows, opts, function(row)

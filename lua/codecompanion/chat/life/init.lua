@@ -378,7 +378,7 @@ function M.forget(chat)
   end
   if was_busy and vim.v.exiting == vim.NIL then
     local back = ":CodeCompanionChat Resume reopens it."
-    say.line({ "Chat closed, its turn stopped; " .. back, "Chat stopped; " .. back })
+    say.line({ "Chat closed, its turn stopped; " .. back, "Chat closed; " .. back })
   end
   require("codecompanion.chat.state.autocmds").fire(chat, "ChatClosed")
 end

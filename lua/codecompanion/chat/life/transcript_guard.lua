@@ -60,7 +60,7 @@ local function refuse(chat)
     return tell("dd removes this item from the next request. Type in the input below.")
   end
   local key = edit_key(chat)
-  tell(key and (key .. " edits and resends this message") or "The transcript is read-only; type in the input below.")
+  tell(key and (key .. " edits and resends your message") or "The transcript is read-only; type in the input below.")
 end
 
 ---Explain beside the input header why Insert mode starts in the input instead: on the command line Neovim shows only
@@ -94,10 +94,10 @@ end
 ---@return string?
 local function why_not_here(chat)
   if is_in_context(chat) then
-    return "dd removes an item of the context"
+    return "dd removes an item from the context"
   elseif is_inside(chat) then
     local own = edit_key(chat)
-    return own and ("%s edits your message"):format(own) or "the transcript is read-only"
+    return own and ("%s edits and resends your message"):format(own) or "the transcript is read-only"
   end
 end
 

@@ -276,12 +276,12 @@ local function set_keys(chat, bufnr, current)
   map("b", "Show the body of the request", function()
     show_sent("")
   end)
-  map("[", "The request before this one, as it was sent", function()
+  map("[", "Show the previous request, as it was sent", function()
     if request() ~= 1 then
       refill(chat, bufnr, current, request() == 0 and -1 or request() - 1)
     end
   end)
-  map("]", "The request after this one", function()
+  map("]", "Show the next request", function()
     if request() > 0 then
       refill(chat, bufnr, current, request() == current.result.requests and 0 or request() + 1)
     end

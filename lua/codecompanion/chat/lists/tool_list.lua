@@ -146,11 +146,11 @@ local function show(chat, listed)
   local on = scratch.keys(bufnr, win, function(line)
     return rows[line]
   end)
-  on({ "<CR>", "<Space>" }, "On or off", function(row)
+  on({ "<CR>", "<Space>" }, "Turn the tool on or off", function(row)
     session.request(chat, "choose_tools", { names = { row.name }, how = "toggle" }, reload, say.line)
   end)
   on("K", "Show", show_one)
-  scratch.map(bufnr, "a", "As configured", function()
+  scratch.map(bufnr, "a", "Reset to the configuration", function()
     session.request(chat, "choose_tools", { names = {}, how = "only" }, reload, say.line)
   end)
 end

@@ -79,7 +79,8 @@ local function put(prompt, use, text, system, notes)
   end
   local chat = use.chat or new_chat(prompt)
   if prompt.interaction == "inline" then
-    say.chat(chat, ("The prompt %s edits in place; in a chat it is a message."):format(prompt.name), severity.INFO)
+    local text = "The prompt %s edits in place; in a chat it is sent as a message."
+    say.chat(chat, text:format(prompt.name), severity.INFO)
   end
   attach(prompt, chat)
   if system == "" then

@@ -226,7 +226,7 @@ function M.act(chat, name, approval)
   end
 end
 
-M.NONE = "No approval is waiting"
+M.NONE = "No approval is pending"
 
 ---Go to the next question of this chat.
 ---@param chat CodeCompanion.Chat

@@ -205,7 +205,7 @@ local function set_keys(report)
     end)
     return
   end
-  map("<CR>", "Trace the turn of this line", function()
+  map("<CR>", "Trace the turn on this line", function()
     local turn = api.nvim_get_current_line():match("^|%s*(%d+)%s*|") -- only turn rows begin with a number
     if turn then
       M.trace({ id = report.chat }, turn)
@@ -308,7 +308,7 @@ function M.trace(chat, argument, refuse)
   local given = vim.trim(argument)
   local turn = given ~= "" and tonumber(given, 10) or nil
   if given ~= "" and not turn then
-    local reason = ("%q is not the number of a turn; /trace alone shows the newest"):format(given)
+    local reason = ("%q is not a turn number; /trace alone shows the newest turn"):format(given)
     return (refuse or say.line)(reason .. (refuse and "." or ""))
   end
   open(chat, "show_trace", turn, refuse)

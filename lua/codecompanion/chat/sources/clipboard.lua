@@ -106,7 +106,7 @@ local function image_of(program, result)
   if result.signal ~= 0 then
     return nil, ("%s did not answer in time."):format(vim.fs.basename(program.command[1]))
   elseif not vim.startswith(bytes, PNG) then
-    return nil, "There is no image in the clipboard."
+    return nil, "No image in the clipboard."
   elseif #bytes > MAX_BYTES then
     return nil, ("The image in the clipboard is %.1f MB, over the limit of %d MB."):format(#bytes / 1e6, MAX_BYTES / 1e6)
   end

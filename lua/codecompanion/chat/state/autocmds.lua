@@ -53,7 +53,7 @@ M.list = {
       { "reason", 'string: "done", "failed" or "limit"' },
       { "error", "string: one sentence, empty on success" },
       { "duration_ms", "integer" },
-      { "unseen", "boolean: you do not see the chat" },
+      { "unseen", "boolean: the chat is not visible" },
     },
   },
   {
@@ -115,7 +115,7 @@ M.list = {
       { "call_id", "string" },
       { "name", "string" },
       { "title", "string" },
-      { "unseen", "boolean: you do not see the chat" },
+      { "unseen", "boolean: the chat is not visible" },
     },
   },
   {

@@ -42,7 +42,7 @@ return {
     },
     notice = " · not sent yet",
     hints = {
-      always_accept = "Asked while compaction is paused",
+      always_accept = "Asks each time while compaction is paused",
     },
     waiting = { "waiting for your answer: compact?", "waiting: compact?" },
     told = "does not fit the window and asks whether to compact",

@@ -49,7 +49,7 @@ function M.yank(chat)
     end
   end
   if not chosen then
-    return say.hint("There is no code block here or above.")
+    return say.hint("No code block here or above.")
   end
   local code = vim.list_slice(lines, chosen.first + 1, chosen.last - 1)
   vim.fn.setreg(vim.v.register, code, "l")

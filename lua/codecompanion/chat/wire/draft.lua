@@ -98,7 +98,7 @@ local function show_edit(chat)
   end
   local undo = keys.keys("undo", "n")[1]
   local header = anchors.position(chat, "header")
-  local words = "editing · sends a branch" .. (undo and (" · %s cancels"):format(undo) or "")
+  local words = "editing · sends as a new branch" .. (undo and (" · %s cancels"):format(undo) or "")
   api.nvim_buf_set_extmark(chat.bufnr, hint.ns, header, 0, {
     id = EDITING,
     virt_text = { { words, "CodeCompanionHint" } },

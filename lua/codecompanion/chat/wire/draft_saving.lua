@@ -23,7 +23,7 @@ local function took(draft, err)
     draft.saved = nil
   end
   if is_new and host.status() == "ready" then -- a host that has exited reports itself
-    local kept = "Your draft is only in this Neovim, not stored"
+    local kept = "Your draft was not saved and exists only in this Neovim"
     say.line({ ("%s: %s"):format(kept, err), kept .. "." }, severity.WARN)
   end
 end

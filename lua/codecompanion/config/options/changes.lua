@@ -7,8 +7,8 @@ local M = {}
 
 ---@type { [1]: string, [2]: table<string, string|string[]>, [3]: string }[]
 M.KEYS = {
-  { "accept_change", { n = "g2", v = "g2" }, "Accept the change or the call; in Visual mode the selected hunks" },
-  { "reject_change", { n = "g3", v = "g3" }, "Reject the change or the call; in Visual mode the selected hunks" },
+  { "accept_change", { n = "g2", v = "g2" }, "Accept the change or tool call; in Visual mode the selected hunks" },
+  { "reject_change", { n = "g3", v = "g3" }, "Reject the change or tool call; in Visual mode the selected hunks" },
   { "always_accept", { n = "g1" }, "Accept, and choose what to allow from now on" },
   { "cancel", { n = "g4" }, "Cancel all calls of the turn" },
   { "skip_hunk", { n = "g5", v = "g5" }, "Skip the hunk under the cursor, or the selected ones; u undoes it" },

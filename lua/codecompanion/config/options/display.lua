@@ -139,7 +139,7 @@ return {
     name = "notify_unseen",
     type = "boolean",
     default = true,
-    description = "Notify once of a waiting approval or a finished turn in a chat that you do not see.",
+    description = "Notify once of a pending approval or a finished turn in a chat that is not visible.",
   },
   { name = "start_in_insert_mode", type = "boolean", default = false, description = "Open a chat in insert mode." },
 }

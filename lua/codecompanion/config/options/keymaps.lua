@@ -37,7 +37,7 @@ local KEYS = {
   { "system_prompt", { n = "gs" }, "Show the system prompt" },
   { "yolo_mode", { n = "gty" }, "Toggle YOLO mode (run tools without asking)" },
   { "trust", { n = "gtr" }, "Review and trust the files of the folder" },
-  { "next_approval", { n = "]a" }, "Go to the waiting approval" },
+  { "next_approval", { n = "]a" }, "Go to the pending approval" },
 }
 
 ---Return an option for the keys of an action by mode.
