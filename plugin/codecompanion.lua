@@ -32,7 +32,7 @@ local function command(name, run, desc, opts)
   end, opts)
 end
 
-command("CodeCompanion", "run", "Open the palette; with words edit lines, run a prompt or a subcommand", {
+command("CodeCompanion", "run", "Open the palette; with words, edit lines or run a prompt or subcommand", {
   nargs = "*",
   range = true,
   complete = "complete",
@@ -42,7 +42,7 @@ command("CodeCompanionChat", "chat", "Open a chat, or send it the words that fol
   range = true,
   complete = "complete_chat",
 })
-command("CodeCompanionActions", "actions", "List what can be done here: prompts, chats, commands", { range = true })
+command("CodeCompanionActions", "actions", "List available actions: prompts, chats, commands", { range = true })
 command("CodeCompanionCmd", "command_line", "Turn a description into a command line; it is shown, not run", {
   nargs = "*",
   range = true,
@@ -53,27 +53,27 @@ command(
   "Restore a chat from a checkpoint: choose one, or give the id of a chat or checkpoint",
   { nargs = "?" }
 )
-command("CodeCompanionCompact", "compact", "Compact the chat (! does not ask); arguments guide the summary", {
+command("CodeCompanionCompact", "compact", "Compact the chat (!: without asking); arguments guide the summary", {
   nargs = "*",
   bang = true,
 })
 command("CodeCompanionUndo", "undo", "Undo the newest edit, compaction, pin … of the chat", {})
-command("CodeCompanionRedo", "redo", "Redo the last undone change of the chat", {})
-command("CodeCompanionRecall", "recall", "Search content removed from the chat's context", { nargs = "*" })
-command("CodeCompanionRevert", "revert", "Revert what tools changed: choose from a list, or give `turn` or a file", {
+command("CodeCompanionRedo", "redo", "Redo the last undone change", {})
+command("CodeCompanionRecall", "recall", "Search content removed from the context", { nargs = "*" })
+command("CodeCompanionRevert", "revert", "Revert file changes: choose from a list, or give `turn` or a file", {
   nargs = "?",
   complete = "complete_revert",
 })
 command(
   "CodeCompanionChanges",
   "changes",
-  "Put the file changes of the newest turn (! of the whole chat) into the quickfix list",
+  "Put the file changes of the newest turn (!: of the chat) into the quickfix list",
   { bang = true }
 )
 command("CodeCompanionComplete", "complete_now", "Ask for suggestions at the cursor", {})
 command("CodeCompanionContext", "context", "Show the code a question would get, and why", { nargs = "*" })
 command("CodeCompanionCost", "cost", "Show the cost of the chat", {})
-command("CodeCompanionTrace", "trace", "Show a turn of the chat call by call, by default the newest", { nargs = "?" })
+command("CodeCompanionTrace", "trace", "Show a turn call by call, by default the newest", { nargs = "?" })
 
 -- Chats are reopened by the names of their buffers: `:e`, `:b`, session files. Nothing is loaded before.
 local group = api.nvim_create_augroup("codecompanion.buffers", {})
@@ -99,12 +99,12 @@ plug("n", "Chat", "<Cmd>CodeCompanionChat<CR>", "Open a chat")
 plug("x", "Chat", ":CodeCompanionChat<CR>", "Add the selection to the chat's draft")
 plug("n", "Toggle", "<Cmd>CodeCompanionChat Toggle<CR>", "Show or hide the chat")
 plug("n", "Cost", "<Cmd>CodeCompanionCost<CR>", "Show the cost of the chat")
-plug("n", "Trace", "<Cmd>CodeCompanionTrace<CR>", "Show the newest turn of the chat")
+plug("n", "Trace", "<Cmd>CodeCompanionTrace<CR>", "Show the newest turn call by call")
 plug("n", "Resume", "<Cmd>CodeCompanionChat Resume<CR>", "Resume a stored chat")
 plug("n", "Compact", "<Cmd>CodeCompanionCompact<CR>", "Compact the chat")
-plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the newest change of the chat's context")
+plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the newest edit, compaction, pin … of the chat")
 plug("n", "Redo", "<Cmd>CodeCompanionRedo<CR>", "Redo the last undone change")
-plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List content removed from the chat's context")
+plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List content removed from the context")
 plug("n", "Complete", "<Cmd>CodeCompanionComplete<CR>", "Ask for suggestions at the cursor")
 plug("n", "Accept", "<Cmd>CodeCompanion accept<CR>", "Accept the proposed change or tool call")
 plug("x", "Accept", ":CodeCompanion accept<CR>", "Accept the selected hunks")

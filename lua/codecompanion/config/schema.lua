@@ -103,11 +103,11 @@ return {
     },
     {
       name = "models",
-      description = "Facts about models by name, before the built-in table.",
+      description = "Facts about models by name; they override the built-in table.",
       fields = {},
       values = {
         name = "<model>",
-        description = "Facts about a model, before those of the built-in table.",
+        description = "Facts about a model; they override the built-in table.",
         fields = {
           {
             name = "context_window",

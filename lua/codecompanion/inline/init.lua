@@ -43,10 +43,10 @@ end
 local function watch_typing()
   on("TextChangedI", "Keep the suggestion, or wait for a pause", flow.on_text)
   on("TextChangedP", "Hide the suggestion", flow.on_text_with_menu)
-  on("CursorMovedI", "Drop a suggestion for another place", flow.on_move)
+  on("CursorMovedI", "Hide a suggestion for another place", flow.on_move)
   on("InsertEnter", "Wait for a pause", flow.on_enter)
-  on({ "InsertLeave", "BufLeave", "WinLeave", "BufReadPre" }, "Drop the suggestion", flow.drop)
-  on("ModeChanged", "Drop the suggestion outside of Insert mode", function()
+  on({ "InsertLeave", "BufLeave", "WinLeave", "BufReadPre" }, "Hide the suggestion", flow.drop)
+  on("ModeChanged", "Hide the suggestion outside of Insert mode", function()
     eligible.on_mode(vim.v.event.old_mode, vim.v.event.new_mode)
     if vim.v.event.new_mode ~= "i" then
       flow.drop()

@@ -8,7 +8,7 @@ local PLUGS = {
   { "AcceptWord", 'accept("word")', "Insert its next word" },
   { "Next", "cycle(1)", "Show the next suggestion" },
   { "Previous", "cycle(-1)", "Show the previous suggestion" },
-  { "Dismiss", "dismiss()", "Dismiss the suggestion" },
+  { "Dismiss", "dismiss()", "Hide the suggestion" },
 }
 
 ---@param plug fun(mode: string, name: string, keys: string, desc: string)

@@ -98,7 +98,7 @@ end
 ---@param claim CodeCompanion.InstallClaim
 local function work(claim)
   local leaving = vim.api.nvim_create_autocmd("VimLeave", {
-    desc = "End the installation of the Python packages; the unfinished folder is removed by the next",
+    desc = "Stop the installation of Python packages; the next one removes the unfinished folder",
     callback = function()
       claim.release()
       make.stop()

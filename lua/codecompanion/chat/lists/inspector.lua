@@ -307,7 +307,7 @@ local function set_keys(chat, bufnr, current)
     end
   end)
   for keys, act in pairs({ u = history.undo, ["<C-r>"] = history.redo }) do
-    map(keys, keys == "u" and "Undo the newest change" or "Redo", function()
+    map(keys, keys == "u" and "Undo the newest change" or "Redo the last undone change", function()
       if request() == 0 then
         act(chat, nil, refresh)
       end

@@ -56,7 +56,7 @@ M.list = {
   },
   {
     name = "CodeCompanionPromptCompiled",
-    description = "A request was put together: its instructions and where they come from.",
+    description = "A request was assembled: its instructions and their sources.",
     data = {
       { "shape", "string: full, or compact when shortened fragments were used" },
       { "base_instructions", "integer: bytes of the system prompt" },
@@ -92,7 +92,7 @@ M.list = {
       { "summary", "string: the new summary" },
       { "removedCount", "integer: how many messages it replaces" },
       { "tokensBefore", "integer: size of the next request before" },
-      { "tokensAfter", "integer: and after, the summary included" },
+      { "tokensAfter", "integer: its size afterwards, including the summary" },
       { "proactive", "boolean: true if the window was not full yet, absent otherwise" },
       { "metadata", "table: availableTokens, originalTokens, truncatedToolResults, removedMessages, kind" },
     },
@@ -103,7 +103,7 @@ M.list = {
     data = {
       { "count", "integer: number of results" },
       { "before", "integer: size of the next request before" },
-      { "after", "integer: and after" },
+      { "after", "integer: its size afterwards" },
     },
   },
   {
@@ -192,7 +192,7 @@ M.list = {
     name = "CodeCompanionSessionRestored",
     description = "The chat was restored from a checkpoint.",
     data = {
-      { "source", "integer: 1 checkpoint, 2 snapshot, 3 and 4 the same in an older format, 5 record of events" },
+      { "source", "integer: 1 checkpoint, 2 snapshot, 3 and 4 those in an older format, 5 record of events" },
       { "chat", "string: the chat it was restored from" },
       { "messages", "integer: number of messages" },
       { "upgraded", "boolean: whether it was in an older format" },

@@ -73,7 +73,7 @@ function M.setup()
   end)
   api.nvim_create_autocmd("VimLeavePre", {
     group = api.nvim_create_augroup("codecompanion.chat.installing", {}),
-    desc = "Keep what could not be sent yet",
+    desc = "Keep unsent messages",
     callback = function()
       unsent.keep(registry.list())
     end,

@@ -44,20 +44,20 @@ return {
   },
   {
     name = "tools",
-    description = "Tools of the model; false switches one off. Other names are your own tools.",
+    description = "Tools of the model; false disables one. Other names are your own tools.",
     fields = require("codecompanion.config.options.tools"),
     values = require("codecompanion.config.options.own_tools"),
     alias = { insert_edit_into_file = "insert_edit" },
   },
   {
     name = "slash_commands",
-    description = "Your own slash commands, see |codecompanion-own-slash|; false switches a built-in one off.",
+    description = "Your own slash commands, see |codecompanion-own-slash|; false disables a built-in one.",
     fields = {},
     values = require("codecompanion.config.options.slash_commands"),
   },
   {
     name = "editor_context",
-    description = "Parts of the editor to mention, see |codecompanion-editor-context|; false switches one off, your own"
+    description = "Parts of the editor to mention, see |codecompanion-editor-context|; false disables one, your own"
       .. " need a `callback`.",
     fields = require("codecompanion.config.options.editor_context").fields(),
     values = require("codecompanion.config.options.editor_context").own(),
@@ -154,7 +154,7 @@ return {
         name = "budget_warn",
         type = "number",
         default = 0,
-        description = "Warn at this share of `budget`, 0 to 1.",
+        description = "Warn at this fraction of `budget`, 0 to 1.",
       },
       {
         name = "total_budget",
@@ -167,7 +167,7 @@ return {
         name = "total_budget_warn",
         type = "number",
         default = 0,
-        description = "Warn at this share of `total_budget`, 0 to 1.",
+        description = "Warn at this fraction of `total_budget`, 0 to 1.",
       },
       {
         name = "on_compact",
@@ -189,7 +189,7 @@ return {
         type = "integer",
         min = 1000,
         default = 120000,
-        description = "Maximum silence of a summary request; of a whole compaction ten times as long.",
+        description = "Time limit for a summary request without output; a whole compaction may take ten times as long.",
       },
       {
         name = "checkpoint_every_messages",

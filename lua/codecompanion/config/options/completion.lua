@@ -105,7 +105,7 @@ return {
     type = "string",
     optional = true,
     check = check_key_place,
-    description = "Place of the key, see |codecompanion-keys|.",
+    description = "Source of the API key, see |codecompanion-keys|.",
   },
   {
     name = "model",
@@ -139,7 +139,7 @@ return {
     type = "number",
     min = 0,
     default = 0.1,
-    description = "Randomness; 0 is none.",
+    description = "Sampling temperature; 0 = deterministic.",
   },
   {
     name = "multi_line",
@@ -158,7 +158,7 @@ return {
     type = "integer",
     min = 100,
     default = 10000,
-    description = "Maximum time for the server.",
+    description = "Time limit for a suggestion.",
   },
   {
     name = "trigger",
@@ -192,7 +192,7 @@ return {
     type = "table",
     default = { ["*"] = true, gitcommit = false, gitrebase = false, help = false, hgcommit = false },
     check = check_filetypes,
-    description = "Where to suggest; `*` is the rest.",
+    description = "Filetypes with suggestions; `*` is all others.",
   },
   {
     name = "max_file_size_mb",

@@ -36,7 +36,7 @@ local window = {
     description = "Side of a split; by default 'splitright' and 'splitbelow' decide.",
   },
   { name = "full_height", type = "boolean", default = true, description = "Use the full height for a vertical split." },
-  size("width", 0.5, "Width: a share of the editor (up to 1), or columns."),
+  size("width", 0.5, "Width: a fraction of the editor (up to 1), or columns."),
   {
     name = "min_width",
     type = "integer",
@@ -53,7 +53,7 @@ local window = {
     description = "Layout without room for a vertical split; `buffer` uses the current Neovim window, or a float if it"
       .. " is narrow.",
   },
-  size("height", 0.8, "Height: a share of the editor (up to 1), or lines."),
+  size("height", 0.8, "Height: a fraction of the editor (up to 1), or lines."),
   {
     name = "border",
     type = { "string", "list" },
@@ -66,7 +66,7 @@ local window = {
     type = "string",
     enum = { "editor", "cursor", "win" },
     default = "editor",
-    description = "Origin of a float.",
+    description = "Reference point for the position of a float.",
   },
   { name = "buflisted", type = "boolean", default = false, description = "List the chat buffer." },
   {
@@ -89,7 +89,7 @@ return {
     name = "intro_message",
     type = "string",
     default = "Welcome to CodeCompanion. Type / for commands, #{ for context.",
-    description = "Text of an empty chat.",
+    description = "Text shown in an empty chat.",
   },
   {
     name = "separator",
@@ -114,7 +114,7 @@ return {
     type = "function",
     optional = true,
     signature = "fun(tokens: integer): string",
-    description = "Text of a token count.",
+    description = "Format of a token count.",
   },
   {
     name = "show_meter",
@@ -141,5 +141,5 @@ return {
     default = true,
     description = "Notify once of a pending approval or a finished turn in a chat that is not visible.",
   },
-  { name = "start_in_insert_mode", type = "boolean", default = false, description = "Open a chat in insert mode." },
+  { name = "start_in_insert_mode", type = "boolean", default = false, description = "Open a chat in Insert mode." },
 }

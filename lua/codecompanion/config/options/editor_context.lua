@@ -54,7 +54,7 @@ local function fields_of(optional, takes_argument)
           type = "integer",
           min = 1,
           default = 10000,
-          description = "Maximum wait for `done`.",
+          description = "Time limit for `done`.",
         },
         {
           name = "has_params",

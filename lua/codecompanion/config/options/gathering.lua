@@ -119,7 +119,7 @@ return {
     type = "integer",
     min = 100,
     default = 8000,
-    description = "Maximum time for gathering.",
+    description = "Time limit for gathering code.",
   },
   {
     name = "include_hidden",
@@ -167,23 +167,23 @@ return {
       },
       {
         name = "mmr",
-        description = "Results that differ from each other.",
+        description = "Diversity of the results.",
         fields = {
-          { name = "enabled", type = "boolean", default = false, description = "Prefer them." },
+          { name = "enabled", type = "boolean", default = false, description = "Prefer varied results." },
           {
             name = "lambda",
             type = "number",
             default = 0.7,
             check = between(0, 1),
-            description = "1 ranks by relevance only, 0 by difference only.",
+            description = "1 ranks by relevance only, 0 by diversity only.",
           },
         },
       },
       {
         name = "decay",
-        description = "Recently changed files.",
+        description = "Recency of the files.",
         fields = {
-          { name = "enabled", type = "boolean", default = false, description = "Prefer them." },
+          { name = "enabled", type = "boolean", default = false, description = "Prefer recently changed files." },
           {
             name = "half_life_days",
             type = "integer",
@@ -218,7 +218,7 @@ return {
         type = "string",
         optional = true,
         check = check_key,
-        description = "Place of its key, see |codecompanion-keys|.",
+        description = "Source of its API key, see |codecompanion-keys|.",
       },
       {
         name = "onnx",
@@ -251,7 +251,7 @@ return {
     name = "memories",
     description = "Your notes for every question, see |codecompanion-gather-memories|.",
     fields = {
-      { name = "enabled", type = "boolean", default = true, description = "Send them." },
+      { name = "enabled", type = "boolean", default = true, description = "Send the notes." },
       {
         name = "user",
         type = "string",
@@ -274,7 +274,7 @@ return {
         name = "enabled",
         type = "boolean",
         default = false,
-        description = "Send it.",
+        description = "Send the text.",
       },
       {
         name = "file",

@@ -65,7 +65,7 @@ local tool = {
     type = "integer",
     min = 1,
     optional = true,
-    description = "Time limit of a call.",
+    description = "Time limit for a call.",
   },
 }
 
@@ -106,14 +106,14 @@ local server = {
     type = "integer",
     min = 1,
     default = 60000,
-    description = "Time limit of a call.",
+    description = "Time limit for a call.",
   },
   {
     name = "start_timeout",
     type = "integer",
     min = 1,
     default = 60000,
-    description = "Time limit of the start.",
+    description = "Time limit for the start.",
   },
   {
     name = "tools",
@@ -137,7 +137,7 @@ return {
     type = "integer",
     min = 0,
     default = 15000,
-    description = "Maximum time that a message waits for starting servers.",
+    description = "Time limit for a message that waits for starting servers.",
   },
   {
     name = "project_file",
@@ -149,7 +149,7 @@ return {
     name = "claude_desktop",
     type = "boolean",
     default = false,
-    description = "Use the servers of Claude Desktop, too.",
+    description = "Also use the servers of Claude Desktop.",
   },
   {
     name = "servers",

@@ -13,7 +13,7 @@ return {
       name = "description",
       type = "string",
       optional = true,
-      description = "The purpose of the tool, for the model.",
+      description = "Description of the tool for the model.",
     },
     {
       name = "schema",
@@ -65,7 +65,7 @@ return {
           type = "integer",
           min = 1,
           default = 60000,
-          description = "Time limit of a call.",
+          description = "Time limit for a call.",
         },
       },
     },

@@ -43,7 +43,7 @@ return {
       type = { "boolean", "function" },
       optional = true,
       signature = "fun(): boolean",
-      description = "False switches the command off. A function is called at each use.",
+      description = "False disables the command. A function is called at each use.",
     },
     {
       name = "opts",

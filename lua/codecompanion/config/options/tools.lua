@@ -39,7 +39,7 @@ local function tool(name, description, overrides)
             type = "integer",
             min = 1,
             default = overrides.timeout or 60000,
-            description = "Time limit of a call.",
+            description = "Time limit for a call.",
           },
         }, overrides.more or {}),
       },

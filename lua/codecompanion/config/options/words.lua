@@ -16,7 +16,7 @@ local function fields(what)
       type = "integer",
       min = 1000,
       default = 60000,
-      description = "Maximum time for the answer.",
+      description = "Time limit for the reply.",
     },
   }
 end
