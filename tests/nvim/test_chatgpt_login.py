@@ -89,7 +89,7 @@ def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, openai: ChatGPTServ
     assert "not logged in to ChatGPT. Log in with :CodeCompanion login chatgpt." in said
     page = begin(chat)
     screen = chat.nvim.screen()
-    assert "Waiting for your browser, for 10 minutes at most." in screen
+    assert "Waiting for your browser, for up to 10 minutes." in screen
     assert "y copy · o open · p paste address · q stop" in screen
     chat.nvim.feed("y")
     assert chat.nvim.lua("return vim.fn.getreg('\"')") == page

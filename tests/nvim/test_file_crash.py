@@ -43,7 +43,7 @@ def test_a_host_killed_around_the_write_leaves_a_change_that_can_be_reverted(des
     (began,) = changes(read_log(user.root.parent, user.chat.id))
     assert began.path == str(user.root / "a.txt")
     user.nvim.command("CodeCompanionRevert")
-    user.nvim.wait_screen("insert_edit a.txt .*possibly not made")
+    user.nvim.wait_screen("insert_edit a.txt .*possibly not applied")
     user.nvim.feed("gX")
     user.nvim.wait_for(lambda: len(changes(read_log(user.root.parent, user.chat.id))) == 4, "the revert")
     assert user.disk() == TEXT

@@ -64,7 +64,7 @@ def test_the_command_toggles_it(nvim_factory: Callable[..., Nvim]) -> None:
     assert len(ghost.asked()) == 1
     assert ghost.nvim.lua(AUTOCMDS) == 0
     ghost.type("<Esc>:CodeCompanion complete maybe<CR>")
-    ghost.nvim.wait_screen(":CodeCompanion complete takes on, off, status")
+    ghost.nvim.wait_screen(r"Usage: :CodeCompanion complete \[on\|off\|status\]")
     assert ghost.nvim.lua("return vim.fn.getcompletion('CodeCompanion complete o', 'cmdline')") == ["off", "on"]
 
 

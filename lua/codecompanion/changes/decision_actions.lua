@@ -209,7 +209,7 @@ function M.view_diff(edit)
     return function()
       local is_same = standing.is_alive(edit) and not edit.is_asking and edit.proposal.now == seen
       if not is_same or api.nvim_buf_get_changedtick(edit.bufnr) ~= tick then
-        return view:over("The proposal or the text has changed; nothing was decided")
+        return view:over("The proposal or the text has changed; nothing was applied")
       end
       view:close()
       decide(edit)

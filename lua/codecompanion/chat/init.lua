@@ -7,7 +7,6 @@
 local api = vim.api
 local life = require("codecompanion.chat.life")
 local registry = require("codecompanion.chat.state.open_chats")
-local severity = require("codecompanion.severity")
 
 local M = {
   by_buffer = registry.by_buffer,
@@ -140,7 +139,7 @@ end
 function M.compact(instructions, opts)
   local chat = registry.current()
   if not chat then
-    return require("codecompanion.say").line("No chat to compact", severity.WARN)
+    return require("codecompanion.say").line("No chat is open; :CodeCompanionChat opens one")
   end
   require("codecompanion.chat.lists.compact_question").compact(chat, instructions or "", not (opts and opts.ask))
 end

@@ -51,7 +51,7 @@ function M.run(name, range)
   if count > 0 then
     return require("codecompanion.chat").go_to_approval() -- it should be read first
   end
-  say.hint("Nothing to decide here")
+  say.hint("No proposed change or approval here")
 end
 
 ---Return rejected changes of tool calls that can be proposed again, newest first.

@@ -247,25 +247,11 @@ function M.compact(args)
   require("codecompanion.chat").compact(instructions ~= "" and instructions or nil, { ask = not args.bang })
 end
 
----@param what string Attempted action, for the message
----@return CodeCompanion.Chat?
-local function chat_for(what)
-  if is_refused() then
-    return nil
-  end
-  local chat = require("codecompanion.chat").current()
-  if not chat then
-    say.line("No chat to " .. what, severity.WARN)
-  end
-  return chat
-end
-
 ---@param direction "undo"|"redo"
 local function change(direction)
-  local chat = chat_for(direction)
-  if chat then
+  with_chat(function(chat)
     require("codecompanion.chat.wire.edit_view")[direction](chat)
-  end
+  end)
 end
 
 ---Run `:CodeCompanionUndo`.
@@ -281,24 +267,21 @@ end
 ---Run `:CodeCompanionRecall [words]`.
 ---@param args { args: string }
 function M.recall(args)
-  local chat = chat_for("search")
-  if chat then
+  with_chat(function(chat)
     require("codecompanion.chat.lists.pinned_and_removed").recall(chat, vim.trim(args.args))
-  end
+  end)
 end
 
 ---Run `:CodeCompanionRevert [turn|path]`.
 ---@param args { args: string }
 function M.revert(args)
-  local chat = chat_for("revert changes of")
-  if not chat then
-    return
-  end
-  local what = vim.trim(args.args)
-  if what == "" then
-    return require("codecompanion.chat.changed_files.change_list").open(chat)
-  end
-  require("codecompanion.chat.changed_files.revert_changes").chosen(chat, what)
+  with_chat(function(chat)
+    local what = vim.trim(args.args)
+    if what == "" then
+      return require("codecompanion.chat.changed_files.change_list").open(chat)
+    end
+    require("codecompanion.chat.changed_files.revert_changes").chosen(chat, what)
+  end)
 end
 
 ---@param lead string
@@ -311,10 +294,9 @@ end
 ---Run `:CodeCompanionChanges[!]`.
 ---@param args { bang: boolean }
 function M.changes(args)
-  local chat = chat_for("list changes of")
-  if chat then
+  with_chat(function(chat)
     require("codecompanion.chat.changed_files.changes_quickfix").fill(chat, { all = args.bang })
-  end
+  end)
 end
 
 return M

@@ -44,7 +44,7 @@ local function complete(arguments)
   elseif what == "off" then
     inline.disable()
   elseif what ~= "status" then
-    return say.line(":CodeCompanion complete takes on, off, status", severity.ERROR)
+    return say.line("Usage: :CodeCompanion complete [on|off|status]", severity.ERROR)
   end
   require("codecompanion.inline.completion_status").tell(what == "status")
 end
@@ -60,11 +60,11 @@ end
 ---@type table<string, CodeCompanion.Subcommand>
 return {
   accept = {
-    description = "accept the proposed change or the waiting call; with a range, the hunks in it",
+    description = "accept the proposed change or tool call; with a range, the hunks in it",
     run = decide("accept"),
   },
   reject = {
-    description = "reject the proposed change or the waiting call",
+    description = "reject the proposed change or tool call",
     run = decide("reject"),
   },
   skip = {
@@ -88,7 +88,7 @@ return {
   },
   mcp = {
     description = "show the MCP servers of the chat's folder, or of the current one: their state, their tools,"
-      .. " keys to start, stop and switch",
+      .. " keys to start and stop them and to turn tools on or off",
     run = function()
       local chat = require("codecompanion.chat.state.open_chats").by_buffer()
       require("codecompanion.pages.mcp_page").open(chat and chat.id)
@@ -143,13 +143,13 @@ return {
     end,
   },
   approval = {
-    description = "go to the tool call that is waiting for your approval",
+    description = "go to the pending approval",
     run = function()
       require("codecompanion.chat").go_to_approval()
     end,
   },
   approvals = {
-    description = "list calls that run without asking in the chat, and revoke them",
+    description = "list calls that run without asking, and revoke them",
     run = function()
       local chat = require("codecompanion.chat").current()
       if not chat then
@@ -204,8 +204,7 @@ return {
         return install.add(arguments[1], extras.restart_host)
       end
       if arguments[1] then
-        local text = "Unknown argument %s; expected `semantic`, `mcp`, `sdk`, or nothing"
-        return require("codecompanion.say").line(text:format(arguments[1]), require("codecompanion.severity").ERROR)
+        return say.line("Usage: :CodeCompanion install [mcp|sdk|semantic]", severity.ERROR)
       end
       install.run_visibly(extras.restart_host)
     end,

@@ -54,11 +54,11 @@ local function taken(bufnr, lines)
   local where = last - first < 2 and ("Line %d"):format(first + 1) or ("Lines %d-%d"):format(first + 1, last)
   local choice, short
   if other.is_asking then
-    choice = (last - first < 2 and " is" or " are") .. " being edited already"
+    choice = (last - first < 2 and " is" or " are") .. " already being edited"
     local key = require("codecompanion.edit_in_place.edit_keys").of("stop")
-    short = key and (" · %s stops that"):format(key) or ""
+    short = key and (" · %s stops it"):format(key) or ""
   else
-    choice = (last - first < 2 and " has" or " have") .. " a proposal already"
+    choice = (last - first < 2 and " already has" or " already have") .. " a proposal"
     local decide = { { "accept_change", "accepts it" }, { "reject_change", "rejects it" } }
     short = require("codecompanion.changes.decision_keys").hint(decide, " · ")
   end

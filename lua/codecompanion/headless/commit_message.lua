@@ -172,7 +172,7 @@ function M.run()
     if not staged then
       return fail(problem or "the host did not answer")
     elseif staged.diff == "" then
-      return say.line("Nothing is staged; `git add` first", severity.WARN)
+      return say.line("Nothing is staged; run `git add` first", severity.WARN)
     elseif #staged.secret > 0 then
       local names = table.concat(staged.secret, ", ")
       say.line(("%s is staged: a file of keys or passwords. Its text is not sent"):format(names), severity.WARN)

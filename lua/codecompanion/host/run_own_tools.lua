@@ -164,7 +164,7 @@ function M.run(number, fields, done)
       if is_last or run.cancelled or run.finished then
         return finish(result)
       elseif answered then
-        return note(run.name, "a part of it answered twice; the first answer counts")
+        return note(run.name, "one of its functions answered twice; the first answer counts")
       end
       answered = true
       step(at + 1, type(result) == "table" and result.data or result)

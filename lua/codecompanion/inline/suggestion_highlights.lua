@@ -5,7 +5,7 @@ local M = {}
 ---@type { [1]: string, [2]: string, [3]: string }[]
 M.groups = {
   { "CodeCompanionGhost", "NonText", "A suggestion at the cursor" },
-  { "CodeCompanionGhostHint", "Comment", "Why there is none, after the line" },
+  { "CodeCompanionGhostHint", "Comment", "The reason for no suggestion, after the line" },
 }
 
 local GREY, GREY_OF_16 = 244, 8

@@ -55,7 +55,7 @@ end
 function M.run(arguments)
   local what = arguments[1]
   if what ~= nil and what ~= "--rebuild" and what ~= "status" then
-    return say.line(":CodeCompanion index takes --rebuild, status, or nothing", severity.ERROR)
+    return say.line("Usage: :CodeCompanion index [--rebuild|status]", severity.ERROR)
   end
   local payload = { cwd = vim.fn.getcwd(), start = what == nil, rebuild = what == "--rebuild" }
   host.ask("index_project", payload, function(found)

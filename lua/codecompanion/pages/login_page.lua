@@ -69,7 +69,7 @@ local function lines_of(page)
     lines[#lines + 1] = "Your browser is on another machine, so it will end on a page that does not load. Copy the"
       .. " address of that page and press p."
   end
-  lines[#lines + 1] = ("Waiting for your browser, for %s at most."):format(minutes)
+  lines[#lines + 1] = ("Waiting for your browser, for up to %s."):format(minutes)
   return vim.list_extend(lines, { "", page.url }) -- the long address comes after the instructions
 end
 

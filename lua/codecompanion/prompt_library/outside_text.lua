@@ -56,8 +56,8 @@ end
 ---@param why string
 ---@return string
 local function note(label, written, why)
-  local reason = ("%s: %s %s: it is not sent"):format(label, written, why)
-  return reason .. ("; write it without the space if you want it: %s."):format(spaced(written))
+  local reason = ("%s: %s %s, so it is not sent"):format(label, written, why)
+  return reason .. ("; to send it, write it without the space: %s."):format(spaced(written))
 end
 
 ---Neutralise a text from outside; `done` receives it, with a sentence for each disabled mention.

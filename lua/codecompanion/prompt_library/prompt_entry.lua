@@ -80,7 +80,7 @@ local function notes_of(entry, path)
   end
   for _, item in ipairs(entry.context or {}) do
     if item.type ~= "file" then
-      note("context", ("only files are, not %q"):format(tostring(item.type)))
+      note("context", ("only files are attached, not %q"):format(tostring(item.type)))
     end
   end
   if (entry.interaction or entry.strategy) == "workflow" then

@@ -244,7 +244,8 @@ class _Reader:
         line = self._matter.lines.get("context", 1)
         for item in value:
             if item.get("type") not in _CONTEXT_TYPES:
-                self._note(line, f"context of type {cut_line(repr(item.get('type')), 40)} is not used; only files are")
+                kind = cut_line(repr(item.get("type")), 40)
+                self._note(line, f"context of type {kind} is not used; only files are attached")
                 continue
             yield from self._words("context", item.get("path"))
 

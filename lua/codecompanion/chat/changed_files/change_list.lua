@@ -17,7 +17,7 @@ local FOOTER = { "gX revert", "T whole turn", "F whole file", "K diff", "<CR> op
 local function state(row)
   return row.reverted and "reverted"
     or row.state == "unsaved" and "not saved"
-    or (row.state == "interrupted" or row.state == "unknown") and "possibly not made"
+    or (row.state == "interrupted" or row.state == "unknown") and "possibly not applied"
     or ""
 end
 

@@ -34,7 +34,7 @@ local function footer(rows, width)
   local hides = vim.iter(ipairs(lines_of(rows))):any(function(index, line)
     return rows[index].what:find("\n", 1, true) ~= nil or api.nvim_strwidth(line) > width
   end)
-  return hides and { "x revoke", "K show all of it", "q close" } or { "x revoke", "q close" }
+  return hides and { "x revoke", "K show all", "q close" } or { "x revoke", "q close" }
 end
 
 ---@param chat CodeCompanion.Chat
@@ -72,7 +72,7 @@ local function show(chat, rows)
       end)
     end)
   end)
-  on("K", "Show all of it", function(row)
+  on("K", "Show the whole call", function(row)
     local what = row.what == "" and "every call" or row.what
     local lines = vim.tbl_map(function(line)
       return line.text

@@ -155,7 +155,7 @@ function M.run(prompt, use)
       if now and now.state == "allowed" then
         return M.run(now, use)
       end
-      require("codecompanion.say").line(prompt.label .. " is not trusted yet; :CodeCompanion trust shows it")
+      require("codecompanion.say").line(prompt.label .. " is not trusted; review it with :CodeCompanion trust")
       require("codecompanion.pages.trust_page").open()
     end)
   end

@@ -22,7 +22,7 @@ function M.fields()
   return {
     {
       name = "keymaps",
-      description = "Keys that decide about a proposed change: { modes = { n = … } }, or false. They exist only while"
+      description = "Keys to accept or reject a proposed change: { modes = { n = … } }, or false. They exist only while"
         .. " there is one.",
       fields = vim.tbl_map(function(key)
         return { name = key[1], description = key[3], disable = true, fields = { keymaps.modes(key[2]) } }

@@ -19,7 +19,7 @@ from codecompanion.wire.events import (
 )
 from codecompanion.wire.requests import EditTarget
 
-CUT = "The reply was incomplete; nothing was changed."
+CUT = "The reply was incomplete."
 NOTHING = "No edit was produced; see :CodeCompanion log."
 _GOES_ON = ("length", "window", "paused")
 
