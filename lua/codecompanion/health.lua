@@ -167,7 +167,7 @@ local function check_environment()
   if environment.fresh then
     health.ok(text)
   else
-    local advice = "The next chat updates it, or uses it as it is if that fails; or run :CodeCompanion install"
+    local advice = "The next chat tries to update it; :CodeCompanion install updates it now"
     health.warn(text .. " was created for an older version of the plugin", advice)
   end
 end

@@ -141,7 +141,7 @@ def test_a_users_own_entry_comes_first_and_its_command_is_not_run(start: Start, 
     }
     nvim = start({"gateway": gateway}, env={"OPENAI_API_KEY": KEY})
     chat = open_chat(nvim, tmp_path)
-    nvim.wait_screen("gateway · gpt-4.1 chosen: a command gives its key")
+    nvim.wait_screen("gateway · gpt-4.1 chosen: its key comes from a command")
     assert not ran.exists()
     chat.say("hello")
     assert "You said: hello" in chat.text()

@@ -35,7 +35,7 @@ def test_a_late_list_shows_loading_and_does_not_open_over_other_work(chat: ChatD
     chat.nvim.feed("ihello")
     answer_late(chat, "list_models", MODELS)
     chat.nvim.feed(" there<Esc>")
-    screen = chat.nvim.wait_screen("The models are loaded; ask again to see them")
+    screen = chat.nvim.wait_screen("The models are loaded; open the list again")
     assert "Choose a model" not in screen
     assert chat.input() == "hello there"
     chat.nvim.feed("ga")
@@ -48,7 +48,7 @@ def test_a_late_list_shows_loading_and_does_not_open_over_other_work(chat: ChatD
     # The command line has requested titles for completion, too.
     answer_late(chat, "list_sessions", [])
     answer_late(chat, "list_sessions", [])
-    chat.nvim.wait_screen("The stored chats are loaded; ask again to see them")
+    chat.nvim.wait_screen("The stored chats are loaded; open the list again")
 
 
 def test_the_code_of_a_question_does_not_open_over_typed_text(chat: ChatDriver) -> None:
@@ -60,7 +60,7 @@ def test_the_code_of_a_question_does_not_open_over_typed_text(chat: ChatDriver) 
     chat.nvim.feed("iquick")
     answer_late(chat, "preview_code", report)
     chat.nvim.feed(" question<Esc>")
-    screen = chat.nvim.wait_screen("The snippets are loaded; ask again to see them")
+    screen = chat.nvim.wait_screen("The snippets are loaded; open the list again")
     assert "a.py:1-9" not in screen
     assert chat.input() == "quick question"
     chat.nvim.feed(":CodeCompanionContext why?<CR>")

@@ -216,7 +216,7 @@ def test_mistakes_name_their_key_and_the_other_tools_are_offered(nvim_factory: F
         problems, foreign = "\n".join(found["problems"]), "\n".join(found["foreign"])
         path = "interactions.chat.tools."
         assert f"{path}nothing: `callback` or `python` is missing; no built-in one has this name" in problems
-        assert f"{path}both: has both `callback` and `python`; give one of them" in problems
+        assert f"{path}both: has both `callback` and `python`; set only one" in problems
         assert f"{path}words.callback: `cmds[1]` is a table; expected a function" in problems
         assert f'{path}odd.python: "a b" is not a module name' in problems
         assert f"{path}held.schema.f: got a function; expected a plain value" in problems

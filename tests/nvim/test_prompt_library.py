@@ -358,9 +358,9 @@ def test_functions_in_the_configuration_create_the_text(nvim_factory, tmp_path):
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ({}, "it has no prompts"),
-        ({"prompts": [{"role": "bot", "content": "x"}]}, "each of prompts is"),
-        ({"prompts": [{"role": "user"}]}, "content of a prompt is a string or a function"),
+        ({}, "`prompts` is missing or empty"),
+        ({"prompts": [{"role": "bot", "content": "x"}]}, "each item of `prompts` must be"),
+        ({"prompts": [{"role": "user"}]}, "`content` of a prompt must be a string or a function"),
         ({"promts": []}, "unknown key `promts`; did you mean prompts?"),
         ({"opts": {"alias": "a b"}, "prompts": [{"role": "user", "content": "x"}]}, "opts.alias: got"),
         ({"opts": {"auto_submit": "yes"}, "prompts": []}, "opts.auto_submit: got string; expected boolean"),

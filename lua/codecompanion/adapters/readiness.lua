@@ -41,9 +41,9 @@ end
 ---@return string why
 local function look_for_key(key)
   if key == "function" then
-    return nil, "key from a function", "a function gives its key"
+    return nil, "key from a function", "its key comes from a function"
   elseif key:match("^cmd:") then
-    return nil, "key from a command", "a command gives its key"
+    return nil, "key from a command", "its key comes from a command"
   elseif key:match("^file:") then
     return not exists(vim.fs.normalize(key:sub(6))) and key:sub(6) or nil, "key in a file", "its key file exists"
   end

@@ -150,7 +150,7 @@ end
 ---@param rows { [1]: integer, [2]: integer }
 function View:_accept_only(rows)
   if not self.options.is_editable then
-    return say.hint("Decide single hunks in the buffer itself")
+    return say.hint("Accept or reject single hunks in the buffer itself")
   end
   self:_draw()
   local wanted, others = self.proposed:on_rows(rows[1], rows[2]), {}

@@ -18,7 +18,7 @@ function M.check_callback(value)
   end
   for number, cmd in ipairs(cmds) do
     if type(cmd) ~= "function" then
-      local text = "`cmds[%d]` is a %s; expected a function (command lines are run by vim.system in one)"
+      local text = "`cmds[%d]` is a %s; expected a function (call vim.system in it to run a command)"
       return text:format(number, type(cmd))
     end
   end
@@ -75,7 +75,7 @@ function M.told(name, tool, evaluate)
   if not tool.callback and not tool.python then
     return nil, path .. ": `callback` or `python` is missing; no built-in one has this name"
   elseif tool.callback and tool.python then
-    return nil, path .. ": has both `callback` and `python`; give one of them"
+    return nil, path .. ": has both `callback` and `python`; set only one"
   end
   local given = tool.schema or (type(tool.callback) == "table" and tool.callback.schema) or nil
   local problem = given and plain.problem(given, path .. ".schema")

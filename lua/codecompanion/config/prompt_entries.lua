@@ -30,7 +30,7 @@ local FIELDS = {
 M.NOT_USED = {
   ["picker"] = "write a function and a mapping of your own",
   ["mcp_servers"] = "servers are configured, not chosen by a prompt",
-  ["tools"] = "write @{group} in the text, or choose them by /tools",
+  ["tools"] = "write @{group} in the text, or choose them with /tools",
   ["opts.ignore_system_prompt"] = "the system prompt is configured",
   ["opts.intro_message"] = "this kind of message is not supported",
   ["opts.is_workflow"] = "all its messages are sent as one",
@@ -62,9 +62,9 @@ end
 ---@return string? problem
 local function check_message(message)
   if type(message) ~= "table" or (message.role ~= "user" and message.role ~= "system") then
-    return 'each of prompts is { role = "user" or "system", content = … }'
+    return 'each item of `prompts` must be { role = "user" or "system", content = … }'
   elseif type(message.content) ~= "string" and type(message.content) ~= "function" then
-    return "content of a prompt is a string or a function"
+    return "`content` of a prompt must be a string or a function"
   end
 end
 
@@ -91,7 +91,7 @@ function M.check(entry)
     return ("opts.alias: got %q; expected a letter, then letters, digits, - or _"):format(alias)
   end
   if not vim.islist(entry.prompts or {}) or #(entry.prompts or {}) == 0 then
-    return "it has no prompts"
+    return "`prompts` is missing or empty"
   end
   for _, message in ipairs(entry.prompts) do
     -- Workflows of codecompanion.nvim contain lists of messages.

@@ -38,7 +38,7 @@ local function ask(edit, prompt, default, lines)
 end
 
 function M.retry(edit)
-  ask(edit, "Instead: ", edit.instruction, function()
+  ask(edit, "New instruction: ", edit.instruction, function()
     return region.lines(edit.region)
   end)
 end

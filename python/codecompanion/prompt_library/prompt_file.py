@@ -38,7 +38,7 @@ _OPTS: dict[str, tuple[tuple[type, ...], str]] = {
     "adapter": ((dict, str), "a name, or name and model"),
 }
 _NOT_USED = {
-    "tools": "write @{group} in the text, or choose them by /tools",
+    "tools": "write @{group} in the text, or choose them with /tools",
     "mcp_servers": "servers are configured, not chosen by a prompt",
     "opts.ignore_system_prompt": "the system prompt is configured",
     "opts.intro_message": "this kind of message is not supported",

@@ -36,7 +36,7 @@ end
 local function offer(key, what)
   local function tell()
     if kept[key] then
-      say.hint(("The %s are loaded; ask again to see them"):format(what))
+      say.hint(("The %s are loaded; open the list again"):format(what))
     end
   end
   if api.nvim_get_mode().mode:sub(1, 1) == "i" then

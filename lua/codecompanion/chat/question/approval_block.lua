@@ -285,7 +285,7 @@ local function warnings(chat, event, hidden, width)
     warn("“Always” is off: %s", visible.line(event.narrowed).text)
   end
   if (event.title .. event.body .. " " .. table.concat(event.hosts or {}, " ")):lower():find("%f[%w]xn%-%-") then
-    warn("A host named xn--… contains letters that are not ASCII")
+    warn("A host named xn--… contains non-ASCII letters")
   end
   if hidden > 0 then
     local what = hidden == 1 and "1 character that could mislead" or ("%d characters that could mislead"):format(hidden)

@@ -68,8 +68,8 @@ local function variables(name, description)
   }
 end
 
-local keep = variables("keep_variables", "Variables that commands get although they look like secrets.")
-local hide = variables("hide_variables", "More variables that commands do not get.")
+local keep = variables("keep_variables", "Variables to pass to commands although they look like secrets.")
+local hide = variables("hide_variables", "More variables to hide from commands.")
 
 return {
   tool("read_file", "Reads a file, or a range of its lines."),

@@ -254,7 +254,7 @@ return {
       if symbol == "" then
         return done({ nothing = ("the cursor in %s is not on a symbol"):format(lines.name(at.bufnr)) })
       end
-      local nothing = ("the language server knows nothing about %s"):format(symbol)
+      local nothing = ("the language server has no information about %s"):format(symbol)
       ask(at, function(answers, waiting)
         local texts = texts_of(answers, symbol)
         done(#texts > 0 and texts or { nothing = nothing }, waiting > 0)
