@@ -740,7 +740,7 @@ def test_words_are_an_instruction_and_a_mistyped_name_is_not(desk):
     for command, words in (
         ("CodeCompanion heath", "did you mean health"),
         ("CodeCompanion complet off", "did you mean complete"),
-        ("CodeCompanion complete this function", "takes on, off, status"),
+        ("CodeCompanion complete this function", "Usage: :CodeCompanion complete"),
     ):
         here.ask(command)
         here.nvim.wait_for(lambda words=words: words in here.nvim.messages(), words)

@@ -269,7 +269,7 @@ def test_a_failing_server_is_reported_once_and_left_alone(ghost: Ghost) -> None:
     ghost.type("<Esc>")
     ghost.nvim.wait_for(lambda: trouble in ghost.nvim.screen(), "the sentence")
     ghost.type("a")
-    assert f"{trouble}; asked again in Insert mode, in 1 s at the earliest" in ghost.status()
+    assert f"{trouble}; retries in Insert mode, in 1 s at the earliest" in ghost.status()
     assert ghost.nvim.lua("return require('codecompanion').completion_statusline()") == "no suggestions"
     ghost.type("<F8>")
     ghost.wait_asked(2)

@@ -378,7 +378,7 @@ def test_an_unreachable_server_is_reported_in_one_row(
     lines = ghost.nvim.lines()
     assert lines[0] == "Completion is on (ollama, qwen2.5-coder, http://127.0.0.1:11439)"
     assert lines[1] == "No suggestions: " + DOWN.removeprefix("completion: ")
-    assert re.fullmatch(r"Asked again in Insert mode, in [78] s at the earliest", lines[2])
+    assert re.fullmatch(r"Retries in Insert mode, in [78] s at the earliest", lines[2])
     assert not ghost.nvim.blocked()
 
 

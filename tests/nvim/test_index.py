@@ -53,7 +53,7 @@ def test_the_folder_is_indexed_in_the_background_and_reported(nvim: Nvim) -> Non
 
 def test_a_wrong_argument_is_reported(nvim: Nvim) -> None:
     nvim.command("CodeCompanion index never")
-    nvim.wait_for(lambda: "takes --rebuild, status, or nothing" in nvim.messages(), "the mistake")
+    nvim.wait_for(lambda: "Usage: :CodeCompanion index [--rebuild|status]" in nvim.messages(), "the mistake")
     assert nvim.lua("return vim.fn.getcompletion('CodeCompanion index ', 'cmdline')") == ["--rebuild", "status"]
 
 

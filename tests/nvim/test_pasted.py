@@ -89,7 +89,7 @@ def test_an_image_command_without_a_path_uses_the_clipboard(nvim_factory: Callab
 @pytest.mark.parametrize(
     ("script", "env", "why"),
     [
-        ("echo no image; exit 1", {"WAYLAND_DISPLAY": "w"}, "There is no image in the clipboard"),
+        ("echo no image; exit 1", {"WAYLAND_DISPLAY": "w"}, "No image in the clipboard"),
         ("", {}, "The clipboard cannot be read here"),
         (None, {"WAYLAND_DISPLAY": "w"}, "clipboard: wl-paste is not installed"),
     ],
