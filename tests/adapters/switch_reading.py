@@ -20,7 +20,7 @@ Entry = tuple[str, ...]
 Wire = Literal["chat", "responses", "anthropic"]
 ANYTHING = "\x00anything"
 """In place of the text of a result: any answer by the session itself."""
-_NOTE = re.compile(r"\[The (?:image|document) .* (?:was not sent|could not be read).*\]", re.DOTALL)
+_NOTE = re.compile(r"\[The (?:image|document) .* (?:was not sent|cannot be read).*\]", re.DOTALL)
 _LEFT_OUT = re.compile(r"\n\n\[\.\.\. [\d,]+ characters left out: [^\]]*\]\n\n")
 _ATTACHMENT = re.compile(r"<important>.* cleared during compaction\..*</important>", re.DOTALL)
 _SUMMARIES = (SUMMARY_PREFIX, "<history_summary>", "<compact_summary>")

@@ -283,7 +283,7 @@ async def test_a_document_is_sent_as_a_file_or_as_a_note(make_adapter: MakeAdapt
     assert sent == [
         {"type": "file", "file": {"filename": "plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjc="}},
         {"type": "text", "text": "[The document docs/plan.pdf was not sent: this endpoint takes no PDF.]"},
-        {"type": "text", "text": "[The document docs/plan.pdf could not be read.]"},
+        {"type": "text", "text": "[The document docs/plan.pdf cannot be read.]"},
     ]
 
 

@@ -179,7 +179,7 @@ async def test_a_wrong_address_is_named_with_its_path(answer):
         url = server.address.replace("//", "//me:secret@")
         said = await failure_of("ollama", server, AdapterError, url=f"{url}/wrong")
         where = f"{server.address}/wrong/api/generate"
-        assert said.startswith(f"completion: there is nothing at {where} (404). Check completion.url")
+        assert said.startswith(f"completion: nothing found at {where} (404). Check completion.url")
         assert "secret" not in said
 
 

@@ -411,7 +411,7 @@ async def test_slow_down_is_respected(github: GitHubServer) -> None:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        ("access_denied", "you refused the login"),
+        ("access_denied", "you declined the login"),
         ("expired_token", "has expired"),
         ("device_flow_disabled", "GitHub did not accept the login (device_flow_disabled)"),
     ],

@@ -60,7 +60,7 @@ async def test_a_missing_image_does_not_stop_the_chat(make_adapter: MakeAdapter)
         outcome = await collect(make_adapter(server.url), request(Message(id="u", role="user", content=content)))
         sent = server.requests[0].json["messages"][0]["content"]
     assert outcome.error is None
-    assert sent[1] == {"type": "text", "text": "[The image a.png could not be read.]"}
+    assert sent[1] == {"type": "text", "text": "[The image a.png cannot be read.]"}
 
 
 async def test_a_broken_history_is_repaired_before_sending(

@@ -98,5 +98,5 @@ async def test_an_answer_without_a_count_is_ignored(make_adapter: MakeAdapter) -
         assert adapter._wire.read_count(b"{}") is None
         assert adapter._wire.read_count(b"[") is None
         adapter._wire.read_count = lambda body: None
-        with pytest.raises(AdapterError, match="contains no count"):
+        with pytest.raises(AdapterError, match="contains no token count"):
             await adapter.count_tokens(request())

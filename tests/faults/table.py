@@ -255,7 +255,7 @@ STREAM = (
     ),
     Row(
         kind="stream", name="ended in the text without its end marker", answered=False, kept=True,
-        answers=(Says(LONG, ends_at="in the text", quietly=True),), says="the reply was cut off before its end",
+        answers=(Says(LONG, ends_at="in the text", quietly=True),), says="the reply was incomplete",
         expect="never taken for a whole reply (lesson 39)",
     ),
     Row(

@@ -265,8 +265,8 @@ def test_a_failing_key_function_is_named(child: Nvim, body: str, said: str) -> N
     [
         ("{ mine = {} }", 'adapters.http.mine: `extends` is missing, for example extends = "openai_compatible"'),
         ('{ mine = "opnai" }', 'adapters.http.mine: there is no adapter "opnai"; did you mean "openai"?'),
-        ('{ mine = "nonesuch" }', 'adapters.http.mine: there is no adapter "nonesuch"; there are'),
-        ('{ nonesuch = function() return extend("nonesuch", {}) end }', 'there is no adapter "nonesuch"; there are'),
+        ('{ mine = "nonesuch" }', 'adapters.http.mine: there is no adapter "nonesuch"; the adapters are'),
+        ('{ nonesuch = function() return extend("nonesuch", {}) end }', 'no adapter "nonesuch"; the adapters are'),
         ('{ a = { extends = "b" }, b = { extends = "a" } }', 'adapters.http.a: extends itself through "a"'),
         ('{ mine = function() error("boom") end }', "adapters.http.mine: the function failed: "),
         ("{ mine = function() return 7 end }", "adapters.http.mine: the function returned number; expected a table"),
@@ -315,11 +315,11 @@ def test_a_failing_key_function_is_named(child: Nvim, body: str, said: str) -> N
         ),
         (
             '{ mine = { extends = "openai", opts = { max_retries = -1 } } }',
-            "opts.max_retries: got -1; expected integer from 0 on",
+            "opts.max_retries: got -1; expected integer, 0 or more",
         ),
         (
             '{ mine = { extends = "openai", opts = { timeout = 1.5 } } }',
-            "opts.timeout: got 1.5; expected integer from 1 on",
+            "opts.timeout: got 1.5; expected integer, 1 or more",
         ),
         (
             '{ mine = { extends = "openai", opts = { system_role = "root" } } }',

@@ -279,7 +279,7 @@ def test_azure_without_an_address_is_a_mistake_only_if_used(child: Nvim) -> None
         ),
         (
             "{ anthropic = { opts = { clear_tool_uses = { keep = -1 } } } }",
-            "opts.clear_tool_uses.keep: got -1; expected integer from 0 on",
+            "opts.clear_tool_uses.keep: got -1; expected integer, 0 or more",
         ),
         (
             "{ anthropic = { opts = { clear_tool_uses = { kep = 1 } } } }",
@@ -301,7 +301,7 @@ def test_azure_without_an_address_is_a_mistake_only_if_used(child: Nvim) -> None
         ('{ deepseek = { opts = { send_reasoning = "yes" } } }', 'got "yes"; expected boolean or "tool_turns"'),
         (
             "{ anthropic = { schema = { thinking_budget = { default = 5 } } } }",
-            "schema.thinking_budget.default: got 5; expected a whole number of tokens from 1024 on",
+            "schema.thinking_budget.default: got 5; expected a whole number of tokens, 1024 or more",
         ),
         (
             '{ anthropic = { schema = { extended_thinking = { default = "x" } } } }',

@@ -147,7 +147,7 @@ def test_a_declined_login_is_reported(start: Start, openai: ChatGPTServer) -> No
     openai.sign_in.consent = "deny"
     chat = start()
     come_back(begin(chat))
-    chat.nvim.wait_for(lambda: "you declined on ChatGPT's page. Nothing was changed." in chat.nvim.messages())
+    chat.nvim.wait_for(lambda: "you declined the login on ChatGPT's page. Nothing was changed." in chat.nvim.messages())
     assert "Continue with ChatGPT" not in chat.nvim.screen()
     assert not chat.nvim.blocked()
 
@@ -172,7 +172,7 @@ def test_on_another_machine_the_address_is_pasted(start: Start, openai: ChatGPTS
     chat.nvim.feed("y")
     back = sign_in(chat.nvim.lua("return vim.fn.getreg('\"')"))
     chat.nvim.feed("phttps://chatgpt.com/<CR>")
-    chat.nvim.wait_for(lambda: "This is not the address at which ChatGPT's page ended" in chat.nvim.messages())
+    chat.nvim.wait_for(lambda: "This is not the final address of ChatGPT's page" in chat.nvim.messages())
     chat.nvim.feed("p<Esc>")
     chat.nvim.feed(f"p{back}<CR>")
     chat.nvim.wait_for(lambda: "Logged in to chatgpt as ada@example.com" in chat.nvim.messages())

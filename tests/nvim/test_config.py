@@ -402,7 +402,7 @@ def test_a_summary_adapter_is_passed_on_with_its_model(config: Config) -> None:
 
 def test_an_unsupported_adapter_of_codecompanion_nvim_is_named_with_the_supported_ones(config: Config) -> None:
     errors = config.setup(at("interactions.chat.adapter", "'gemini_cli'")).errors
-    assert 'interactions.chat.adapter: there is no adapter "gemini_cli"; there are anthropic, ' in errors
+    assert 'interactions.chat.adapter: there is no adapter "gemini_cli"; the adapters are anthropic, ' in errors
     assert config.setup(at("interactions.chat.adapter", "'deepseek'")).errors == ""
 
 

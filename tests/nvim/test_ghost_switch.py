@@ -407,9 +407,9 @@ def test_status_asks_the_host_for_missing_facts(nvim_factory: Callable[..., Nvim
         ("completion: the connection broke.", "the connection broke"),
         ("completion: Ollama has no model me/coder:7b: ollama pull me/coder:7b", "ollama pull me/coder:7b"),
         (
-            "completion: there is nothing at http://127.0.0.1:1/x/infill (404). Check completion.url and"
+            "completion: nothing found at http://127.0.0.1:1/x/infill (404). Check completion.url and"
             " completion.endpoint. The provider says: 404 page not found.",
-            "nothing at 127.0.0.1:1/x/infill",
+            "nothing found at 127.0.0.1:1/x/infill",
         ),
         ("completion: no answer from http://127.0.0.1:1 within 2 s (completion.timeout).", "no answer within 2 s"),
         (

@@ -114,7 +114,7 @@ def test_a_refusal_is_one_sentence(start: Start, github: GitHubServer) -> None:
     github.approved, github.login_error = True, {"error": "access_denied"}
     chat = start()
     chat.nvim.command("CodeCompanion login copilot")
-    chat.nvim.wait_for(lambda: "you refused the login" in chat.nvim.messages())
+    chat.nvim.wait_for(lambda: "you declined the login" in chat.nvim.messages())
     assert "WDJB-MJHT" not in chat.nvim.screen()
     assert not chat.nvim.blocked()
 

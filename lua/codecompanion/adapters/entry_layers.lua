@@ -47,7 +47,7 @@ function M.no_such_adapter(name, known)
   local near = nearest.word(name, known)
   return ('there is no adapter "%s"%s'):format(
     name,
-    near and ('; did you mean "%s"?'):format(near) or ("; there are %s"):format(table.concat(known, ", "))
+    near and ('; did you mean "%s"?'):format(near) or ("; the adapters are %s"):format(table.concat(known, ", "))
   )
 end
 

@@ -5,8 +5,8 @@
 local STEPS = {
   { "^completion: ", "" },
   { "^the Python packages are ", "" },
-  { "^(there is nothing at .* %(404%)).*$", "%1" }, -- except here, where the address matters more
-  { "^there is (nothing at) https?://", "%1 " },
+  { "^(nothing found at .* %(404%)).*$", "%1" }, -- except here, where the address matters more
+  { "^(nothing found at) https?://", "%1 " },
   { "%. The provider says: (.*)$", ": %1" }, -- the message matters more than the remedy
   { "%. %u.*$", "" },
   { "%.$", "" },

@@ -240,7 +240,7 @@ class Adapter(Protocol):
         Raises:
             AdapterError: the count is unavailable.
         """
-        raise RequestRejected(f"{self.name}: this adapter does not count.")
+        raise RequestRejected(f"{self.name}: this adapter does not count tokens.")
 
     async def list_models(self) -> list[str]:
         """Return the model names the endpoint offers, [] when it has no such list."""

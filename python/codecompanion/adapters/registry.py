@@ -122,7 +122,7 @@ class AdapterRegistry:
         found = self._settings.get(name)
         if found is None:
             near = get_close_matches(name, self._settings, n=1, cutoff=0.5)
-            others = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.names())}"
+            others = f"did you mean {near[0]!r}?" if near else f"the adapters are {', '.join(self.names())}"
             raise ConfigError(f"adapters.http.{name}", f"there is no adapter {name!r}; {others}")
         made = self._made.get(name)
         return made.settings if isinstance(made, HttpAdapter) and made.settings.local_server else found

@@ -156,7 +156,7 @@ class ReplyDecoder(ABC):
     def _why_incomplete(self) -> AdapterError:
         """Return the error for a body that ended without an end marker."""
         if self.seen_output:
-            return self._cut("the reply was cut off before its end.")
+            return self._cut("the reply was incomplete.")
         if self._begun:
             return self._cut(f"the stream ended before the reply began. {self._endpoint.remedies.after_loss}")
         stray = self._sse.stray.strip()

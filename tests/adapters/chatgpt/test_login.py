@@ -86,7 +86,7 @@ async def test_the_stored_files_are_private(make: Maker) -> None:
 async def test_a_declined_login_changes_nothing(make: Maker, openai: ChatGPTServer) -> None:
     """One sentence; no token was requested."""
     openai.sign_in.consent = "deny"
-    with pytest.raises(AuthenticationFailed, match=r"you declined on ChatGPT's page. Nothing was changed."):
+    with pytest.raises(AuthenticationFailed, match=r"you declined the login on ChatGPT's page. Nothing was changed."):
         await log_in(make())
     assert sent(openai, TOKEN) == []
     assert make.stored.session() is None
@@ -195,9 +195,7 @@ async def test_the_redirect_address_may_be_pasted(make: Maker) -> None:
 
     assert (await log_in(adapter, browser=browser)).user == "ada@example.com"
     *strange, other, taken = told
-    assert all(
-        "This is not the address at which ChatGPT's page ended. It begins with http://127" in one for one in strange
-    )
+    assert all("This is not the final address of ChatGPT's page. It begins with http://127" in one for one in strange)
     assert "This address belongs to another login." in other
     assert taken == ""
     with pytest.raises(InputError, match="No login is waiting for an address"):
@@ -233,7 +231,7 @@ async def test_an_account_is_not_swapped(make: Maker, openai: ChatGPTServer) -> 
         await log_in(adapter)
     openai.sign_in.callback = {}
     openai.sign_in.claims["sub"] = "somebody else"
-    with pytest.raises(AuthenticationFailed, match=r"this is another account than ada@example.com"):
+    with pytest.raises(AuthenticationFailed, match=r"this is not the account ada@example.com"):
         await log_in(adapter)
     kept = make.stored.session()
     assert kept is not None
@@ -279,7 +277,7 @@ CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
     "for several": ({"aud": ["oaiapp_00000001", "oaiapp_other"]}, "it is for another program"),
     "for nobody": ({"aud": []}, "it is for another program"),
     "by another party": ({"azp": "oaiapp_other"}, "it is for another program"),
-    "expired": ({"exp": 1}, "it has expired; is the clock of this machine right"),
+    "expired": ({"exp": 1}, "it has expired; check this machine's clock"),
     "endless": ({"exp": None}, "it has expired"),
     "of another login": ({"nonce": "x"}, "it belongs to another login"),
     "without a nonce": ({"nonce": None}, "it belongs to another login"),
@@ -351,7 +349,7 @@ async def test_only_the_issuer_decides_where_codes_and_tokens_go(
 ) -> None:
     """A discovery document of another issuer, or with addresses elsewhere, is not used."""
     setattr(openai.sign_in, wrong, "https://evil.example")
-    with pytest.raises(MalformedReply, match="does not say where to sign in"):
+    with pytest.raises(MalformedReply, match="returned no sign-in address"):
         await log_in(make())
     assert [seen.path for seen in openai.requests] == ["/.well-known/openid-configuration"]
 

@@ -134,7 +134,7 @@ async def test_an_ended_login_is_reported_once(
     openai.sign_in.claims["exp"] = clock.now + HOUR
     openai.sign_in.failures = [json_answer({"error": {"code": code} if nested else code}, status=400)]
     outcome = await ask(adapter)
-    told = f"chatgpt: the login with ChatGPT has ended ({code}). Log in again with :CodeCompanion login chatgpt."
+    told = f"chatgpt: the ChatGPT login has expired ({code}). Log in again with :CodeCompanion login chatgpt."
     assert str(outcome.error) == told
     assert isinstance((await ask(adapter)).error, MissingKey)
     assert renewals(openai) == 1
@@ -150,7 +150,7 @@ async def test_a_reused_refresh_token_ends_the_login(make: Maker, openai: ChatGP
     clock.now += HOUR
     await ask(adapter)
     make.stored.file.write_bytes(old)
-    assert "has ended (refresh_token_reused)" in str((await ask(adapter)).error)
+    assert "has expired (refresh_token_reused)" in str((await ask(adapter)).error)
     assert renewals(openai) == 2
 
 
@@ -260,7 +260,7 @@ async def test_a_host_killed_during_a_refresh_leaves_no_lock(make: Maker, openai
     openai.gates.clear()
     os.kill(host.pid, signal.SIGKILL)
     await host.communicate()
-    ended = "chatgpt: the login with ChatGPT has ended (refresh_token_reused)."
+    ended = "chatgpt: the ChatGPT login has expired (refresh_token_reused)."
     answer = await waiting
     assert answer.startswith(ended) if rotated else answer == "You said: Hello"
     assert sorted(file.name for file in make.folder.iterdir() if ".json." in file.name) == []
@@ -277,7 +277,7 @@ async def test_the_wait_for_another_neovim_has_a_limit(
         outcome = await ask(adapter)
         assert isinstance(outcome.error, NetworkFailed)
         assert "another Neovim is still refreshing the login. Try again." in str(outcome.error)
-        with pytest.raises(InputError, match=r"Another Neovim is changing the login with ChatGPT; try again\."):
+        with pytest.raises(InputError, match=r"Another Neovim is changing the ChatGPT login; try again\."):
             await adapter.login().forget()
     assert (await ask(adapter)).text == "You said: Hello"
 

@@ -66,7 +66,7 @@ def test_a_client_is_created_without_the_sdks(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("opnai", "did you mean 'openai'?"), ("zzz", "there are local, offline, openai")]
+    ("name", "words"), [("opnai", "did you mean 'openai'?"), ("zzz", "the adapters are local, offline, openai")]
 )
 def test_an_unknown_name_is_answered_with_the_closest(name: str, words: str) -> None:
     """The error names the key path."""

@@ -197,7 +197,7 @@ return {
         default = 12,
         check = function(value)
           local fits = value == false or (type(value) == "number" and value >= 1)
-          return not fits and "expected a whole number of messages from 1 on, or false" or nil, value
+          return not fits and "expected 1 or more messages, or false" or nil, value
         end,
         description = "Write a checkpoint after this many messages, see |codecompanion-checkpoints|; false: only those"
           .. " of the policy.",

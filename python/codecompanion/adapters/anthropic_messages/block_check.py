@@ -94,7 +94,7 @@ def find_text_problem(block: Mapping[str, Any]) -> str:
     if not isinstance(text, str):
         return "a text block has no text"
     if not text.strip():
-        return "a text block is empty or only white space"
+        return "a text block is empty or only whitespace"
     return ""
 
 
@@ -154,7 +154,7 @@ def _result_problem(block: Mapping[str, Any]) -> str:
 def _source_problem(kind: str, source: Any) -> str:
     form = source.get("type") if isinstance(source, Mapping) else None
     if form not in _SOURCE_KEYS or set(source) - _SOURCE_KEYS[form]:
-        return f"the source of a {kind} block is of an unknown form"
+        return f"the source of a {kind} block has an unknown form"
     if missing := _SOURCE_KEYS[form] - set(source):
         return f"the source of a {kind} block lacks {min(missing)!r}"
     if form == "base64" and kind == "image":

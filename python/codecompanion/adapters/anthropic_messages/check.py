@@ -49,7 +49,7 @@ def check_fields(
 
 def _check_head(body: Mapping[str, Any]) -> Iterator[str]:
     if not body.get("model") or not isinstance(body["model"], str):
-        yield "there is no model"
+        yield "model is missing"
     limit = body.get("max_tokens")
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         yield "max_tokens is not a positive number"
@@ -60,7 +60,7 @@ def check_arguments(body: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(body.get("stream", False), bool):
         yield "stream is not a boolean"
     if any(not isinstance(word, str) or not word.strip() for word in body.get("stop_sequences") or ()):
-        yield "a stop sequence is only white space"
+        yield "a stop sequence has only whitespace"
     metadata = body.get("metadata")
     if metadata is not None and (not isinstance(metadata, Mapping) or set(metadata) - {"user_id"}):
         yield "metadata has more than user_id"
@@ -85,7 +85,7 @@ def _check_tools(body: Mapping[str, Any], *, has_calls: bool) -> Iterator[str]:
     for tool in tools:
         if tool.get("type") not in (None, "custom"):
             if not _HOSTED_TOOL.fullmatch(str(tool["type"])):
-                yield f"there is no tool of type {tool['type']!r}"
+                yield f"unknown tool type {tool['type']!r}"
             continue
         name, schema = tool.get("name"), tool.get("input_schema")
         if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
@@ -96,7 +96,7 @@ def _check_tools(body: Mapping[str, Any], *, has_calls: bool) -> Iterator[str]:
             yield f"the schema of the tool {name} is not a plain object"
     choice = body.get("tool_choice")
     if choice is not None and not tools and not body.get("mcp_servers"):
-        yield "there is a tool_choice without tools"
+        yield "tool_choice without tools"
     if isinstance(choice, Mapping) and choice.get("type") == "tool" and choice.get("name") not in names:
         yield "tool_choice names a tool that does not exist"
     if has_calls and not tools:
@@ -109,7 +109,7 @@ def _check_thinking(body: Mapping[str, Any], *, starts_with_thinking: bool | Non
         return
     kind = thinking.get("type")
     if kind not in ("enabled", "adaptive", "disabled", "between_tools"):
-        yield f"there is no thinking of type {kind!r}"
+        yield f"unknown thinking type {kind!r}"
     if kind != "enabled":
         return
     budget, limit = thinking.get("budget_tokens"), body.get("max_tokens")
@@ -131,7 +131,7 @@ def _check_context_management(body: Mapping[str, Any], *, signed: bool) -> Itera
     edits = management.get("edits", ()) if isinstance(management, Mapping) else ()
     kinds = [edit.get("type") for edit in edits]
     if unknown := [kind for kind in kinds if kind not in _EDITS]:
-        yield f"there is no edit of type {unknown[0]!r}"
+        yield f"unknown edit type {unknown[0]!r}"
     if len(set(kinds)) < len(kinds):
         yield "an edit occurs twice"
     if "clear_thinking_20251015" in kinds[1:]:
@@ -149,7 +149,7 @@ def _check_compaction(body: Mapping[str, Any]) -> Iterator[str]:
     if compaction is None:
         return
     if compaction.get("type") != "summarize" or set(compaction) - {"type", "instructions"}:
-        yield "the compaction parameter is of an unknown form"
+        yield "the compaction parameter has an unknown form"
     if len(compaction.get("instructions") or "") > MAX_INSTRUCTIONS_LENGTH:
         yield "the instructions for the compaction are too long"
     for name in ("context_management", "stop_sequences"):

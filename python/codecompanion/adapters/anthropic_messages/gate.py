@@ -88,7 +88,7 @@ class MessagesJudge(BodyJudge):
         order = self._order
         problems = [*self.problems, *order.end_problems()]
         if order.role == "assistant" and order.last == "text" and fields.get("compaction") is None:
-            problems.append("the last message is the model's, which newer models do not continue")
+            problems.append("the last message is from the assistant, which newer models do not continue")
         if unknown := set(fields) - _KEYS - set(self._configured):
             problems.append(f"unknown key {min(unknown)!r}")
         starts = self._first in THINKING_KINDS if order.awaits_reply_to_results else None

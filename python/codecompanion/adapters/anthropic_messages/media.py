@@ -47,7 +47,7 @@ class Media:
             return {"type": "image", "source": {"type": "url", "url": part.url}}
         content = self._read(part.sha256, part.url, name)
         if content is None:
-            return note(f"The image {name} could not be read.")
+            return note(f"The image {name} cannot be read.")
         media_type = sniff_media_type(content)
         if media_type is None:
             return note(f"The image {name} was not sent: it is neither PNG, JPEG, GIF nor WebP.")
@@ -66,7 +66,7 @@ class Media:
             return note(f"The document {name} was not sent: this model takes no PDFs.")
         content = self._read(part.sha256, "", name)
         if content is None:
-            return note(f"The document {name} could not be read.")
+            return note(f"The document {name} cannot be read.")
         if b"%PDF-" not in content[:1024]:
             return note(f"The document {name} was not sent: it is not a PDF.")
         if len(content) > MAX_PDF_BYTES:

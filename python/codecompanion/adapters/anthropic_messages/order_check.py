@@ -59,7 +59,7 @@ class OrderCheck:
         """Return the errors of a request that ends here."""
         found: list[str] = []
         if not self.blocks:
-            found.append("there are no messages")
+            found.append("messages are empty")
         if missing := self._waiting - self._answered:
             found.append(f"the call {min(missing)} has no result")
         if self.role == "assistant" and self.last in THINKING_KINDS:
@@ -94,9 +94,9 @@ class OrderCheck:
 
     def _begin_turn(self, role: str, facts: BlockFacts) -> None:
         if role not in ("user", "assistant"):
-            self._complain(f"there is no role {role!r}")
+            self._complain(f"unknown role {role!r}")
         if not self.role and role != "user" and facts.kind != "compaction":
-            self._complain("the first message is not the user's")
+            self._complain("the first message is not from the user")
         if self.role == "assistant" and self.last in THINKING_KINDS:
             self._complain("a turn ends with thinking")
         if self.role == "user":

@@ -116,7 +116,7 @@ class BodyRenderer:
         )
         if problems:
             where = f"Check adapters.http.{self._name}.parameters."
-            raise RequestRejected(f"{self._name}: the request would be refused ({problems[0]}). {where}")
+            raise RequestRejected(f"{self._name}: not sent; the provider would refuse it ({problems[0]}). {where}")
         mark = encode(head.mark) if head.mark is not None else b""
         # Newer models refuse to continue an assistant's text ("prefill"); a server tool continues by itself.
         goes_on = check.role == "assistant" and check.last == "text"
@@ -169,8 +169,7 @@ class BodyRenderer:
         problems = rendered.conversation.problems
         if problems:
             raise RequestRejected(
-                f"{self._name}: the request would be refused ({problems[0]}). It was not sent; the chat is unchanged. "
-                "This is a bug of the plugin: please report it."
+                f"{self._name}: not sent; the provider would refuse it ({problems[0]}). Please report this bug."
             )
         return rendered
 

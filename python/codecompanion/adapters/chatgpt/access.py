@@ -115,7 +115,8 @@ class ChatGPTAccess:
             )
         except OSError as caught:
             reason = (caught.strerror or type(caught).__name__).lower()
-            error = errors.MissingKey(f"{self._name}: the login cannot be renewed: {stored.file.parent}: {reason}.")
+            where = f"cannot write to {stored.file.parent} ({reason})"
+            error = errors.MissingKey(f"{self._name}: login not renewed: {where}.")
         raise error
 
     async def _renewed(self, session: Session, stored: StoredLogin) -> str:
@@ -126,7 +127,7 @@ class ChatGPTAccess:
             if caught.code in ENDED:
                 await asyncio.to_thread(stored.forget)
                 self._unkept = None
-                raise self._ended("has ended", caught.code) from None
+                raise self._ended("has expired", caught.code) from None
             if self._is_good(session, early_s=0.0):
                 _log.info("the login was not renewed; it is still valid: %s", caught)
                 return session.access_token
@@ -174,9 +175,9 @@ class ChatGPTAccess:
         return "" if told.subject == session.subject else "returned another account"
 
     def _ended(self, what: str, code: str = "") -> errors.AuthenticationFailed:
-        told = f"{self._name}: the login with ChatGPT {what}{f' ({code})' if code else ''}."
+        told = f"{self._name}: the ChatGPT login {what}{f' ({code})' if code else ''}."
         error = errors.AuthenticationFailed(f"{told} Log in again with {LOGIN_COMMAND}.")
-        error.code, error.brief = code, f"the login has ended; {LOGIN_COMMAND}"
+        error.code, error.brief = code, f"the login has expired; {LOGIN_COMMAND}"
         return error
 
 

@@ -36,7 +36,7 @@ class ChatGPTAdapter(LoginAdapter):
         self._wire, self._access, self._login = wire, access, login
         self._models: list[str] = []
         # The key is the token; OpenAI's organisation in the environment does not apply.
-        entry = msgspec.structs.replace(settings, key="the login with ChatGPT", options={})
+        entry = msgspec.structs.replace(settings, key="the ChatGPT login", options={})
         self._connection = HttpAdapter(entry, wire, read_key=lambda _: "", is_final=_is_final)
 
     def login(self) -> ChatGPTLogin:

@@ -114,7 +114,7 @@ def read_callback(query: str, attempt: Attempt) -> Callback:
 
 def _declined(attempt: Attempt, word: str) -> AuthenticationFailed:
     if word == "access_denied":
-        return AuthenticationFailed(f"{attempt.name}: you declined on ChatGPT's page. Nothing was changed.")
+        return AuthenticationFailed(f"{attempt.name}: you declined the login on ChatGPT's page. Nothing was changed.")
     code = f" ({word})" if _WORD.fullmatch(word) else ""
     return _failed(attempt, f"OpenAI refused the login{code}")
 

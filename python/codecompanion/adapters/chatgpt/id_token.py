@@ -45,7 +45,7 @@ def read_identity(token: object, *, issuer: str, client_id: str, now: float, non
         raise NotTrusted("it is for another program")
     end = claims.get("exp")
     if not isinstance(end, int | float) or isinstance(end, bool) or end + LEEWAY_S < now:
-        raise NotTrusted("it has expired; is the clock of this machine right?")
+        raise NotTrusted("it has expired; check this machine's clock")
     said = claims.get("nonce")
     if nonce and not (isinstance(said, str) and hmac.compare_digest(said.encode(), nonce.encode())):
         raise NotTrusted("it belongs to another login")

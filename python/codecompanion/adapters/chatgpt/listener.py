@@ -80,7 +80,7 @@ class Listener:
             parts = urlsplit("")
         if parts.path != CALLBACK_PATH or not parts.query:
             wanted = f"It begins with {self.attempt.redirect}?"
-            raise InputError(f"This is not the address at which ChatGPT's page ended. {wanted}")
+            raise InputError(f"This is not the final address of ChatGPT's page. {wanted}")
         try:
             self._take(parts.query)
         except OtherLogin:

@@ -155,8 +155,8 @@ class ChatGPTLogin:
         identity = self._identity(tokens, callback, attempt)
         if asked is not None and asked.subject not in ("", identity.subject):
             raise AuthenticationFailed(
-                f"{self._settings.name}: this is another account than {asked.user or 'before'}. Nothing was changed;"
-                " in the window of the login, `a` logs in to another account."
+                f"{self._settings.name}: this is not the account {asked.user or 'used before'}. Nothing was changed;"
+                " press `a` in the login window to log in to another account."
             )
         welcomed = asked is not None and asked.welcomed
         account = Account(client_id=callback.client_id, subject=identity.subject, user=identity.user, welcomed=welcomed)
@@ -173,13 +173,13 @@ class ChatGPTLogin:
             )
         except NotTrusted as error:
             told = f"OpenAI sent an unusable identity: {error}"
-            raise AuthenticationFailed(f"{self._settings.name}: {told.rstrip('?')}. Nothing was changed.") from None
+            raise AuthenticationFailed(f"{self._settings.name}: {told}. Nothing was changed.") from None
 
     async def _keep(self, account: Account, tokens: Tokens) -> LoggedIn:
         """Store the login, or its absence: only the answer with the tokens shows the granted permissions."""
         name, stored = self._settings.name, self._there()
         if tokens.scopes is None:
-            raise errors.MalformedReply(f"{name}: OpenAI does not say what the login may do. Nothing was changed.")
+            raise errors.MalformedReply(f"{name}: OpenAI's answer lists no permissions. Nothing was changed.")
         if PLAN_SCOPE not in tokens.scopes:
             await self._keep_account(msgspec.structs.replace(account, declined=True), ends_login=True)
             return LoggedIn(user=account.user, problem=f"{name} {_DECLINED}")
@@ -214,12 +214,12 @@ class ChatGPTLogin:
 
     def _there(self) -> StoredLogin:
         if self._kept is None:
-            raise InputError("There is no folder to store a login in.")
+            raise InputError("No login can be stored: the data folder cannot be used.")
         return self._kept
 
     def _not_kept(self, error: OSError | TimeoutError) -> InputError:
         folder = self._there().file.parent
         if isinstance(error, TimeoutError) and not error.errno:
-            return InputError("Another Neovim is changing the login with ChatGPT; try again.")
+            return InputError("Another Neovim is changing the ChatGPT login; try again.")
         reason = (error.strerror or type(error).__name__).lower()
         return InputError(f"Login not saved: cannot write to {folder} ({reason}).")

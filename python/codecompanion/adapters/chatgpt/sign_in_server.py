@@ -78,7 +78,7 @@ class SignInServer:
             addresses = [*wanted, *([revocation] if revocation else [])]
             if told.get("issuer") != self._provider.issuer or not all(map(self._provider.holds, addresses)):
                 raise errors.MalformedReply(
-                    f"{self._name}: {self._provider.issuer} does not say where to sign in. Check the proxy."
+                    f"{self._name}: {self._provider.issuer} returned no sign-in address. Check the proxy."
                 )
             self._pages = Pages(*map(str, addresses))
         return self._pages

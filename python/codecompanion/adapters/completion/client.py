@@ -145,7 +145,7 @@ class CompletionClient:
             quote = said.partition(_SAID)[2].removesuffix(" Check env.url and env.chat_url.")
             where = f"{self.address.rstrip('/')}{self.endpoint.path}"
             told = f"{_SAID}{quote}" if quote else ""
-            return f"{NAME}: there is nothing at {where} (404). Check completion.url and completion.endpoint.{told}"
+            return f"{NAME}: nothing found at {where} (404). Check completion.url and completion.endpoint.{told}"
         return ""
 
     async def aclose(self) -> None:
@@ -168,7 +168,7 @@ class CompletionClient:
             return reply
         if isinstance(body, dict) and body.get("error"):
             raise error_from_payload(payload, endpoint)
-        raise MalformedReply(endpoint.say(f"the answer is not one of {self.endpoint.path}. Check completion.endpoint."))
+        raise MalformedReply(endpoint.say(f"not an answer of {self.endpoint.path}. Check completion.endpoint."))
 
     async def _exchange(
         self, method: str, path: str, endpoint: Endpoint, timeout_s: float, content: tuple[bytes, ...] | None = None

@@ -56,7 +56,7 @@ class DeviceLogin:
         begun = await self._web.ask("POST", "/login/device/code", body={"client_id": CLIENT_ID, "scope": SCOPE})
         device, code, url = (str(begun.get(key) or "") for key in ("device_code", "user_code", "verification_uri"))
         if not (device and code and self._github.is_trusted(url)):
-            raise self._failed("GitHub did not give a code", begun)
+            raise self._failed("GitHub returned no code", begun)
         life = min(_seconds(begun, "expires_in", 900), _MAX_LIFE_S)
         on_code(DeviceCode(code, url, life))
         deadline, interval = self._clock() + life, _seconds(begun, "interval", 5)
@@ -80,15 +80,13 @@ class DeviceLogin:
                     raise self._expired()
                 case "access_denied":
                     raise errors.AuthenticationFailed(
-                        f"{self._name}: you refused the login on GitHub's page. Nothing was changed."
+                        f"{self._name}: you declined the login on GitHub's page. Nothing was changed."
                     )
                 case _:
                     raise self._failed("GitHub did not accept the login", answer)
 
     def _expired(self) -> errors.AuthenticationFailed:
-        return errors.AuthenticationFailed(
-            f"{self._name}: the code was not used in time and has expired. {LOGIN_COMMAND} gives another one."
-        )
+        return errors.AuthenticationFailed(f"{self._name}: the code has expired. {LOGIN_COMMAND} gives a new one.")
 
     def _failed(self, what: str, answer: Mapping[str, Any]) -> errors.AuthenticationFailed:
         said = str(answer.get("error_description") or answer.get("error") or "").strip()[:300].rstrip(".")

@@ -51,7 +51,7 @@ class CopilotLogin:
 
 def _there(file: Path | None) -> Path:
     if file is None:
-        raise InputError("There is no folder to store a login in.")
+        raise InputError("No login can be stored: the data folder cannot be used.")
     return file
 
 

@@ -113,8 +113,8 @@ def _is_of(option: AdapterOption, value: Any, wanted: str) -> bool:
 
 def _expectations(option: AdapterOption) -> list[str]:
     words = {
-        "integer": f"integer from {option.min} on",
-        "number": f"number from {option.min} on",
+        "integer": f"integer, {option.min} or more",
+        "number": f"number, {option.min} or more",
         "strings": "a list of strings",
         "tokens": TOKEN_FORMS,
     }

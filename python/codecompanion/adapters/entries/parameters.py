@@ -100,7 +100,7 @@ def _extended_thinking(draft: Draft, value: object) -> str:
 
 def _thinking_budget(draft: Draft, value: object) -> str:
     if not isinstance(value, int) or value < _MIN_THINKING_TOKENS:
-        return f"a whole number of tokens from {_MIN_THINKING_TOKENS} on"
+        return f"a whole number of tokens, {_MIN_THINKING_TOKENS} or more"
     switch = dict(pairs(dict(pairs(draft.entry.schema)).get("extended_thinking"))).get("default")
     if switch is not False:
         draft.settings["parameters"]["thinking"] = {"type": "enabled", "budget_tokens": value}

@@ -164,7 +164,7 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
         return ContextOverflow(endpoint.say(f"the request is too long for the model ({status}).{said}"), *told.figures)
     if status in (400, 404, 422) and error_words.is_encrypted(code, quote):
         return EncryptedRefused(
-            endpoint.say(f"the provider does not accept its own signed or encrypted data back ({status}).{said}")
+            endpoint.say(f"the provider rejected its own signed or encrypted data ({status}).{said}")
         )
     if status == 401:
         return AuthenticationFailed(endpoint.say(_key_sentence(status, endpoint)))
@@ -180,7 +180,7 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
         later = f" Try again in {wait:.0f} s." if wait else ""
         return RateLimited(endpoint.say(f"too many requests (429).{said}{later}"), wait)
     if status in (408, 504, 520, 524):  # the last two are Cloudflare's: the provider has the request
-        what = "gave no usable answer" if status == 520 else "did not answer in time"
+        what = "returned no usable answer" if status == 520 else "did not answer in time"
         late = f"the provider {what} ({status}).{said} {endpoint.remedies.after_loss}"
         return _perhaps_processed(NetworkFailed(endpoint.say(late.rstrip())))
     if status == 503 and error_words.is_loading(quote):
@@ -217,7 +217,7 @@ def _of_payload(told: Said, endpoint: Endpoint) -> AdapterError:
     if is_overflow(code, quote):
         return ContextOverflow(endpoint.say(f"the request is too long for the model.{said}"), *told.figures)
     if error_words.is_encrypted(code, quote):
-        refusal = f"the provider does not accept its own signed or encrypted data back.{said}"
+        refusal = f"the provider rejected its own signed or encrypted data.{said}"
         return EncryptedRefused(endpoint.say(refusal))
     if code in error_words.KEY_NAMES:
         return AuthenticationFailed(endpoint.say(_key_sentence(0, endpoint)))

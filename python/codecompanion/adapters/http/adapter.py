@@ -182,7 +182,7 @@ class HttpAdapter:
             if not request.model:
                 request = msgspec.structs.replace(request, model=await self._models.first())
             if on_wait is None and not await self._models.server.is_awake(request.model):
-                raise errors.RequestRejected(f"{self.name}: not counted, as {request.model} is not loaded.")
+                raise errors.RequestRejected(f"{self.name}: not counted, because {request.model} is not loaded.")
         return await count_and_compact.count_tokens(self._connection, request, on_wait)
 
     # ---- the connection

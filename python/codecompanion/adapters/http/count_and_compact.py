@@ -45,10 +45,10 @@ async def count_tokens(connection: Connection, request: ChatRequest, on_wait: On
     wire, endpoint = connection.wire, await connection.endpoint(request.model)
     body = await _ask(connection, "count", request, endpoint, lambda: wire.render_count(request), on_wait)
     if body is None:
-        raise errors.RequestRejected(f"{endpoint.name}: the endpoint has no way to count {request.model}.")
+        raise errors.RequestRejected(f"{endpoint.name}: the endpoint cannot count tokens for {request.model}.")
     count = wire.read_count(body)
     if count is None:
-        raise errors.MalformedReply(endpoint.say("the answer to a count contains no count."))
+        raise errors.MalformedReply(endpoint.say("the answer contains no token count."))
     return count
 
 

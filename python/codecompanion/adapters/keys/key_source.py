@@ -85,7 +85,7 @@ class KeyReader:
         if colon and kind == "file":
             return self._open(rest.strip(), settings)
         if colon and kind == LITERAL:
-            why = f"env.api_key is “{rest}…”, and there is no environment variable of that name"
+            why = f"env.api_key is “{rest}…”, but no environment variable has that name"
             raise _missing(settings, f"{why} (:help codecompanion-keys)")
         key = self._environ.get(settings.key, "")
         if not key.strip():
@@ -107,7 +107,7 @@ class KeyReader:
             # Without `from`: the exception contains the command's output.
             raise _missing(settings, f"{label} did not finish within {self._limit_s:g} s") from None
         except (OSError, ValueError) as error:
-            raise _missing(settings, f"{label} could not be started ({type(error).__name__})") from None
+            raise _missing(settings, f"{label} cannot be started ({type(error).__name__})") from None
         if done.returncode != 0:
             raise _missing(settings, f"{label} failed with exit status {done.returncode}")
         key = done.stdout.decode("utf-8", "replace").rstrip("\r\n")
@@ -152,7 +152,7 @@ def _checked(key: str, settings: AdapterSettings) -> str:
     if _LINE_BREAKS.search(key) or len(key) > _MAX_KEY_LENGTH or not key.isascii() or not key.isprintable():
         # It would become an HTTP header: name the place, not the content.
         where = key_label(settings) or "the configuration"
-        raise _missing(settings, f"{where} did not give a key (expected one line of ASCII)")
+        raise _missing(settings, f"{where} provided no valid key (expected one line of ASCII)")
     return key
 
 

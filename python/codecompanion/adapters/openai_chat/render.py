@@ -298,7 +298,7 @@ class ChatRenderer:
             return {"type": "text", "text": f"[The image {name} was not sent: this model takes no images.]"}
         url = part.url or self._data_url(part.mime, part.sha256, name)
         if not url:
-            return {"type": "text", "text": f"[The image {name} could not be read.]"}
+            return {"type": "text", "text": f"[The image {name} cannot be read.]"}
         return {"type": "image_url", "image_url": {"url": url, **({"detail": part.detail} if part.detail else {})}}
 
     def _document(self, part: DocumentPart) -> dict[str, Any]:
@@ -307,7 +307,7 @@ class ChatRenderer:
             return {"type": "text", "text": f"[The document {name} was not sent: this endpoint takes no PDF.]"}
         url = self._data_url(part.mime, part.sha256, name)
         if not url:
-            return {"type": "text", "text": f"[The document {name} could not be read.]"}
+            return {"type": "text", "text": f"[The document {name} cannot be read.]"}
         return {"type": "file", "file": {"filename": PurePath(name).name, "file_data": url}}
 
     def _data_url(self, mime: str, sha256: str, name: str) -> str:

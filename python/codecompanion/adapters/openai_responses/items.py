@@ -152,7 +152,7 @@ class ItemRenderer:
             return _text(f"[The image {name} was not sent: this model takes no images.]")
         url = part.url or self._data_url(part.mime, part.sha256, name)
         if not url:
-            return _text(f"[The image {name} could not be read.]")
+            return _text(f"[The image {name} cannot be read.]")
         return {"type": "input_image", "image_url": url, "detail": part.detail or "auto"}
 
     def _document(self, part: DocumentPart) -> Item:
@@ -162,7 +162,7 @@ class ItemRenderer:
             return _text(f"[The document {name} was not sent: this model takes no documents.]")
         url = self._data_url(part.mime, part.sha256, name)
         if not url:
-            return _text(f"[The document {name} could not be read.]")
+            return _text(f"[The document {name} cannot be read.]")
         return {"type": "input_file", "filename": name, "file_data": url}
 
     def _data_url(self, mime: str, sha256: str, name: str) -> str:

@@ -173,7 +173,7 @@ class PieceRenderer:
 
     def _refusal(self, problems: list[str], pieces: list[_Piece]) -> RequestRejected | ContextOverflow:
         """Return the error for a request that must not be sent, as the class from which the session can recover."""
-        told = f"{self._name}: the request would be refused: {problems[0]}"
+        told = f"{self._name}: not sent; the provider would refuse it: {problems[0]}"
         if any("fit into a request" in problem or " MB" in problem for problem in problems):
             return ContextOverflow(f"{told}.")
         if any(mark.kind in ("encrypted", "reasoning", "compaction") for piece in pieces for mark in piece.marks):

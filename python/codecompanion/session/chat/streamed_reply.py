@@ -162,7 +162,7 @@ async def stream_reply(
     """Stream one reply into `reply`, which keeps the received part if this is cancelled or fails.
 
     Raises:
-        AdapterError: the request failed, or the reply was cut off before its end.
+        AdapterError: the request failed, or the reply was incomplete.
     """
     chat, next_save = request.chat_id, time.monotonic() + PARTIAL_EVERY_S
     async with aclosing(adapter.stream(request)) as events:

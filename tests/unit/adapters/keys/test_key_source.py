@@ -112,7 +112,7 @@ def test_a_value_that_cannot_be_a_header_is_not_a_key(content: str, tmp_path: Pa
     with pytest.raises(MissingKey) as caught:
         KeyReader(environ={})(entry(f"file:{tmp_path}/key"))
     assert content not in str(caught.value)
-    assert "did not give a key" in str(caught.value)
+    assert "provided no valid key" in str(caught.value)
 
 
 def test_a_binary_file_and_an_empty_one_are_not_keys(tmp_path: Path) -> None:
@@ -158,6 +158,6 @@ def test_a_literal_key_in_the_configuration_is_recognised_by_its_prefix() -> Non
     """No request is sent without a key; the help on keys is named."""
     with pytest.raises(MissingKey) as caught:
         KeyReader(environ={})(entry("literal:sk-"))
-    assert "env.api_key is “sk-…”, and there is no environment variable of that name" in str(caught.value)
+    assert "env.api_key is “sk-…”, but no environment variable has that name" in str(caught.value)
     assert ":help codecompanion-keys" in str(caught.value)
     assert (key_label(entry("literal:sk-")), key_variable(entry("literal:sk-"))) == ("env.api_key", "")

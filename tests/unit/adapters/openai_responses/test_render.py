@@ -233,7 +233,7 @@ def test_files_a_model_does_not_accept_become_notes() -> None:
     assert texts[0] == "[The image a.png was not sent: this model takes no images.]"
     assert texts[1] == "[The document dddddddddddd.pdf was not sent: this model takes no documents.]"
     texts = [part["text"] for part in items_of(message, made=wire(read_blob=gone))[0]["content"]]
-    assert all("could not be read" in text for text in texts)
+    assert all("cannot be read" in text for text in texts)
 
 
 def test_broken_arguments_do_not_break_the_chat() -> None:
