@@ -372,4 +372,4 @@ def test_a_policy_is_strict_on_the_command_line_and_in_a_job():
     _, out, _ = run("context", *arguments, stdin=lines(loop))
     assert json.loads(out) == answers[1]
     status, _, err = run("context", "--policy", "adaptive", "--strict", "-", stdin="")
-    assert (status, "adaptive follows no document" in err) == (2, True)
+    assert (status, "adaptive does not follow a document" in err) == (2, True)

@@ -70,7 +70,7 @@ def test_the_transcript_format_is_still_the_default(data_dir: str) -> None:
     assert json.loads(out.splitlines()[0])["role"] == "user"
     status, out, err = run("sessions", "--data-dir", data_dir, "export", "chat-abc", "--no-images")
     assert (status, out) == (2, "")
-    assert "--no-images goes with --html or --md" in err
+    assert "--no-images needs --html or --md" in err
 
 
 def test_only_one_format_at_a_time_is_accepted(data_dir: str) -> None:

@@ -54,10 +54,10 @@ def test_an_empty_list_is_reported(tmp_path):
     """On stderr: stdout has only the answer, and the exit status is that of a list."""
     open_store(tmp_path).close()
     status, out, err = run("sessions", "--data-dir", str(tmp_path), "list")
-    assert (status, out, err) == (0, "", f"codecompanion: no chat is stored in {tmp_path / 'sessions.db'}\n")
+    assert (status, out, err) == (0, "", f"codecompanion: no chats in {tmp_path / 'sessions.db'}\n")
     (tmp_path / "transcripts").mkdir()
     status, out, err = run("sessions", "--data-dir", str(tmp_path), "restore", "--state-dir", str(tmp_path))
-    assert (status, out, err) == (0, "", f"codecompanion: no checkpoint is kept in {tmp_path}\n")
+    assert (status, out, err) == (0, "", f"codecompanion: no checkpoints in {tmp_path}\n")
 
 
 def test_list_as_json_has_one_object_per_line(data_dir):
@@ -112,7 +112,7 @@ def test_search_as_json_keeps_to_the_chat_and_the_limit(data_dir):
         (("search", "--chat", "nope", "x"), "no stored chat 'nope'"),
         (("search", "--limit", "0", "x"), "--limit 0"),
         (("show", "nope"), "no stored chat 'nope'"),
-        (("export", "chat-"), "2 chats begin with 'chat-'"),
+        (("export", "chat-"), "2 chat ids begin with 'chat-'"),
         (("list", "--limit", "0"), "--limit 0"),
     ],
 )

@@ -419,7 +419,7 @@ SCENES = [
     Scene(
         "gain too small",
         talks(5),
-        (PAUSED.replace("tries.", "tries: compacting would free N tokens, the minimum is N."),),
+        (PAUSED.replace("tries.", "tries: compacting would free N tokens; the minimum is N."),),
         savings=100_000,
         trigger=3200,
         window=16_000,

@@ -54,9 +54,7 @@ def notes_on(report: StageReport) -> str:
     if details.unverified:
         names = (details.unverified_names or ())[:_SHOWN]
         rest = f" and {details.unverified - len(names)} more" if details.unverified > len(names) else ""
-        notes.append(
-            f"Marked as unverified in the summary, because the chat does not mention it: {', '.join(names)}{rest}."
-        )
+        notes.append(f"Marked as unverified in the summary (not found in the chat): {', '.join(names)}{rest}.")
     if details.orders_left_out:
         notes.append("Instructions in the summary that you had not given were removed.")
     return " ".join(notes)

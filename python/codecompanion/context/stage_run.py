@@ -222,7 +222,7 @@ def _checked(work: Work, before: Measure, after: Measure) -> Outcome:
         return Failed(f"it would not make the request smaller ({before.tokens} tokens before, {after.tokens} after)")
     broken = violations(work.messages)
     if broken:
-        return Failed(f"it would break tool calls apart: {broken[0]}")
+        return Failed(f"it would separate a tool call from its result: {broken[0]}")
     kept = {message.id: message for message in work.messages}
     for message in work.before:
         if is_protected(message) and kept.get(message.id) != message:

@@ -62,7 +62,7 @@ class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.tokens is not None and not 0 < self.tokens < _LARGEST:
             raise ValueError(f"tokens = {self.tokens} is not a size; expected 1 or more")
         if self.at is not None and self.tokens is not None:
-            raise ValueError("at and tokens are two sizes; expected one of them")
+            raise ValueError("both at and tokens are given; expected one of them")
 
     @property
     def is_on(self) -> bool:

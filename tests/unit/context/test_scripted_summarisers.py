@@ -207,9 +207,7 @@ def test_invented_names_are_marked_and_true_ones_are_not(name):
     prepared, _ = prepared_under(name, "hallucinating")
     (text,) = summaries(prepared)
     notes = "".join(map(notes_on, prepared.reports))
-    assert notes == (
-        "Marked as unverified in the summary, because the chat does not mention it: ghost_module.py, phantom_call."
-    )
+    assert notes == "Marked as unverified in the summary (not found in the chat): ghost_module.py, phantom_call."
     assert "ghost_module.py (unverified)" in text
     assert "`phantom_call` (unverified)" in text
     assert "loader_0.py (unverified)" not in text

@@ -53,7 +53,7 @@ async def open_chats(root: Path, count: int = 1, **options: Any) -> list[Any]:
         ),
         (
             {"policy": "adaptive strict"},
-            "interactions.chat.opts.policy: adaptive follows no document, so it has no strict form",
+            "interactions.chat.opts.policy: adaptive does not follow a document, so it has no strict form",
             "codecompanion",
         ),
     ],

@@ -59,7 +59,7 @@ def _history() -> Finding:
     try:
         store = open_store(path.parent, report=lambda problem: problems.append(str(problem)))
     except StoreError as error:
-        return Finding("history", False, str(error), "See the sentence above")
+        return Finding("history", False, str(error), "See the message above")
     try:
         problems += store.check()
     finally:

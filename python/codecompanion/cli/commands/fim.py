@@ -110,7 +110,7 @@ def _project(root: str) -> ProjectReader:
 def _path_in(root: Path, path: str) -> str:
     """Return the path of the job's file relative to the root; a name outside of it stays unchanged."""
     if "\0" in path:
-        raise InputError("path: it has a null character")
+        raise InputError("path: it contains a NUL character")
     try:
         whole = Path(os.path.realpath(root / path))
     except ValueError:  # half a surrogate pair

@@ -25,7 +25,7 @@ from codecompanion.store.opening import open_store
 def add_restore(actions: Any) -> None:
     """Add `restore` to the actions of `sessions`."""
     parser: argparse.ArgumentParser = actions.add_parser("restore", help="print a chat from its checkpoint files")
-    parser.add_argument("chat", nargs="?", default="", help="id of a chat or a checkpoint; without it they are listed")
+    parser.add_argument("chat", nargs="?", default="", help="id of a chat or a checkpoint (default: list them)")
     parser.add_argument("--state-dir", type=Path, default=None, help="folder of transcripts/ (default: Neovim's)")
     parser.set_defaults(without_store=restore)
 
@@ -50,7 +50,7 @@ def restore(arguments: argparse.Namespace, data_dir: Path, out: TextIO) -> int:
     if not arguments.chat:
         checkpoints = files.list_checkpoints()
         if not checkpoints:
-            print(f"codecompanion: no checkpoint is kept in {folder}", file=sys.stderr)
+            print(f"codecompanion: no checkpoints in {folder}", file=sys.stderr)
         for stored in checkpoints:
             when = datetime.datetime.fromtimestamp(stored.time / 1000).astimezone()
             about = f"{stored.kind:14}  {in_column(stored.messages)}  {stored.title}"

@@ -68,7 +68,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 def add_parser(commands: Any) -> None:
     """Add the sub-command to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "search", help="find the code of a project that a question is about, as JSON"
+        "search", help="find the code of a project for a question, as JSON"
     )
     parser.add_argument("--jobs", action="store_true", help=f"{JOBS_HELP}: {A_JOB}")
     parser.add_argument("--root", metavar="DIR", default=".", help="the project's folder (default: this one)")
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
                 raise InputError(f"--jobs takes its questions from the jobs; expected no words, found {query!r}")
             return answer_jobs("search", query or "-", Job, A_JOB, searches.answer, out)
         if not query.strip():
-            raise InputError("there is nothing to search for; expected QUERY, or --jobs")
+            raise InputError("nothing to search for; expected QUERY, or --jobs")
         print_answer(searches.answer(Job(query=query)), out)
     return 0
 

@@ -40,11 +40,11 @@ def add_parser(commands: Any) -> None:
     listing.add_argument("--json", action="store_true", help="print JSON, one object per line")
     listing.add_argument("--limit", type=int, default=50, help="maximum number (default: 50)")
     listing.set_defaults(act=_list)
-    show = actions.add_parser("show", help="print a chat to read")
-    show.add_argument("chat", help="id, or the beginning of it")
+    show = actions.add_parser("show", help="print a chat as readable text")
+    show.add_argument("chat", help="id, or its first characters")
     show.set_defaults(act=_show)
     export = actions.add_parser("export", help="print a chat: as a transcript, a page (--html) or Markdown (--md)")
-    export.add_argument("chat", help="id, or the beginning of it")
+    export.add_argument("chat", help="id, or its first characters")
     export.add_argument("--view", action="store_true", help="the messages that the model would get, instead of all")
     form = export.add_mutually_exclusive_group()
     form.add_argument("--html", dest="form", action="store_const", const="html", help="a page for a browser, to share")
@@ -52,18 +52,18 @@ def add_parser(commands: Any) -> None:
     export.add_argument("--no-images", action="store_true", help="leave images out of --html and --md")
     export.set_defaults(act=_export)
     search = actions.add_parser("search", help="find messages, also cleared and compacted ones, best first")
-    search.add_argument("words", nargs="+", metavar="WORDS", help="a question, or words; the last may be a beginning")
-    search.add_argument("--chat", help="in this chat only: id, or the beginning of it")
+    search.add_argument("words", nargs="+", metavar="WORDS", help="a question, or words; the last may be incomplete")
+    search.add_argument("--chat", help="in this chat only: id, or its first characters")
     search.add_argument("--json", action="store_true", help="print JSON, one object per line")
     search.add_argument("--limit", type=int, default=20, help="maximum number (default: 20)")
     search.set_defaults(act=_search)
     add_restore(actions)
-    rename = actions.add_parser("rename", help="give a chat another title")
-    rename.add_argument("chat", help="id, or the beginning of it")
+    rename = actions.add_parser("rename", help="change the title of a chat")
+    rename.add_argument("chat", help="id, or its first characters")
     rename.add_argument("title", nargs="+", metavar="TITLE")
     rename.set_defaults(act=_rename)
     delete = actions.add_parser("delete", help="permanently delete a chat and its checkpoints")
-    delete.add_argument("chat", help="id, or the beginning of it")
+    delete.add_argument("chat", help="id, or its first characters")
     delete.add_argument("--yes", action="store_true", help="do not ask; required without a terminal")
     delete.add_argument("--state-dir", type=Path, default=None, help="folder of transcripts/ (default: Neovim's)")
     delete.set_defaults(act=_delete)
@@ -102,7 +102,7 @@ def _list(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
         raise InputError(f"--limit {arguments.limit}: expected 1 or more")
     chats = store.list_sessions(limit=arguments.limit)
     if not chats:
-        print(f"codecompanion: no chat is stored in {store.path}", file=sys.stderr)
+        print(f"codecompanion: no chats in {store.path}", file=sys.stderr)
     for info in chats:
         when = datetime.datetime.fromtimestamp(info.updated).astimezone()
         if arguments.json:
@@ -124,7 +124,7 @@ def _find_chat(store: Store, wanted: str) -> str:
     found = [info.id for info in store.list_sessions(limit=1_000_000) if info.id.startswith(wanted)]
     exact = [chat for chat in found if chat == wanted] or found
     if len(exact) > 1:
-        raise InputError(f"{len(exact)} chats begin with {wanted!r}: {', '.join(exact[:5])}; expected one")
+        raise InputError(f"{len(exact)} chat ids begin with {wanted!r}: {', '.join(exact[:5])}; expected one")
     if not exact:
         raise InputError(f"no stored chat {wanted!r}; `sessions list` shows all chats")
     return exact[0]
@@ -183,7 +183,7 @@ def _export(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
     if arguments.form:
         return _share(store, events, arguments, out)
     if arguments.no_images:
-        raise InputError("--no-images goes with --html or --md; the transcript format names images only")
+        raise InputError("--no-images needs --html or --md; the transcript format only names images")
     if arguments.view:
         messages: Sequence[Message] = project(events).messages
     else:
@@ -224,7 +224,7 @@ def _delete(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
     about = f"{chat}  {counted(info.messages, 'message')}  {info.title}" if info else chat
     if not arguments.yes:
         if not sys.stdin.isatty():
-            raise InputError(f"{about}: expected --yes, because there is no terminal to ask on; nothing was deleted")
+            raise InputError(f"nothing was deleted: {about}; without a terminal, pass --yes")
         print(f"Delete permanently: {about}  [y/N] ", end="", file=sys.stderr, flush=True)
         progress.stop()
         if not sys.stdin.readline().strip().lower().startswith("y"):

@@ -15,15 +15,13 @@ MAX_TOKENS = 4000
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to the command line."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "summarize", help="print the summary of a transcript that needs no model"
-    )
+    parser: argparse.ArgumentParser = commands.add_parser("summarize", help="summarise a transcript without a model")
     parser.add_argument(
         "--max-tokens",
         type=token_count,
         metavar="N|Nk",
         default=MAX_TOKENS,
-        help=f"how long it may be (default: {MAX_TOKENS})",
+        help=f"maximum tokens (default: {MAX_TOKENS})",
     )
     parser.add_argument("file", metavar="FILE|-", help="a transcript in JSON Lines")
     parser.set_defaults(run=run)

@@ -58,7 +58,7 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
     uses = env.folds.get(FileUses).of(messages)
     in_seconds = int(params.min_seconds * env.cache.reads_per_s) if is_cold and not env.manual else 0
     if not in_seconds and uses.before[-1] < params.min_tokens:
-        return Skipped("too_small", f"less than {params.min_tokens} tokens are not worth an edit")
+        return Skipped("too_small", f"fewer than {params.min_tokens} tokens are not worth an edit")
     found = _find_shorter(messages, uses, params, env)
     if not found:
         return Skipped("nothing_to_clear", "every tool result is still needed")

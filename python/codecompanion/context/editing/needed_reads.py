@@ -33,12 +33,12 @@ def why_needed(index: int, uses: FileUses, keep: KeepReads) -> str:
     else:
         limit = keep.edited if is_edited else keep.unedited
     if total - touched <= limit:
-        return f"{name} was in use {counted(total - touched, 'message')} ago"
+        return f"{name} was last used {counted(total - touched, 'message')} ago"
     named = uses.named_by_user.get(name, -1)
     if named >= 0 and total - named <= keep.named:
-        return f"you named {name} {counted(total - named, 'message')} ago"
+        return f"you mentioned {name} {counted(total - named, 'message')} ago"
     if not is_edited and uses.before[-1] - uses.before[index + 1] < keep.near_tokens:
-        return f"{name} was shown a short while ago"
+        return f"{name} was shown recently"
     return ""
 
 
@@ -46,8 +46,8 @@ def why_not_needed(index: int, uses: FileUses) -> str:
     """Return why the superfluous result at this index is not needed."""
     use = uses.of_result.get(index)
     if use is None or use.access == "edited":
-        return "old, and not a look at a file"
+        return "old, and not a file read"
     name = posixpath.basename(use.path)
     if uses.last_read[use.path] > index:
         return f"{name} was read again later"
-    return f"{name} was not in use for {counted(len(uses.messages) - uses.last_touched(index), 'message')}"
+    return f"{name} has not been used for {counted(len(uses.messages) - uses.last_touched(index), 'message')}"

@@ -15,7 +15,7 @@ def require_savings(work: Work, params: RequireSavings, env: Env) -> Outcome:
     before = env.measure(work.before).tokens
     savings = before - env.measure((*work.messages, *work.pending)).tokens
     if savings < least:
-        return Skipped("savings_too_small", f"compacting would free {savings:,} tokens, the minimum is {least:,}")
+        return Skipped("savings_too_small", f"compacting would free {savings:,} tokens; the minimum is {least:,}")
     return work
 
 

@@ -78,7 +78,7 @@ def strict(policy: Policy, key: str = "") -> Policy:
         ConfigError: the policy follows no document, or the remaining steps cannot work; names `key`.
     """
     if policy.ours:
-        raise ConfigError(key, f"{policy.name} follows no document, so it has no strict form")
+        raise ConfigError(key, f"{policy.name} does not follow a document, so it has no strict form")
     made = without(policy, frozenset(one.place for one in deviations(policy)), key)
     other = made.without_tools
     return msgspec.structs.replace(made, name=_strict_name(made.name), without_tools=other and _strict_name(other))

@@ -18,7 +18,7 @@ TOO_SLOW = "a summary by the model would take about "
 """Precedes the expected time."""
 EXPECTED_TOKENS = 700
 """Length of a summary, unless less is allowed: measured with hosted models, 400 to 1,000."""
-NOT_WORTH_IT = Failed("in a window this small a summary by a model takes more tokens than it can save")
+NOT_WORTH_IT = Failed("in a window this small, a summary takes more tokens than it can save")
 
 
 def why_not_again(env: Env, *, asks_unusable: bool) -> Failed | None:

@@ -98,7 +98,7 @@ def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
         facts_first=env.window < _SMALL_WINDOW,
     )  # fmt: skip
     if not text:
-        return Failed("the summary came out empty")
+        return Failed("the summary is empty")
     tokens = env.count_text(text)
     said = work.saying(schema=params.schema, summary_budget_tokens=budget, ledger_tokens=tokens, written_by="code")
     return msgspec.structs.replace(said, summary=text)
@@ -126,7 +126,7 @@ class _Run(SummaryRun):
         if self.count(entries) <= self.available:
             return (yield from self.write_whole(entries))
         if depth >= _DEEPEST:
-            return Failed("the history does not get smaller by summarising it in parts")
+            return Failed("summarising the history in parts does not make it smaller")
         room = self.available - self.count_text(prompts.load("summary_part"))
         chunks = chunk_entries(entries, room, self.count_text)
         if len(chunks) == 1:

@@ -292,10 +292,10 @@ def test_each_large_result_can_report_why_it_was_kept_or_cleared() -> None:
     assert not isinstance(after, str)
     params = ClearWhenItPays(**{**SMALL, "keep_reads": KEEP})  # type: ignore[arg-type]
     told = explain_results(after, params, environment(COLD))
-    assert told["t1"] == f"kept: a.py was in use {len(after) - 2} messages ago"
+    assert told["t1"] == f"kept: a.py was last used {len(after) - 2} messages ago"
     assert told["t2"] == "cleared: b.py was read again later"
     assert told["t4"] == "kept: results of memory are never cleared"
-    assert told["t5"] == "cleared: old, and not a look at a file"
+    assert told["t5"] == "cleared: old, and not a file read"
     assert told["t12"] == "kept: among the newest messages"
     assert explain_results(after, ClearWhenItPays(cache="warm"), environment(COLD)) == {}
 

@@ -180,7 +180,7 @@ def test_strict_leaves_the_documents_program() -> None:
 
 
 def test_a_policy_of_our_own_cannot_be_strict() -> None:
-    with pytest.raises(ConfigError, match="adaptive follows no document"):
+    with pytest.raises(ConfigError, match="adaptive does not follow a document"):
         load_policy("adaptive strict")
     adaptive = load_policy("adaptive")
     assert "strict" not in option_names(adaptive)

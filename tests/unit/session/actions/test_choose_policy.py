@@ -125,7 +125,7 @@ async def test_a_chat_may_use_the_strict_form_of_a_policy(tmp_path: Path) -> Non
     reopened = await bench.resume()
     assert reopened is not None
     assert reopened.control.policy.name == "codebuddy strict"
-    with pytest.raises(ConfigError, match="adaptive follows no document"):
+    with pytest.raises(ConfigError, match="adaptive does not follow a document"):
         await choose_policy(reopened, "adaptive strict")
     assert reopened.control.policy.name == "codebuddy strict"
 
@@ -155,7 +155,7 @@ async def test_strict_forms_are_distinguishable_and_errors_name_the_typed_text(t
     descriptions = [row["description"] for row in list_policies(session.control) if "strict" not in row["name"]]
     (strict,) = {row["description"] for row in list_policies(session.control) if "strict" in row["name"]}
     assert strict not in descriptions
-    with pytest.raises(ConfigError, match=r"^policy: adaptive follows no document, so it has no strict form$"):
+    with pytest.raises(ConfigError, match=r"^policy: adaptive does not follow a document, so it has no strict form$"):
         await choose_policy(session, "adaptive strict")
     await choose_policy(session, " codebuddy   strict ")
     assert session.control.policy.name == "codebuddy strict"
