@@ -51,7 +51,7 @@ FAULTS = (
         f"http://127.0.0.1:{_port_of_nobody()}/",
     ),
     Fault(
-        row("there is no network", CANNOT, "was not fetched: no address is found for this name."),
+        row("there is no network", CANNOT, "was not fetched: no address was found for this name."),
         "http://no-such-place.invalid/",
     ),
     Fault(row("the page is not there", CANNOT, "the server answered 404"), "/missing"),

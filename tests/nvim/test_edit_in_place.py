@@ -615,7 +615,7 @@ def test_a_prose_answer_opens_as_a_chat(desk):
     here = desk(reply("placement: chat\nIt calls itself."))
     here.edit("4,7CodeCompanion why is it slow?")
     here.nvim.wait_screen("It calls itself.")
-    here.nvim.wait_screen("The model answered in words. The buffer was not changed.")
+    here.nvim.wait_screen("The reply is text, not code. The buffer was not changed.")
     here.nvim.command("buffer fact.py")
     assert here.lines() == OLD
 

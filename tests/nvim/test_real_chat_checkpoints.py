@@ -161,8 +161,6 @@ def test_an_unusable_state_folder_costs_one_sentence(nvim_factory, tmp_path):
         chat.say("question one")
         assert "first answer" in chat.text()
         chat.nvim.wait_for(
-            lambda: (
-                "No checkpoint could be written" in chat.text() + chat.nvim.lua("return vim.fn.execute('messages')")
-            ),
+            lambda: "Checkpoint not written" in chat.text() + chat.nvim.lua("return vim.fn.execute('messages')"),
             "the sentence",
         )

@@ -219,7 +219,7 @@ def test_only_an_entry_for_a_local_model_server_is_free(nvim_factory, tmp_path):
         chat = start_chat(nvim_factory, tmp_path / "server", server, extends="ollama", model="qwen3:14b")
         chat.say("Why is it red?")
         chat.send("/cost")
-        chat.nvim.wait_for(lambda: chat.text().splitlines()[0].endswith("ms, no money"), "its time")
+        chat.nvim.wait_for(lambda: chat.text().splitlines()[0].endswith("ms, no charge"), "its time")
         assert "$" not in chat.text().split("## Budgets")[0]
     with ChatServerThread([reply("One.", usage=USAGE)], key=KEY) as server:
         budget = {"interactions": {"chat": {"opts": {"budget": 2}}}}

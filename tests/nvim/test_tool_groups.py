@@ -75,7 +75,7 @@ def test_the_list_shows_the_cost_of_each_tool_and_toggles_it(nvim_factory: Facto
         chat.say("y")
         assert set(offered(server)) == {"memory"}
         chat.send("/tools nonsense")
-        chat.nvim.wait_screen("no tool and no group nonsense")
+        chat.nvim.wait_screen("no tool or group named nonsense")
         assert chat.draft() == "/tools nonsense"
 
 

@@ -52,7 +52,7 @@ class Reading(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-IN_WORDS = Reading("chat", note="The model answered in words.")
+IN_WORDS = Reading("chat", note="The reply is text, not code.")
 NO_CODE = Reading("chat", note="The reply has no code for this place.")
 OTHER_DIFF = Reading("chat", note="The reply is a diff that does not fit these lines.")
 SEVERAL = Reading("chat", note="The reply has several blocks of code, not one edit.")

@@ -46,7 +46,7 @@ def read_policy_files(config_dir: str, configured: Mapping[str, Any]) -> PolicyF
             mistakes.append(f"{path}: {why}. The policy {name} is left out.")
         else:
             if name in configured:
-                mistakes.append(f"{path}: interactions.chat.opts.policies.{name} has the same name and is used.")
+                mistakes.append(f"{path}: not used, because interactions.chat.opts.policies.{name} has the same name.")
             else:
                 tables[name], paths[name] = table, path
     return PolicyFiles(tables, paths, tuple(mistakes))

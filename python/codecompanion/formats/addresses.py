@@ -36,7 +36,7 @@ def parts_of(url: str) -> SplitResult:
     except ValueError as error:
         raise InputError(f"{_shown(text)} is not an address: {error}.") from error
     if len(text) > MAX_URL_CHARS or any(character.isspace() or ord(character) < 32 for character in text):
-        raise InputError(f"{_shown(text)} is not an address: it is too long, or contains blanks.")
+        raise InputError(f"{_shown(text)} is not an address: it is too long, or contains spaces.")
     if parts.scheme not in ("http", "https") or not host or port == 0:
         raise InputError(f"{_shown(text)} cannot be fetched; expected an address such as https://example.org/page.")
     if parts.username is not None or parts.password is not None:

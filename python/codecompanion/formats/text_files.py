@@ -140,7 +140,7 @@ def read_bytes(path: Path, limit_bytes: int = MAX_READ_BYTES) -> bytes:
             raise UnreadableFile(f"{path} cannot be read: {reason(error)}.") from error
     if len(content) > limit_bytes:
         size = max(status.st_size, len(content))
-        raise UnreadableFile(f"{path} has {size:,} bytes, more than the {limit_bytes:,} that can be read at once.")
+        raise UnreadableFile(f"{path} has {size:,} bytes; at most {limit_bytes:,} can be read.")
     return content
 
 

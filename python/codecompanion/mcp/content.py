@@ -116,7 +116,7 @@ def _add(joined: _Joined, block: Any) -> None:
         case "image":
             joined.add_image(block.mime_type, block.data)
         case "audio":
-            joined.add(f"[sound ({block.mime_type[:60]}) is left out: the model cannot receive it]")
+            joined.add(f"[audio ({block.mime_type[:60]}) is left out: the model cannot receive it]")
         case "resource_link":
             name = block.title or block.name
             about = f": {block.description}" if block.description else ""

@@ -53,7 +53,7 @@ def find_program(command: Sequence[str], env: Mapping[str, str], cwd: str) -> st
     found = shutil.which(program, path=env.get("PATH"))
     if found is None:
         where = "" if os.sep in program else " on the PATH"
-        raise McpError(f"There is no program {command[0]}{where}")
+        raise McpError(f"{command[0]} was not found{where}")
     return found
 
 

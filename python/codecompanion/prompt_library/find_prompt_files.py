@@ -65,7 +65,7 @@ def find_prompts(user_folders: Sequence[str], own_folder: str, root: Path) -> It
 def _files_in(folder: Path, project: Path | None, seen: set[str]) -> Iterator[PromptText | Refused]:
     paths = list(islice(_markdown_files(folder, follow=project is None), MAX_FILES + 1))
     if len(paths) > MAX_FILES:
-        yield Refused(f"{folder}: it holds more than {MAX_FILES} prompts; the others are not read.")
+        yield Refused(f"{folder}: it contains more than {MAX_FILES} prompts; the others are not read.")
     for path in paths[:MAX_FILES]:
         real = Path(os.path.realpath(path))
         if str(real) in seen:
@@ -73,7 +73,7 @@ def _files_in(folder: Path, project: Path | None, seen: set[str]) -> Iterator[Pr
         seen.add(str(real))
         label = _label(path, project)
         if project is not None and project not in real.parents:
-            yield Refused(f"{label}: it is a link out of the project, which is not read.")
+            yield Refused(f"{label}: it links outside the project, so it is not read.")
             continue
         try:
             content = text_files.read_bytes(real, MAX_BYTES)

@@ -43,11 +43,11 @@ _NOT_USED = {
     "opts.ignore_system_prompt": "the system prompt is configured",
     "opts.intro_message": "this kind of message is not supported",
     "opts.is_workflow": "all its messages are sent as one",
-    "opts.pre_hook": "a prompt runs no code",
+    "opts.pre_hook": "a prompt cannot run code",
     "opts.placement": "the model chooses the place",
     "opts.index": "prompts are sorted by name",
-    "picker": "a prompt runs no code",
-    "condition": "a prompt runs no code",
+    "picker": "a prompt cannot run code",
+    "condition": "a prompt cannot run code",
 }
 """Keys of codecompanion.nvim that are not used here, and why."""
 _NOT_FROM_A_PROJECT = ("opts.adapter", "opts.auto_submit", "rules")

@@ -39,7 +39,7 @@ from codecompanion.reports.spending_budgets import Budget
 FENCE = "```"
 NARROW = 60
 """Columns below which a table has the shorter words."""
-EMPTY = "Nothing has been sent yet, so there are no costs."
+EMPTY = "Nothing has been sent yet."
 
 
 class CostReport(msgspec.Struct, frozen=True):
@@ -152,11 +152,11 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
         adapters = sorted({call.adapter for call in record.calls if call.is_local})
         took = f", in {duration_text(sums.local_ms)}" if sums.local_ms else ""
         calls = counted(sums.local, "call")
-        lines.append(f"Answered by your own servers: {calls} ({', '.join(adapters)}), no money{took}.")
+        lines.append(f"Answered by your own servers: {calls} ({', '.join(adapters)}), no charge{took}.")
     if sums.included > sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_included and not call.is_local})
         those = counted(sums.included - sums.local, "call")
-        lines.append(f"A plan includes {those} ({', '.join(adapters)}): no money for tokens, no budget counts them.")
+        lines.append(f"A plan includes {those} ({', '.join(adapters)}): no charge for tokens, not counted in budgets.")
     return [*lines, *_saved(sums, savings, page)]
 
 
@@ -203,7 +203,7 @@ def _tokens(sums: Sums, page: Page) -> list[str]:
         if n or not whole
     ]
     if sums.estimated_tokens:
-        not_above = "not above" if is_narrow else "an estimate, not above"
+        not_above = "not above" if is_narrow else "an estimate, not included above"
         rows.append((f"{'' if is_narrow else 'prompts '}without usage", f"~{sums.estimated_tokens:,}", not_above))
     return ["", "## Tokens", "", *table(("what", "tokens", "share"), rows, page.width, "lr")]
 

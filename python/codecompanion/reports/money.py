@@ -13,7 +13,7 @@ UNKNOWN = "unknown"
 def headline(sums: Sums) -> str:
     """Return the total or its known part; the token count if nothing has a known price."""
     if costs_time(sums):
-        return f"{duration_text(sums.local_ms)}, no money" if sums.local_ms else "local, no money"
+        return f"{duration_text(sums.local_ms)}, no charge" if sums.local_ms else "local, no charge"
     if not sums.priced:
         if no_price(sums) == INCLUDED:
             return "included in the plan"

@@ -49,7 +49,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         """Return the sentence that ends a refused turn."""
         return (
             f"The budget of {self.whose} is used up: {usd_text(self.spent_usd)} of {usd_text(self.limit_usd)}. Nothing"
-            f" was sent and your message is kept. Raise {self.key} to continue."
+            f" was sent; raise {self.key} to continue."
         )
 
     def warning(self) -> str:

@@ -140,7 +140,7 @@ class Toolbox:
                 problem = "" if provider.source == BUILT_IN else _problem_with(tool)
                 ours = OTHER_NAMES.get(name, name) if isinstance(name, str) else name
                 if not problem and ours in sources:
-                    problem = f"there is another one of that name, of {sources[ours]}"
+                    problem = f"another tool ({sources[ours]}) has this name"
                 if problem:
                     key = getattr(provider, "key", "")
                     what = f"{key}.{name}: it" if key else f"The tool {str(name)[:80]} of {provider.source}"
@@ -158,7 +158,7 @@ class Toolbox:
 def _problem_with(tool: Tool) -> str:
     spec = tool.spec
     if not isinstance(spec.name, str) or not _NAME.fullmatch(spec.name):
-        return "a name has 1 to 64 letters, digits, “_” and “-”"
+        return "its name must have 1 to 64 letters, digits, “_” and “-”"
     if not isinstance(spec.description, str) or not spec.description.strip():
         return "it has no description"
     if len(spec.description) > _MAX_DESCRIPTION_CHARS:

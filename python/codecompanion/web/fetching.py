@@ -146,7 +146,7 @@ class Fetcher:
             if why := self._refuse(address):
                 raise _refused(host, why, address)
         if not addresses and (not through_proxy or is_local_name(host)):
-            raise InputError(f"{host} was not fetched: no address is found for this name.")
+            raise InputError(f"{host} was not fetched: no address was found for this name.")
 
 
 def _refused(host: str, why: str, address: Address) -> InputError:
@@ -189,7 +189,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, httpcore2.ConnectError) and "attempts failed" in text:
         return "nothing answers there"
     if isinstance(error, httpcore2.ReadError) or "closed connection" in text:
-        return "the server ended the connection before the page was whole"
+        return "the server ended the connection before the page was complete"
     return text or type(error).__name__
 
 
@@ -215,7 +215,7 @@ class _Checked:
         for address in addresses:
             if why := self._refuse(address):
                 raise _refused(host, why, address)
-        last: Exception = httpcore2.ConnectError(f"no address is found for {host}")
+        last: Exception = httpcore2.ConnectError(f"no address was found for {host}")
         for address in addresses:
             try:
                 return await self._inner.connect_tcp(str(address), port, **options)

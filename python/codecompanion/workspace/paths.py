@@ -85,7 +85,7 @@ def _real_path(path: str, root: Path, shown: str) -> Path:
         raise ToolError(f"The path {_quoted(shown)} cannot be used: {cause}.") from error
     # `realpath` stops at a cycle of links and leaves the rest of the path unchanged.
     if status is not None and any(part.is_symlink() for part in (Path(real), *Path(real).parents)):
-        raise ToolError(f"The path {_quoted(shown)} is a circle of symbolic links.")
+        raise ToolError(f"The path {_quoted(shown)} is a loop of symbolic links.")
     return Path(real)
 
 

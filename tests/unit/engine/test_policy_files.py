@@ -53,7 +53,7 @@ def test_invalid_toml_is_reported_with_its_line_and_affects_only_itself(tmp_path
     assert f"{given}/policies/a.toml, line 1: Invalid value. The policy a is left out." == first
     assert f"{given}/policies/b.toml, line 2: Cannot overwrite a value. The policy b is left out." == second
     assert f"{given}/policies/c.toml, " in third
-    assert "e.toml: interactions.chat.opts.policies.e has the same name and is used." in rest[0]
+    assert "e.toml: not used, because interactions.chat.opts.policies.e has the same name." in rest[0]
     assert "f.toml: it is larger than 1,000,000 bytes" in rest[1]
     assert "g.toml: it is not UTF-8 text" in rest[2]
     assert "h.toml: Is a directory" in rest[3]

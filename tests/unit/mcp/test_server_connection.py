@@ -78,7 +78,7 @@ async def test_a_server_that_exits_at_once_is_reported_with_its_output() -> None
 async def test_a_missing_program_is_named() -> None:
     one = spec()
     missing = connection(type(one)(name="x", command=("no-such-program-here",)), Listener())
-    with pytest.raises(McpError, match="There is no program no-such-program-here on the PATH"):
+    with pytest.raises(McpError, match="no-such-program-here was not found on the PATH"):
         await missing.open()
     nowhere = connection(type(one)(name="x", command=("sh",), cwd="/no/such/folder"), Listener())
     with pytest.raises(McpError, match="Its working folder /no/such/folder does not exist"):

@@ -58,7 +58,7 @@ def test_a_link_out_of_the_project_is_refused_and_the_users_own_is_not(project: 
     mine.mkdir()
     read, refused = found(project, own=str(mine))
     assert read == {}
-    assert refused == [".codecompanion/prompts/p.md: it is a link out of the project, which is not read."]
+    assert refused == [".codecompanion/prompts/p.md: it links outside the project, so it is not read."]
     (mine / "q.md").symlink_to(tmp_path / "secret.md")
     assert list(found(project, own=str(mine))[0].values()) == ["user"]
 

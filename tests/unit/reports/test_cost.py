@@ -119,7 +119,7 @@ def test_a_chat_without_usage_is_reported_by_estimates() -> None:
     log.change("compacted", 60_000, 10_000)
     log.call(result="stop")
     text = written(log)
-    assert "| prompts without usage | ~2,000 | an estimate, not above |" in text
+    assert "| prompts without usage | ~2,000 | an estimate, not included above |" in text
     assert "~50.0k not sent" in text
     assert text.startswith("# Cost of this chat: ~5.1k tokens")
     assert "- summaries took 3.1k tokens\n" in text
@@ -296,7 +296,8 @@ def test_calls_of_a_plan_are_neither_free_nor_unknown() -> None:
     log.end()
     text = written(log, Budget(scope="chat", limit_usd=5, warn_at=0.8, spent_usd=0))
     assert text.startswith("# Cost of this chat: included in the plan")
-    assert "A plan includes 2 calls (anthropic): no money for tokens, no budget counts them." in " ".join(text.split())
+    said = "A plan includes 2 calls (anthropic): no charge for tokens, not counted in budgets."
+    assert said in " ".join(text.split())
     assert PRICE_UNKNOWN not in text.lower()
     assert "most expensive:" not in text
     assert [part for part in text.split() if part.startswith(("$", "~$"))] == ["$0.00", "$5.00"]
@@ -314,8 +315,8 @@ def test_calls_to_own_servers_cost_no_money() -> None:
     log.call(Usage(1_000, 10), local=True)
     log.end()
     text = written(log)
-    assert text.startswith("# Cost of this chat: 1.5 s, no money")
-    assert "Answered by your own servers: 1 call (anthropic), no money, in 1.5 s." in " ".join(text.split())
+    assert text.startswith("# Cost of this chat: 1.5 s, no charge")
+    assert "Answered by your own servers: 1 call (anthropic), no charge, in 1.5 s." in " ".join(text.split())
     assert "plan" not in text
     assert PRICE_UNKNOWN not in text.lower()
     record = read_log(log.events)

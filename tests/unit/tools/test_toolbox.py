@@ -102,10 +102,10 @@ def test_a_failing_provider_costs_its_tools_and_one_sentence(error: Exception) -
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (tool("a.b"), "a.b of the server demo is not offered: a name has 1 to 64 letters, digits, “_” and “-”."),
-        (tool(""), "a name has"),
-        (tool("x" * 65), "a name has"),
-        (tool(7), "a name has"),
+        (tool("a.b"), "a.b of the server demo is not offered: its name must have 1 to 64 letters, digits, "),
+        (tool(""), "its name must have"),
+        (tool("x" * 65), "its name must have"),
+        (tool(7), "its name must have"),
         (tool("x", ""), "it has no description"),
         (tool("x", "d" * 20_001), "longer than 20,000"),
         (tool("x", parameters=None), "its schema is not an object"),
@@ -118,8 +118,8 @@ def test_a_failing_provider_costs_its_tools_and_one_sentence(error: Exception) -
             "the type 'strnig' at y",
         ),
         (tool("x", parameters={"type": "object", "properties": {"y": {"minimum": "1"}}}), "a wrong 'minimum' at y"),
-        (tool("read_file"), "there is another one of that name, of built in"),
-        (tool("insert_edit_into_file"), "there is another one of that name, of built in"),
+        (tool("read_file"), "another tool (built in) has this name"),
+        (tool("insert_edit_into_file"), "another tool (built in) has this name"),
     ],
 )
 def test_a_tool_that_cannot_be_offered_is_named_once_and_costs_no_other(bad: Tool, why: str) -> None:

@@ -184,7 +184,7 @@ async def test_a_proxy_is_used_and_gets_no_private_name(address: str, monkeypatc
     monkeypatch.setattr(fetching, "resolved", resolved)
     assert "How it works" in page_of(await through.fetch("http://example.org/article")).text
     assert Site.asked[0][0] == "http://example.org:80/article"
-    assert "no address is found for this name" in await refused("http://intranet/", through)
+    assert "no address was found for this name" in await refused("http://intranet/", through)
     assert "HTTP proxies only" in await refused("http://example.org/", Fetcher(proxy="socks5://127.0.0.1:1"))
 
 

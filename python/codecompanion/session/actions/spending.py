@@ -44,7 +44,7 @@ class Spending:
         try:
             budgets = await asyncio.to_thread(self.budgets)
         except StoreError as error:
-            return f"Nothing was sent and your message is kept: the rest of the budget could not be read ({error})."
+            return f"Nothing was sent: the rest of the budget cannot be read ({error})."
         return next((budget.refusal() for budget in budgets if budget.is_used_up), "")
 
     async def warnings(self) -> list[str]:

@@ -71,7 +71,7 @@ def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
     if unknown:
         near = nearest_name(unknown[0], groups, tools)
         advice = f"did you mean @{{{near}}}?" if near else "/tools lists them; in backticks it is plain text."
-        return Choice(why_not=f"There is no tool and no group {', '.join(unknown)}; {advice}")
+        return Choice(why_not=f"There is no tool or group named {', '.join(unknown)}; {advice}")
     if without := _without_tools(units, groups):
         return Choice(why_not=f"{without.why_not}.", lacks=without.lacks)
     before = model.log.tools or model.tools.default_units
@@ -105,7 +105,7 @@ def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: 
         if not unit:
             near = nearest_name(name, groups, tools)
             advice = f"; did you mean {near}?" if near else "; /tools lists them."
-            raise InputError(f"There is no tool and no group {name}{advice}")
+            raise InputError(f"There is no tool or group named {name}{advice}")
         is_group = unit.startswith("group:")
         is_on = unit in units if is_group else name in chosen_names(units, groups, tools, always)
         wanted = not is_on if on is None else on
@@ -138,7 +138,7 @@ def only_those(model: ChatModel, names: Sequence[str], change_id: str) -> ViewCh
     if unknown:
         near = nearest_name(unknown[0], groups, tools)
         raise InputError(
-            f"There is no tool and no group {unknown[0]}; {f'did you mean {near}?' if near else '/tools lists them.'}"
+            f"There is no tool or group named {unknown[0]}; {f'did you mean {near}?' if near else '/tools lists them.'}"
         )
     if without := _without_tools(units, groups):
         raise InputError(_sentence(without))

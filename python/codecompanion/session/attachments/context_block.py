@@ -232,7 +232,7 @@ class ContextBlock:
             return []
         await self.remove("detached", tuple(one.id for one in memories), ChangeReport(names=("memory",)))
         self.show()
-        text = "The memory was removed from the chat: it has text of a file that is no longer trusted."
+        text = "The memory was removed from the chat: it contains text of a file that is no longer trusted."
         return [text] if has_recall else []
 
     async def take_rules(self, reread: tuple[Message, ...]) -> None:

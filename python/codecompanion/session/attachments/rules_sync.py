@@ -55,7 +55,7 @@ class RuleKeeper:
         if not fresh:
             if loaded.items:
                 names = ", ".join(item.path for item in loaded.items)
-                return [], (f"Already attached, nothing changed: {names}.",)
+                return [], (f"Already attached: {names}.",)
             raise InputError(_nothing_found(group, loaded))
         may_read = self._may_read(root)
         asked = [FileHash(item.real, item.sha256) for item in fresh if item.of_folder and not may_read(item)]

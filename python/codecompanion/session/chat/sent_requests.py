@@ -50,7 +50,7 @@ def read_sent(
     places = [place for place, event in enumerate(events) if isinstance(event.payload, RequestSent)]
     count = len(places)
     if not count:
-        raise InputError("Nothing was sent in this chat yet.")
+        raise InputError("Nothing has been sent yet.")
     number = count if number == -1 else number
     if not 1 <= number <= count:
         raise InputError(f"This chat has no request {number}; expected 1 to {count}.")

@@ -134,7 +134,7 @@ class EffectRunner(msgspec.Struct):
         self.last_flush = LastFlush(at=self.clock(), tokens=report.before.tokens)
         if not self._told_flush:
             self._told_flush = True
-            text = f"The memory was not updated: {report.detail.rstrip('.')}. The chat continues."
+            text = f"Memory not updated: {report.detail.rstrip('.')}. The chat continues."
             self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
 
     def after_soon(self, names: Sequence[str], report: StageReport) -> None:
@@ -272,7 +272,7 @@ class EffectRunner(msgspec.Struct):
             await self._announce("checkpoint_failed", Occasion(reason=str(error)))
             if not self._told_failure:
                 self._told_failure = True
-                text = f"No checkpoint could be written: {error}. The chat continues; its history is in the database."
+                text = f"Checkpoint not written: {error}. The chat continues; its history is in the database."
                 self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
             return None
 
@@ -304,7 +304,7 @@ class EffectRunner(msgspec.Struct):
             _log.warning("the memory could not be written: %s", error)
             if not self._told_memory:
                 self._told_memory = True
-                text = f"The summary was not written to the memory: {error}. The chat keeps it."
+                text = f"Memory not written: {error}. The chat keeps the summary."
                 self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
             return
         self._told_memory = False

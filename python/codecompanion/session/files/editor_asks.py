@@ -105,7 +105,7 @@ class EditorAsks:
         if answer is None:
             raise ToolError(f"{name} did not finish within {counted(limit_s, 'second')} and was stopped.")
         if not answer.ok:
-            raise ToolError(f"{name} could not be run: {answer.error}.")
+            raise ToolError(f"{name} cannot be run: {answer.error}.")
         return typed.convert(answer.result, ToolAnswer)
 
     async def _ask(

@@ -128,17 +128,17 @@ async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) ->
 def _unaskable(request: ElicitationRequest) -> str:
     """Return why the question cannot be shown completely, "" if it can."""
     if len(request.fields) > MAX_FIELDS:
-        return f"its form has {len(request.fields)} fields, at most {MAX_FIELDS} can be asked for"
+        return f"its form has {len(request.fields)} fields; the limit is {MAX_FIELDS}"
     for name, field in request.fields.items():
         if not isinstance(field, Mapping):
             return f"the field {cut(_one_line(name), 60)} of its form is not described"
         if field.get("type", "string") not in _KINDS:
             kind, kinds = cut(_one_line(field["type"]), 40), ", ".join(_KINDS)
-            return f"the field {cut(_one_line(name), 60)} of its form is of the type {kind}, expected one of {kinds}"
+            return f"the field {cut(_one_line(name), 60)} of its form has the type {kind}; expected one of {kinds}"
     about = (f"{name}{field.get('description', '')}{_default(field)}" for name, field in request.fields.items())
     shown = (request.message, request.url, *about, *(text for one in request.fields.values() for text in _options(one)))
     chars = sum(map(len, shown))
-    return f"it has {chars:,} characters, at most {MAX_FORM_CHARS:,} are shown" if chars > MAX_FORM_CHARS else ""
+    return f"it has {chars:,} characters; the limit is {MAX_FORM_CHARS:,}" if chars > MAX_FORM_CHARS else ""
 
 
 def _question(

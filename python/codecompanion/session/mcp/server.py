@@ -147,7 +147,7 @@ class Server:
             raise
         except Exception as error:
             _log.error("mcp %s", self.name, exc_info=error)
-            self._enter(ServerState.FAILED, f"it could not be started: {type(error).__name__}")
+            self._enter(ServerState.FAILED, f"it cannot be started: {type(error).__name__}")
             return
         self.connection, self.lacks_packages = connection, False
         self.take_offer()
@@ -253,7 +253,7 @@ class Server:
             async with self.calls.running(chat_id, limit_s):
                 return await how(connection)
         except TimeoutError as error:
-            late = f"The MCP server {self.name} did not answer within {limit_s:g} s; the call was cancelled."
+            late = f"The MCP server {self.name} did not answer within {limit_s:g} s; the call was stopped."
             raise McpError(late) from error
         except McpError as error:
             raise McpError(self._hands.hide(f"The MCP server {self.name}: {error}.")) from error

@@ -56,7 +56,7 @@ def _printed(command: str, environment: Mapping[str, str], where: str) -> str:
             command, shell=True, capture_output=True, text=True, timeout=COMMAND_S, env=dict(environment), check=False
         )
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
-        raise McpError(f"{where}: the command could not be run ({type(error).__name__})") from error
+        raise McpError(f"{where}: the command cannot be run ({type(error).__name__})") from error
     if ended.returncode:
         raise McpError(f"{where}: the command ended with status {ended.returncode}")
     return ended.stdout.strip()

@@ -47,7 +47,7 @@ async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, A
     """
     keeping = services.keeping
     if keeping is None:
-        raise InputError("No checkpoints are kept, because the state folder cannot be used.")
+        raise InputError("No checkpoints: the state folder cannot be used.")
     chat, _, name = wanted.partition("/")
     events = await asyncio.to_thread(_events_of, services.store, chat)
     now = services.clock()

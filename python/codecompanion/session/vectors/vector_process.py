@@ -74,8 +74,8 @@ def carry_out(job: VectorJob, report: Report) -> Run:
         writer.close()
     estimate = estimate_run(missing, job.embedding, is_paid=embedder.is_paid)
     if estimate.is_large and not job.may_be_large:
-        why = f"The code is not searched by meaning yet: that needs vectors for {estimate.sentence}."
-        why += " :CodeCompanion index makes them."
+        why = f"Search by meaning needs vectors for {estimate.sentence}."
+        why += " :CodeCompanion index creates them."
         return Run(missing=estimate.chunks, why=why)
 
     async def run() -> Run:

@@ -115,7 +115,7 @@ class Sweeper:
             try:
                 some = tuple(itertools.islice(names, SLICE))
             except OSError as error:
-                self._report(StoreError(f"Unused contents could not be deleted from the data folder: {error}"))
+                self._report(StoreError(f"Unused content not deleted from the data folder: {error}"))
         if not some:
             self._running.discard(swept)
             return swept.set_result(None)

@@ -143,7 +143,7 @@ def _file(virtual: str, folders: _Folders) -> Path:
         shared = f"{ROOT}/{MEMORY_SHARED}{virtual.removeprefix(ROOT)}"
         if folders.shared is not None and virtual.startswith(f"{ROOT}/") and _real(shared, folders).is_file():
             raise ToolError(f"There is no {virtual}; use {shared}.")  # where notes of earlier versions are
-        raise ToolError(f"There is no {virtual}; view {ROOT} lists what there is.")
+        raise ToolError(f"There is no {virtual}; view {ROOT} lists the files.")
     return real
 
 
@@ -172,7 +172,7 @@ def _view(arguments: dict[str, Any], folders: _Folders, context: ToolContext) ->
         raise ToolError(f"view_range [{first}, {last}] is not a range; lines count from 1.")
     chosen = lines[first - 1 : None if last == -1 else last]
     numbered = "\n".join(f"{first + index}\t{line}" for index, line in enumerate(chosen))
-    return ToolOutput(text=numbered or f"{virtual} has no lines there.", summary=counted(len(chosen), "line"))
+    return ToolOutput(text=numbered or f"{virtual} has no lines in this range.", summary=counted(len(chosen), "line"))
 
 
 def _listed_shared(folders: _Folders) -> list[str]:
@@ -263,7 +263,7 @@ def _rename(arguments: dict[str, Any], folders: _Folders) -> ToolOutput:
     if _is_top(source, folders) or _is_top(target, folders):
         raise ToolError(f"{ROOT} itself cannot be renamed or replaced.")
     if not source.exists():
-        raise ToolError(f"There is no {old}; view {ROOT} lists what there is.")
+        raise ToolError(f"There is no {old}; view {ROOT} lists the files.")
     if target.exists():
         raise ToolError(f"{new} already exists; delete it first or choose another name.")
     with opened_folder(target.parent, make=True, private=True):

@@ -63,7 +63,8 @@ def current_text(path: Path, context: ToolContext) -> TextFile:
     """
     opened = context.opened.at(path)
     if opened is not None and opened.text is None:
-        raise text_files.UnreadableFile(f"{path} is larger than the limit of {text_files.MAX_READ_BYTES:,} bytes.")
+        most = text_files.MAX_READ_BYTES
+        raise text_files.UnreadableFile(f"{path} is too large; at most {most:,} bytes can be read.")
     if opened is None or opened.text is None or not (opened.modified or path.exists()):
         return text_files.read_text(path)
     if "\0" in opened.text[: text_files.SNIFFED_BYTES]:

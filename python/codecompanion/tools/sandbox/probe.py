@@ -34,7 +34,7 @@ def why_not(
         except FileNotFoundError:
             return "not installed by the system's packages"
     if kind == "sandbox-exec" and not Path("/usr/bin/sandbox-exec").exists():
-        return "not there"
+        return "not installed"
     with tempfile.TemporaryDirectory(prefix="codecompanion-probe-") as made:
         folder = Path(made).resolve()
         for name in ("workspace", "outside", "secret", "private"):

@@ -40,8 +40,8 @@ async def test_the_turn_that_reaches_the_budget_completes_and_the_next_is_refuse
     ended = bench.of(TurnFinished)[-1]
     assert ended.reason == "limit"
     assert ended.error == (
-        "The budget of this chat is used up: $2.00 of $2.00. Nothing was sent and your message is kept."
-        " Raise interactions.chat.opts.budget to continue."
+        "The budget of this chat is used up: $2.00 of $2.00. Nothing was sent; raise"
+        " interactions.chat.opts.budget to continue."
     )
     assert [event.text for event in bench.of(SubmitFailed)] == ["question 3"]
     assert len(bench.of(MessageSent)) == 2

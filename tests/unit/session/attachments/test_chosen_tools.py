@@ -109,10 +109,10 @@ def test_the_system_prompt_is_short_if_it_would_exceed_a_twentieth(tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("@{read_onl} look", "there is no tool and no group read_onl; did you mean @{read_only}?"),
+        ("@{read_onl} look", "there is no tool or group named read_onl; did you mean @{read_only}?"),
         (
             "@{zzz} @{files}",
-            "there is no tool and no group zzz; /tools lists them; in backticks it is plain text.",
+            "there is no tool or group named zzz; /tools lists them; in backticks it is plain text.",
         ),
     ],
 )
@@ -212,7 +212,7 @@ async def test_the_list_toggles_tools_and_counts_tokens(tmp_path: Path) -> None:
     assert session.log.tools == ("group:none",)
     await choose(how="only")
     assert session.log.tools == ()
-    with pytest.raises(InputError, match="no tool and no group raed_file; did you mean read_file"):
+    with pytest.raises(InputError, match="no tool or group named raed_file; did you mean read_file"):
         await choose("raed_file")
 
 

@@ -31,7 +31,7 @@ async def test_an_attached_group_is_not_reported_as_missing(tmp_path):
     rules = keeper(tmp_path)
     await rules._services.trust.trust_folder(folder_of(tmp_path))
     assert [message.path for message in (await rules.autoload(tmp_path))[0]] == ["AGENTS.md"]
-    assert await rules.add_group("default", tmp_path) == ([], ("Already attached, nothing changed: AGENTS.md.",))
+    assert await rules.add_group("default", tmp_path) == ([], ("Already attached: AGENTS.md.",))
 
 
 async def test_a_group_without_a_file_names_the_searched_paths(tmp_path):

@@ -127,7 +127,7 @@ async def test_a_request_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(InputError, match="has no message with the id 'nobody'"):
         await shown(bench, session, 2, "nobody")
     empty = Bench(tmp_path, ScriptedAdapter("s", []))
-    with pytest.raises(InputError, match="Nothing was sent in this chat yet"):
+    with pytest.raises(InputError, match="Nothing has been sent yet"):
         await shown(empty, await empty.open(), -1)
 
 

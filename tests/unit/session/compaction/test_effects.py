@@ -138,9 +138,9 @@ async def test_a_failed_write_does_not_stop_the_compaction(tmp_path, monkeypatch
     assert [event.fields["reason"] for event in told(bench, "checkpoint_failed")] == [
         "cannot use state: the disk is full"
     ] * 2
-    notices = [notice.text for notice in bench.of(Notice) if "checkpoint" in notice.text]
+    notices = [notice.text for notice in bench.of(Notice) if "heckpoint" in notice.text]
     assert notices == [
-        "No checkpoint could be written: cannot use state: the disk is full. The chat continues; its history is in the"
+        "Checkpoint not written: cannot use state: the disk is full. The chat continues; its history is in the"
         " database."
     ]
     names = [e.payload.name for e in bench.store.load_events("chat-1") if isinstance(e.payload, PolicyEvent)]
@@ -488,9 +488,9 @@ async def test_an_unwritable_memory_is_reported_once_and_the_compaction_succeeds
     await compacted(bench, session)
     await compacted(bench, session, 2)
     assert len(bench.of(Compacted)) == 2
-    (told,) = [notice.text for notice in bench.of(Notice) if "memor" in notice.text]
-    assert told.startswith("The summary was not written to the memory: File exists (cannot use ")
-    assert told.endswith("memories). The chat keeps it.")
+    (told,) = [notice.text for notice in bench.of(Notice) if "Memory" in notice.text]
+    assert told.startswith("Memory not written: File exists (cannot use ")
+    assert told.endswith("memories). The chat keeps the summary.")
 
 
 async def test_a_failing_effect_never_reaches_the_turn(tmp_path, monkeypatch):
@@ -501,7 +501,7 @@ async def test_a_failing_effect_never_reaches_the_turn(tmp_path, monkeypatch):
     await talk(bench, session, 4)
     await session.close()
     assert len(session.log.view.messages) == 8
-    assert len([notice for notice in bench.of(Notice) if "No checkpoint" in notice.text]) == 1
+    assert len([notice for notice in bench.of(Notice) if "Checkpoint not written" in notice.text]) == 1
     assert not bench.bugs
 
 
@@ -638,5 +638,5 @@ async def test_a_flush_that_fails_does_not_stop_the_compaction(tmp_path):
     assert 1 <= len(asked) <= 2, "one attempt, asked for once more"
     sent = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, RequestSent)]
     assert [one.asked for one in sent].count("memory entry") == len(asked)
-    assert len([n for n in bench.of(Notice) if n.text.startswith("The memory was not updated: ")]) == 1
+    assert len([n for n in bench.of(Notice) if n.text.startswith("Memory not updated: ")]) == 1
     assert not bench.bugs

@@ -34,7 +34,7 @@ ROWS = (
     Row("a message of 20 MB", (), "huge", "it sent a message longer than 16 million bytes."),
     Row("silence at the start", ("hang",), notice="is still starting"),
     Row("the end at the start", ("die",), notice="it ended; it printed: I cannot start"),
-    Row("silence in a call", (), "wait", "did not answer within 0.5 s; the call was cancelled."),
+    Row("silence in a call", (), "wait", "did not answer within 0.5 s; the call was stopped."),
     Row("the end in a call", (), "die", "it ended."),
     Row("two answers", ("twice",), result="echo: x"),
     Row("answers to nothing", ("wrong-ids",), result="echo: x"),

@@ -208,4 +208,4 @@ async def test_a_server_of_a_file_appears_and_disappears_with_its_group(tmp_path
         assert block(bench) == [("mcp:proper", "unavailable")]
         session.submit(submit("@{mcp:proper} again"))
         await bench.idle(session)
-        assert "There is no tool and no group mcp:proper".lower() in bench.of(SubmitFailed)[-1].error.lower()
+        assert "There is no tool or group named mcp:proper".lower() in bench.of(SubmitFailed)[-1].error.lower()

@@ -108,9 +108,9 @@ async def test_all_choices_of_a_field_are_shown_and_accepted(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        ("many", "its form has 31 fields, at most 30 can be asked for"),
-        ("long", "it has 30,008 characters, at most 20,000 are shown"),
-        ("nested", "the field where of its form is of the type object, expected one of string, integer, number, "),
+        ("many", "its form has 31 fields; the limit is 30"),
+        ("long", "it has 30,008 characters; the limit is 20,000"),
+        ("nested", "the field where of its form has the type object; expected one of string, integer, number, "),
         ("none", "the field name of its form is not described"),
     ],
 )

@@ -174,7 +174,7 @@ async def test_an_impossible_restore_is_reported(tmp_path):
     with pytest.raises(InputError, match=r'^No stored chat or checkpoint is called "nope"; nothing was restored\.$'):
         await restore_chat(bench.services, "nope", "")
     bench.services.keeping = None
-    with pytest.raises(InputError, match="No checkpoints are kept"):
+    with pytest.raises(InputError, match="No checkpoints: the state folder"):
         await restore_chat(bench.services, "nope", "")
 
 

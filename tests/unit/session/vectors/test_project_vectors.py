@@ -122,9 +122,9 @@ async def test_a_large_paid_run_waits_for_the_user(index: ProjectIndex, monkeypa
     assert KEY not in repr(job)
     made = carry_out_in_thread(job)
     assert (made.vectors, made.missing) == (0, 3)
-    said = "The code is not searched by meaning yet: that needs vectors for 3 pieces of code, about "
+    said = "Search by meaning needs vectors for 3 pieces of code, about "
     assert made.why.startswith(said)
-    assert made.why.endswith(" tokens, at an unknown price. :CodeCompanion index makes them.")
+    assert made.why.endswith(" tokens, at an unknown price. :CodeCompanion index creates them.")
 
 
 def carry_out_in_thread(job: VectorJob) -> Any:
