@@ -197,4 +197,4 @@ class StreamCut(AdapterError):
 
     retryable = True
     perhaps_processed = True
-    brief = "the connection broke"
+    brief = "the connection was lost"

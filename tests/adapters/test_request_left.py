@@ -116,7 +116,7 @@ async def test_a_fully_sent_request_is_never_sent_again(format_: Any, at: Any, h
     if at in marks:
         assert outcome.text == (TEXT if at == "before the end" else TEXT[:4]), outcome.text
         assert type(outcome.error) is StreamCut
-        assert said in (SILENT, "the connection broke.", "the reply was incomplete.")
+        assert said in (SILENT, "the connection was lost.", "the reply was incomplete.")
     else:
         assert said == (f"{SILENT} {BILLED}" if how == "silence" else LOST)
 

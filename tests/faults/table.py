@@ -154,7 +154,7 @@ STATUS = (
     ),
     Row(
         kind="stream", name="a plan's reply cut in the text", wires=("plan",), kept=True, answered=False,
-        answers=(Says("Much to say about this.", ends_at="in the text"),), says="the connection broke",
+        answers=(Says("Much to say about this.", ends_at="in the text"),), says="the connection was lost",
         expect="what came is kept, and marked as cut",
     ),
     *(
@@ -251,7 +251,7 @@ STREAM = (
     ),
     Row(
         kind="stream", name="cut in the text", answers=(Says(LONG, ends_at="in the text"),), answered=False, kept=True,
-        says="the connection broke", expect="what arrived is kept and marked as cut",
+        says="the connection was lost", expect="what arrived is kept and marked as cut",
     ),
     Row(
         kind="stream", name="ended in the text without its end marker", answered=False, kept=True,
@@ -261,7 +261,7 @@ STREAM = (
     Row(
         kind="stream", name="cut in a tool call", answered=False,
         answers=(Says(calls=(Call("read_file", '{"path": "big.txt", "start": 1}'),), ends_at="in a call"),),
-        says="the connection broke", expect="the call never runs",
+        says="the connection was lost", expect="the call never runs",
     ),
     Row(
         kind="stream", name="[DONE] without a finish_reason", answers=(Says("You said it all.", unmarked=True),),
@@ -277,7 +277,7 @@ STREAM = (
     ),
     Row(
         kind="stream", name="cut in the thinking", answers=(Says(LONG, thinking=LONG, ends_at="in the text"),),
-        answered=False, says="the connection broke", expect="told; thinking is not kept as a reply",
+        answered=False, says="the connection was lost", expect="told; thinking is not kept as a reply",
     ),
     Row(
         kind="stream", name="a line that is no JSON", answers=(Says(LONG, insert=b"data: {garbage\n\n"),),

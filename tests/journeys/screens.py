@@ -223,7 +223,7 @@ def trouble(stage: Stage) -> None:
         stage.shoot(terminal, "32-stopped-retry")
         server.script[:] = [reply(PROSE, break_after=30)]
         say(terminal, "Why?")
-        stage.shoot(terminal, "33-cut-off", "cut|broke|connection", 10)
+        stage.shoot(terminal, "33-cut-off", "incomplete|connection", 10)
         terminal.kill9("codecompanion.engine")
         stage.shoot(terminal, "34-host-killed", "host", 10)
     terminal.keys(":qa!<CR>")

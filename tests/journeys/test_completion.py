@@ -123,8 +123,8 @@ def test_a_paste_of_ten_thousand_lines_and_a_secret_file_are_handled(
     asked = len(server.requests)
     server.script.append("hunter2")
     terminal.keys("<Esc>:e! .env<CR>iPASSWORD=<C-o>:CodeCompanionComplete<CR>")
-    screen = terminal.wait(r"PASSWORD= no suggestions: \.env may hold secrets")
+    screen = terminal.wait(r"PASSWORD= no suggestions: \.env may contain secrets")
     assert "hunter2" not in screen
-    screen = command(terminal, "CodeCompanion complete status", r"off here: \.env may hold secrets")
+    screen = command(terminal, "CodeCompanion complete status", r"off here: \.env may contain secrets")
     assert len(server.requests) == asked
     quit_all(terminal)

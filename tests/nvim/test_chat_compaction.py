@@ -215,7 +215,7 @@ def test_a_card_takes_two_lines_if_it_would_fill_the_window(chat: ChatDriver) ->
 
 def test_a_failed_compaction_is_one_sentence(chat: ChatDriver) -> None:
     """The cause, the kept messages, the next step."""
-    reason = "Compaction failed: claude-haiku did not answer in 60 s. Nothing was changed. Next try in 2 cycles."
+    reason = "Compaction failed: claude-haiku did not answer within 60 s. Nothing was changed. Next try in 2 cycles."
     old_turns(chat)
     before = chat.text()
     chat.push(started())

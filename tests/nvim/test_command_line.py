@@ -127,7 +127,7 @@ def test_a_request_can_be_cancelled_and_has_a_time_limit(nvim_factory, tmp_path)
         nvim.command("CodeCompanion cancel")
         nvim.wait_for(lambda: "Stopped the command line; nothing was changed." in nvim.messages(), "the stop")
         nvim.command("CodeCompanionCmd y")
-        nvim.wait_for(lambda: "did not answer in 1 s" in nvim.messages(), "the limit")
+        nvim.wait_for(lambda: "did not answer within 1 s" in nvim.messages(), "the limit")
         nvim.wait_for(lambda: [r.aborted for r in server.requests] == [True, True], "closed connections")
 
 

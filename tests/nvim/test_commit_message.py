@@ -131,7 +131,7 @@ def test_a_failure_leaves_the_buffer_as_it_was(nvim_factory, tmp_path, answer):
         before = nvim.lines()
         nvim.command("CodeCompanion commit")
         nvim.wait_for(
-            lambda: any(said in nvim.messages() for said in ("down", "did not answer in 2 s", "reply was empty")),
+            lambda: any(said in nvim.messages() for said in ("down", "did not answer within 2 s", "reply was empty")),
             "one sentence",
         )
         nvim.settle()

@@ -203,7 +203,7 @@ def test_file_and_diff_are_read_by_the_host(nvim_factory, tmp_path, server):
     file, diff, staged = before_last(server)
     assert file.startswith("`#{file:src/stack.lua:3-5}`: `src/stack.lua`, lines 3-5:")
     assert "+local Queue = { 1 }" in diff
-    assert "left out because they hold secrets:\n```\n.env" in diff
+    assert "left out because they may contain secrets:\n```\n.env" in diff
     assert "planted" not in diff
     assert staged == "`#{diff:staged}`: nothing is staged."
     chat.send("#{diff:nonsense}")

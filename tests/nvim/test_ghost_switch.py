@@ -390,10 +390,10 @@ def last_row(ghost: Ghost) -> str:
 def test_status_asks_the_host_for_missing_facts(nvim_factory: Callable[..., Nvim]) -> None:
     """R-266: a secret file is named before typing; the server gets no request."""
     ghost = start(nvim_factory)
-    ghost.suggest(off=True, why=".env may hold secrets")
+    ghost.suggest(off=True, why=".env may contain secrets")
     ghost.open(".env", "KEY=")
     ghost.type(":CodeCompanion complete status<CR>")
-    ghost.nvim.wait_screen("off here: .env may hold secrets")
+    ghost.nvim.wait_screen("off here: .env may contain secrets")
     assert [question["count"] for question in ghost.asked()] == [0]
     ghost.type("Ax")
     ghost.pause()
@@ -404,7 +404,7 @@ def test_status_asks_the_host_for_missing_facts(nvim_factory: Callable[..., Nvim
     ("why", "shortest"),
     [
         (DOWN, "no connection"),
-        ("completion: the connection broke.", "the connection broke"),
+        ("completion: the connection was lost.", "the connection was lost"),
         ("completion: Ollama has no model me/coder:7b: ollama pull me/coder:7b", "ollama pull me/coder:7b"),
         (
             "completion: nothing found at http://127.0.0.1:1/x/infill (404). Check completion.url and"

@@ -355,7 +355,7 @@ NO_MODEL = (
 NOT_TAKEN = (
     "✗ loop: the provider refused the request (N). The provider says: Unsupported value: temperature. · gr asks again"
 )
-CUT_OFF = "✗ loop: the connection broke. The part that arrived is kept; /continue continues it. · gr asks again"
+CUT_OFF = "✗ loop: the connection was lost. The part that arrived is kept; /continue continues it. · gr asks again"
 CLEARED = "▸ ✓ read_file big.txt N- · cleared"
 READ = "▸ ✓ read_file big.txt N- · N lines"
 EDITED = "✂ N tool result cleared · N → N tokens"
@@ -378,11 +378,11 @@ SCENES = [
     Scene(
         "summariser silent",
         manual,
-        ("! Compaction failed: test-model did not answer in N s. Nothing was changed.",),
+        ("! Compaction failed: test-model did not answer within N s. Nothing was changed.",),
         summaries=(silence,),
     ),
     Scene("compaction stopped", manual_stopped, ("· Compaction stopped. Nothing was changed.",), summaries=(silence,)),
-    Scene("nothing to compact", nothing_to_compact, ("· Nothing was compacted: there is nothing to summarise yet.",)),
+    Scene("nothing to compact", nothing_to_compact, ("· Nothing was compacted: nothing to summarise yet.",)),
     Scene("summary fails, then succeeds", manual_twice, (OLD, CARD), summaries=(BROKEN, GOOD)),
     Scene("summary refused, then accepted", manual_and_more, (OLD, CARD), summaries=(REFUSED, GOOD)),
     Scene("summary fails twice", manual_twice, (FAILED,), summaries=(BROKEN, BROKEN, GOOD)),

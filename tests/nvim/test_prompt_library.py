@@ -145,7 +145,7 @@ def test_a_projects_prompt_attaches_nothing_from_outside_the_project(nvim_factor
         label = ".codecompanion/prompts/reaching.md"
         assert f"{label}: #{{file:/etc/passwd}} is outside the project: it is not sent" in said
         assert f"{label}: #{{terminal}} may show more than the project" in said
-        assert f"{label}: @.env may hold secrets" in said
+        assert f"{label}: @.env may contain secrets" in said
         assert f"Pinned: “Always obey.” of {label}. Applies to the whole chat; /unpin removes it." in said
         nvim.feed("<Esc><CR>")
         nvim.wait_screen("Read it.")

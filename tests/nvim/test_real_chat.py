@@ -249,7 +249,7 @@ def test_a_reply_cut_off_is_kept_and_marked(nvim_factory, tmp_path):
         chat.say("hello")
         assert chat.view().messages[-1].cut
         assert "half" in chat.text()
-        chat.nvim.wait_screen("(?i)cut|ended before|incomplete|broke")
+        chat.nvim.wait_screen("(?i)cut|ended before|incomplete|lost")
 
 
 def test_no_endpoint_is_one_clear_sentence(nvim_factory, tmp_path):

@@ -67,7 +67,7 @@ def test_leaving_during_a_turn_is_quick_and_leaves_a_valid_history(nvim_factory,
         again.nvim.lua("require('codecompanion').resume(...)", chat_id)
         again.wait_ready()
         if when == "streaming":
-            again.nvim.wait_screen("Interrupted: Neovim or its host ended before the reply was complete")
+            again.nvim.wait_screen("Interrupted: Neovim or its host closed before the reply was complete")
         assert "Stopped." not in again.text()
         server.script[:] = [reply("fine again")]
         again.say("next")

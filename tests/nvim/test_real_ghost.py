@@ -63,7 +63,7 @@ def test_a_secret_file_never_reaches_the_server(nvim_factory: Callable[..., Nvim
     ghost.type("Ax")
     ghost.nvim.wait_lua("return require('codecompanion.inline.completion_status').sentences()[1]:find('off here')")
     assert server.requests == []
-    assert ghost.status().endswith("off here: .env may hold secrets")
+    assert ghost.status().endswith("off here: .env may contain secrets")
 
 
 def test_a_server_that_goes_down_and_recovers_is_handled(

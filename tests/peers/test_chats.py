@@ -112,7 +112,7 @@ def test_a_stream_cut_in_the_middle_keeps_what_arrived(endpoint, aimock, nvim_fa
     chat.say("hello")
     assert "one two" in chat.text()
     assert "the end" not in chat.text()
-    chat.nvim.wait_screen("(?i)cut|ended before|broke")
+    chat.nvim.wait_screen("(?i)cut|ended before|incomplete|lost")
     assert chat.view().messages[-1].cut
     chat.say("again")
     assert "Here I am." in chat.text()

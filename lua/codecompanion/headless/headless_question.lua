@@ -73,7 +73,7 @@ function Question:_limit()
     limit,
     0,
     vim.schedule_wrap(function()
-      local late = ("The model did not answer in %g s; nothing was changed."):format(limit / 1000)
+      local late = ("The model did not answer within %g s; nothing was changed."):format(limit / 1000)
       self:_stop(late, severity.ERROR)
     end)
   )

@@ -42,5 +42,5 @@ def cache_dir() -> Path:
     home = home_dir()
     given = os.environ.get("XDG_CACHE_HOME") or (home and str(home / ".cache"))
     if not given:
-        raise InputError("there is no home folder for the index; set HOME or XDG_CACHE_HOME")
+        raise InputError("no folder for the index; set HOME or XDG_CACHE_HOME")
     return Path(given) / os.environ.get("NVIM_APPNAME", "nvim") / "codecompanion"

@@ -110,7 +110,7 @@ def kept_modules(cache: ModuleCache | None) -> Finding:
 def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -> Finding:
     """Return which variables of the environment a model's commands do not get; never a value."""
     names = hidden_names(environment, hidden)
-    text = f"do not get {', '.join(names)}" if names else "get all environment variables: none holds a secret"
+    text = f"do not get {', '.join(names)}" if names else "get all environment variables: none contains a secret"
     return Finding("commands", True, text)
 
 

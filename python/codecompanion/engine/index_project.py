@@ -23,7 +23,7 @@ async def index_project(services: Services, request: IndexProject) -> dict[str, 
     """
     root = Path(request.cwd)
     if services.indexes is None:
-        raise InputError("There is no cache folder to store an index in.")
+        raise InputError("No folder for the index; set HOME or XDG_CACHE_HOME.")
     if not root.is_absolute() or not await asyncio.to_thread(root.is_dir):
         raise InputError(f"{request.cwd} is not a folder.")
     index = await services.indexes.of(root, choice_of(services.settings.context))

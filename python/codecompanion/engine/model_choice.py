@@ -34,7 +34,7 @@ async def _models_of(services: Services, name: str) -> dict[str, Any]:
             else:
                 known = await registry.get(name).list_models()
     except (CodeCompanionError, TimeoutError) as error:
-        problem = str(error) or f"{name} did not answer in 5 s"
+        problem = str(error) or f"{name} did not answer within 5 s"
         if is_out_of_reach(entry, error):
             return {"adapter": name, "models": [], "problem": problem, "brief": _brief(entry, error)}
     default = entry.model

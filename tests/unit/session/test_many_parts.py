@@ -156,6 +156,6 @@ async def test_waiting_for_a_server_does_not_extend_the_limit_of_a_summary(monke
 
     request = SummaryRequest(prompt="P", subject=(), max_output_tokens=500, room_tokens=2000)
     reply = await ask_summary(Away("s", ""), summary_request("loads", request), silence_s=5)
-    assert reply.error == "loads did not answer in 5 s"
+    assert reply.error == "loads did not answer within 5 s"
     reply = await ask_summary(Away("s", ""), summary_request("retries", request), silence_s=5)
     assert reply.text == "x"

@@ -115,15 +115,15 @@ async def test_an_unstored_reply_is_stored_before_anything_else(tmp_path, monkey
 
 async def test_a_broken_reply_reports_the_parts_that_were_kept(tmp_path):
     """Lesson 39: of an incomplete tool call nothing is kept."""
-    cut = StreamCut("s: the connection broke.")
+    cut = StreamCut("s: the connection was lost.")
     bench = Bench(tmp_path, ScriptedAdapter("s", [[TextDelta("half"), cut], [ToolCallStarted("read_file"), cut]]))
     session = await bench.open()
     for number in (1, 2):
         session.submit(submit(f"m{number}", number))
         await bench.idle(session)
     assert [end.error for end in bench.of(TurnFinished)] == [
-        "s: the connection broke. The part that arrived is kept; /continue continues it.",
-        "s: the connection broke.",
+        "s: the connection was lost. The part that arrived is kept; /continue continues it.",
+        "s: the connection was lost.",
     ]
 
 

@@ -112,7 +112,7 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
             return _lost_answer(endpoint)
         case "cut":
             # without the text of the HTTP library, which does not help the user; it is in the log
-            return StreamCut(endpoint.say("the connection broke."))
+            return StreamCut(endpoint.say("the connection was lost."))
         case "not sent":
             return RequestRejected(endpoint.say(f"the request could not be sent{because}."))
         case "not installed":
@@ -138,7 +138,7 @@ def error_of_reply(error: BaseException, endpoint: Endpoint, *, seen_output: boo
         return mapped
     is_silence = isinstance(mapped, NetworkFailed) and mapped.perhaps_processed
     if seen_output:
-        return StreamCut(str(mapped) if is_silence else endpoint.say("the connection broke."))
+        return StreamCut(str(mapped) if is_silence else endpoint.say("the connection was lost."))
     return error_from_exception(error, endpoint) if is_silence else _lost_answer(endpoint)
 
 

@@ -59,7 +59,7 @@ class Scope(msgspec.Struct, frozen=True):
 def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps:
     """Return the work with `summary`, `artifact` and, in `details`, the fields of its update event (R-325)."""
     if all(message.tag == SUMMARY_TAG for message in work.removed):
-        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+        return Skipped("nothing_to_summarise", "nothing to summarise yet")
     scope = find_scope(work, params, env)
     found = extract(scope.turns, sentences=params.sentences, running=_running(work))
     seen = merge(scope.older, found, closed=_closed(scope.turns))

@@ -239,7 +239,7 @@ def read_size(value: Any, key: str, kind: type[S]) -> S:
         raise ConfigError(key, "it is missing", forms)
     fields = size_fields(value, key)
     if not any(name in fields for name in SIZES):
-        raise ConfigError(key, "it names no size", forms)
+        raise ConfigError(key, "it has no size", forms)
     at = fields.get("at")
     if at is False:
         del fields["at"]

@@ -29,7 +29,7 @@ from codecompanion.model.messages import (
 )
 from codecompanion.placeholders import quoted_request, without_gathered_code
 
-_NOTHING = Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+_NOTHING = Skipped("nothing_to_summarise", "nothing to summarise yet")
 
 
 def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:

@@ -35,7 +35,7 @@ def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
     calls and of messages left out.
     """
     if not work.removed:
-        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+        return Skipped("nothing_to_summarise", "nothing to summarise yet")
     if known := why_not_again(env, asks_unusable=params.asks_unusable):
         return by_code(work, known, env)
     run = _Run(work, params, env)

@@ -45,7 +45,7 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
     `details` record the budget and the number of orders to a model left out of the text (R-433).
     """
     if not work.transcript:
-        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+        return Skipped("nothing_to_summarise", "nothing to summarise yet")
     if known := why_not_again(env, asks_unusable=params.asks_unusable):
         return by_code(work, known, env, params.schema)
     budget = summary_budget(work, params, env)
@@ -88,7 +88,7 @@ def by_code(work: Work, failed: Failed, env: Env, schema: SchemaName = "cc_9") -
 def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
     """Return the work with a summary written from the log by code: the tier that needs no model (lessons 1, 48)."""
     if not work.removed:
-        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+        return Skipped("nothing_to_summarise", "nothing to summarise yet")
     budget = min(params.max_tokens, max(_SMALLEST_BUDGET, env.window // 8))
     # Free room goes to the user's words before any of them is shortened; half of it is left for the next steps.
     taken = env.measure((*work.messages, *work.pending)).tokens + budget + env.count_text(work.request)

@@ -54,7 +54,7 @@ Count = Callable[[str], int]
 def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:
     """Return the work with the shortened messages as its summary."""
     if not work.removed:
-        return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
+        return Skipped("nothing_to_summarise", "nothing to summarise yet")
     formula = SummarizeOne(
         max_tokens=params.max_tokens,
         min_tokens=params.min_tokens,

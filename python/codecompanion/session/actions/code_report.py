@@ -139,7 +139,7 @@ async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
     events = await chat.log.events()
     message = next((m for m in _messages(events) if m.id == request.item and m.tag == GATHERED_TAG), None)
     if message is None:
-        raise InputError(f"No code was gathered under {request.item!r} in this chat.")
+        raise InputError(f"Nothing in this chat has the id {request.item!r}.")
     fields: Mapping[str, Any] = next(
         (e.payload.fields for e in events if _is_record(e) and e.payload.fields["message_id"] == message.id),  # type: ignore[union-attr]
         {"message_id": message.id, "pieces": msgspec.to_builtins(message.gathered)},

@@ -47,7 +47,7 @@ ASKED_TO_GO_ON = "Asked the model to continue its reply."
 _ASKED = ("user", "updated", "gathered", "mentioned")
 CLOSED = "Neovim or its host was closed."
 """The end of a turn with a call that the user did not answer, which its line says."""
-INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
+INTERRUPTED = "Interrupted: Neovim or its host closed before the reply was complete."
 
 
 class Before(msgspec.Struct, frozen=True):

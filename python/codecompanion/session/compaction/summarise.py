@@ -86,7 +86,7 @@ async def ask_summary(
                     case ReasoningDelta(text=text):
                         thought_chars += len(text)
     except TimeoutError:
-        silence = "wrote nothing for" if has_begun else "did not answer in"
+        silence = "wrote nothing for" if has_begun else "did not answer within"
         return SummaryReply(error=f"{name} {silence} {silence_s:g} s")
     except AdapterError as error:
         return SummaryReply(error=str(error), refused=isinstance(error, ContextOverflow | RequestRejected))

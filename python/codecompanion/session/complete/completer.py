@@ -157,7 +157,7 @@ class Completer:
         project = await self._projects.find(request.path, request.cwd)
         path = project[1] if project else _last_parts(request.path)
         if is_secret(path):
-            return Suggestions(why=f"{path.rpartition('/')[2]} may hold secrets", off=True)
+            return Suggestions(why=f"{path.rpartition('/')[2]} may contain secrets", off=True)
         asked = self._asked = self._asked or self._make()
         settings = self._settings
         family = family_wanted(settings)

@@ -85,5 +85,5 @@ async def take_diff(argument: str, root: Path) -> Taken:
         names = (*diff.untracked[:_MAX_UNTRACKED], *([f"… {more} more"] if more > 0 else []))
         texts.append(EditorText("\n".join(names), "new files that git does not track"))
     if diff.secret:
-        texts.append(EditorText("\n".join(diff.secret), "changed, but left out because they hold secrets"))
+        texts.append(EditorText("\n".join(diff.secret), "changed, but left out because they may contain secrets"))
     return Taken(tuple(texts))

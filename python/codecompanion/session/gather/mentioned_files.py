@@ -123,7 +123,7 @@ class _Finder:
         best = min(found, key=lambda path: (path.count("/"), len(path), path))
         others = len(found) - 1
         have = "1 other file has" if others == 1 else f"{others} other files have"
-        return best, f"@{name} is {best}; {have} that name: write its path to choose another." if others else ""
+        return best, f"@{name} is {best}; {have} that name: write a path to choose another." if others else ""
 
     @cached_property
     def _listed(self) -> Mapping[str, Collection[str]]:

@@ -77,7 +77,7 @@ def _inside(files: Sequence[str], label: str, root: Path) -> tuple[list[str], li
         if project not in real.parents:
             notes.append(f"{label}: {name} is outside the project, so it is not attached.")
         elif is_secret(str(real)):
-            notes.append(f"{label}: {name} may hold secrets, so it is not attached.")
+            notes.append(f"{label}: {name} may contain secrets, so it is not attached.")
         else:
             kept.append(str(real))  # absolute, because the editor's working folder may change
     return kept, notes

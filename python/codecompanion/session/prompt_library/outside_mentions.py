@@ -19,7 +19,7 @@ from codecompanion.wire.requests import CheckMentions
 from codecompanion.workspace.secret_files import is_secret
 
 _FILE_ITEM = regex(r"#\{\s{0,20}file\s{0,20}:([^{}\n]{0,1000})\}", re.IGNORECASE)
-OUTSIDE, SECRET = "is outside the project", "may hold secrets"
+OUTSIDE, SECRET = "is outside the project", "may contain secrets"
 
 
 async def check_mentions(services: Services, request: CheckMentions) -> dict[str, str]:

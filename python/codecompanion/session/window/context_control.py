@@ -179,7 +179,7 @@ class ContextControl(ChatModel):
         await self.native.drop_foreign_blocks()
         if self.native.compacts_on_demand:
             if not self.native.has_something_to_compact:
-                self.notice(Severity.INFO, "Nothing was compacted: there is nothing to summarise yet.")
+                self.notice(Severity.INFO, "Nothing was compacted: nothing to summarise yet.")
                 return "skipped"
             compaction = await self.native.compact("manual", instructions)
             if compaction.done:

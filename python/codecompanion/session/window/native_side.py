@@ -125,7 +125,7 @@ class NativeSide:
                 async with asyncio.timeout(limit) as silence:
                     return await adapter.compact(request, instructions, partial(chat.tell_wait, silence, limit))
             except TimeoutError:
-                raise CompactionFailed(f"{chat.model} did not answer in {limit:g} s") from None
+                raise CompactionFailed(f"{chat.model} did not answer within {limit:g} s") from None
 
         compaction = self.compaction()
         await compaction.run(trigger, ask)

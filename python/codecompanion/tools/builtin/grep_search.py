@@ -326,7 +326,7 @@ def _output(
     for names, which in ((files.secret, "not searched"), (withheld, "lines not shown")):
         if names:
             shown_names = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-            lines.append(f"[{which}, as they may hold keys or passwords: {shown_names}; read_file asks the user]")
+            lines.append(f"[{which}, as they may contain keys or passwords: {shown_names}; read_file asks the user]")
     return ToolOutput(text="\n".join(lines), summary=summary)
 
 

@@ -106,7 +106,7 @@ def why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
     if context.is_secret(path) or is_secret(real, context):
         return HOLDS_KEYS
     found = why_secret_on_disk(real, context)
-    return f"it holds a secret: {found}" if found else ""
+    return f"it contains a secret: {found}" if found else ""
 
 
 def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:

@@ -233,7 +233,7 @@ def _is_forbidden_outside(paths: tuple[str, ...]) -> bool:
 
 
 _READ_ONLY = (
-    "Commands cannot write in a workspace that holds your home folder, your keys or the plugin's own folders:"
+    "Commands cannot write in a workspace that contains your home folder, your keys or the plugin's own folders:"
     " open Neovim in a project"
 )
 _NAMED_BY_OUTPUT = "Hosts are those that the output of the command names"

@@ -181,8 +181,8 @@ def test_other_size_errors_are_not_overflows(message: str) -> None:
         (AnswerLost(), ours.StreamCut, "before the reply began. The request may have been processed and billed."),
         (httpx2.ConnectTimeout("connect", request=REQUEST), ours.NetworkFailed, "within 10 s"),
         (httpx2.ReadTimeout("", request=REQUEST), ours.NetworkFailed, "sent nothing for 120 s"),
-        (httpx2.ReadError("", request=REQUEST), ours.StreamCut, "the connection broke"),
-        (httpx2.RemoteProtocolError("peer closed", request=REQUEST), ours.StreamCut, "the connection broke."),
+        (httpx2.ReadError("", request=REQUEST), ours.StreamCut, "the connection was lost"),
+        (httpx2.RemoteProtocolError("peer closed", request=REQUEST), ours.StreamCut, "the connection was lost."),
         (httpx2.DecodingError("bad gzip", request=REQUEST), ours.MalformedReply, "cannot be read (bad gzip)"),
         (
             ModuleNotFoundError("No module named 'socksio'"),

@@ -90,7 +90,7 @@ def test_an_option_may_use_the_other_kind_of_size() -> None:
         ({"tokens": 0}, "trigger: tokens = 0 is not a size; expected 1 or more"),
         ({"at": 0.5, "tokens": 5}, "trigger: both at and tokens are given; expected one of them"),
         ({"at": 0.5, "always": True}, "trigger: always and a size contradict each other"),
-        ({"measure": "messages"}, "trigger: it names no size; expected { at = 0.85 }, { tokens = 16000 }"),
+        ({"measure": "messages"}, "trigger: it has no size; expected { at = 0.85 }, { tokens = 16000 }"),
         ({"at": 0.5, "measure": "chat"}, "trigger.measure: there is no 'chat'; expected 'request', or nothing"),
         ({"at": 0.5, "measure": "raw_replay"}, "expected 'request', or nothing"),
         ({"at": 0.5, "op": "<="}, "trigger.op: there is no '<='; expected '>=' or '>'"),

@@ -322,7 +322,7 @@ async def test_availability_is_reported_without_a_request(make_completer):
         fine = await completer.complete(code(count=0))
         assert (fine.why, fine.off, fine.failed) == ("", False, False)
         secret = await completer.complete(code(count=0, path="/home/me/.env"))
-        assert (secret.off, secret.why) == (True, ".env may hold secrets")
+        assert (secret.off, secret.why) == (True, ".env may contain secrets")
         assert (len(server.requests), running.done()) == (1, False)
         completer.cancel()
         await running

@@ -247,7 +247,7 @@ async def test_a_name_is_looked_up_below_the_root(project):
     found = await ask(project, "x", files=("parser.py",))
     assert places(found)[0][0] == "src/parser.py"
     assert found.notes == (
-        "@parser.py is src/parser.py; 1 other file has that name: write its path to choose another.",
+        "@parser.py is src/parser.py; 1 other file has that name: write a path to choose another.",
     )
 
 

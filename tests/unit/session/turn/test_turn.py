@@ -720,7 +720,7 @@ async def test_a_hanging_summariser_is_given_up(tmp_path):
     await talk(bench, session, 1)
     session.compact("")
     await bench.idle(session)
-    assert "did not answer in 0.05 s" in bench.of(CompactionFailed)[0].reason
+    assert "did not answer within 0.05 s" in bench.of(CompactionFailed)[0].reason
 
 
 async def test_a_message_typed_during_a_compaction_is_sent_once(tmp_path):

@@ -244,7 +244,7 @@ async def test_files_of_keys_are_left_out_and_named(root: Path, call: Call) -> N
     (root / ".aws").mkdir()
     for name in (".env", ".aws/config", "a.py"):
         (root / name).write_text("TOKEN = 1\n")
-    said = "[not searched, as they may hold keys or passwords: .aws/config, .env; read_file asks the user]"
+    said = "[not searched, as they may contain keys or passwords: .aws/config, .env; read_file asks the user]"
     assert (await call("grep_search", query="TOKEN")).text == f"1 hit in 1 file:\na.py\n  1: TOKEN = 1\n{said}"
     alone = await call("grep_search", query="TOKEN", path=".env")
     assert "TOKEN = 1" not in alone.text
