@@ -74,7 +74,7 @@ def test_unreadable_files_are_named_with_the_cause(tmp_path: Path) -> None:
         assert name in str(caught.value)
     with pytest.raises(UnreadableFile, match="is a folder"):
         text_files.read_bytes(tmp_path)
-    with pytest.raises(UnreadableFile, match="5 bytes, more than the 4"):
+    with pytest.raises(UnreadableFile, match="5 bytes; at most 4"):
         text_files.read_bytes(tmp_path / "file", 4)
     assert text_files.read_bytes(tmp_path / "file", 5) == b"12345"
 
