@@ -169,7 +169,8 @@ class BodyRenderer:
         problems = rendered.conversation.problems
         if problems:
             raise RequestRejected(
-                f"{self._name}: not sent; the provider would refuse it ({problems[0]}). Please report this bug."
+                f"{self._name}: not sent; the provider would refuse it ({problems[0]}). The chat is unchanged;"
+                " please report this bug."
             )
         return rendered
 

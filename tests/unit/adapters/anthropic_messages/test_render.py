@@ -308,7 +308,7 @@ def test_a_call_without_its_result_is_repaired_and_reported(caplog: pytest.LogCa
 
 def test_an_irreparable_history_is_not_sent() -> None:
     """The sentence says that nothing was lost."""
-    with pytest.raises(RequestRejected, match=r"not sent; the provider would refuse it .*report this bug"):
+    with pytest.raises(RequestRejected, match=r"refuse it .*The chat is unchanged; please report"):
         wire().render(request(SYSTEM))
 
 
