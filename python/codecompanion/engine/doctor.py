@@ -121,7 +121,7 @@ def own_environment_finding(hidden: HiddenVariables, own: Mapping[str, str]) -> 
     if not names:
         return Finding("keys", True, "in memory only, not in the host's environment")
     text = f"your other programs can read {', '.join(names)} in the host's environment"
-    return Finding("keys", False, text, 'Use host = "private": it is started without them')
+    return Finding("keys", False, text, 'Set host = "private": that host starts without them')
 
 
 def sandbox_findings(sandbox: Sandbox | None) -> list[Finding]:

@@ -277,7 +277,7 @@ def _savings(savings: Savings, sums: Sums) -> list[str]:
     lines.append(f"- ~{tokens_text(savings.tokens)} tokens were not sent again{shaped}")
     if savings.broken_caches:
         below = ", which is counted below" if sums.priced else ""
-        lines.append(f"- the cache was broken {counted(savings.broken_caches, 'time')} by a change{below}")
+        lines.append(f"- changes invalidated the cache {counted(savings.broken_caches, 'time')}{below}")
     if savings.summary_tokens:
         price = f", {usd_text(savings.summary_usd)}" if savings.summary_usd else ""
         lines.append(f"- summaries took {tokens_text(savings.summary_tokens)} tokens{price}")

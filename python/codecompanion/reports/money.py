@@ -41,7 +41,7 @@ def net_text(usd: float) -> str:
     """Return the savings or extra cost of context management so far, in words."""
     if usd < 0:
         return f"~{usd_text(-usd)} more than without it so far; later requests will make up for it"
-    return f"~{usd_text(usd)} less than the same requests with everything in them"
+    return f"~{usd_text(usd)} less than without it so far"
 
 
 def known_usd(sums: Sums) -> float:

@@ -58,7 +58,7 @@ def _load(name: str, custom: Mapping[str, Mapping[str, Any]], key: str, extendin
         if not isinstance(base_name, str):
             raise ConfigError(f"{key}.{name}.extends", "it does not say which policy it extends", _sound(custom))
         if base_name in extending or (base_name == name and name not in policy_names()):
-            raise ConfigError(f"{key}.{name}.extends", f"{base_name!r} extends it in turn", _sound(custom))
+            raise ConfigError(f"{key}.{name}.extends", f"extends itself through {base_name!r}", _sound(custom))
         base = _base(base_name, custom, key, (*extending, name))
         return _extended(base, name, table, f"{key}.{name}")
     if name not in policy_names():

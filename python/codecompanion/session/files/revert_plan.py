@@ -156,7 +156,7 @@ def _without(text: str | None, steps: Sequence[ToRevert], contents: Contents, pl
         if place is not None and before is not None and after is not None:
             before = without_hunk(before, after, place)
             if before is None:
-                raise Clash("has no such place")
+                raise Clash("has no such hunk")
         text = taken_back(text, after, before) if step.again else taken_back(text, before, after)
     return text
 

@@ -75,7 +75,7 @@ def read_mentioned(
             if is_active and is_secret(path):
                 continue  # only a named file may be secret
             if is_secret(path) and not _names(name, path):
-                raise _NotFound(f"it leads to {path}, which is withheld unless that name is mentioned.")
+                raise _NotFound(f"it is a link to {path}, which is sent only if that name is mentioned.")
             snippet, size = _read(code, path, is_named=not is_active)
             if is_active and not snippet.text:
                 continue

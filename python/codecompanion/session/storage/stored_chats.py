@@ -42,7 +42,7 @@ async def delete(services: Services, chat_id: str, open_chats: Mapping[str, obje
         LeaseHeld: another Neovim has the chat open.
     """
     if chat_id in open_chats:
-        raise InputError("This chat is open; close it first, then delete it.")
+        raise InputError("This chat is open; close it before you delete it.")
     await _must_be_stored(services, chat_id)
     title = await asyncio.to_thread(_title, services, chat_id)
     await durable(services.store.acquire(chat_id))
