@@ -1685,7 +1685,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Tools of the model; false switches one off. Other names are your own tools.
+---Tools of the model; false disables one. Other names are your own tools.
 ---@class CodeCompanion.Options.interactions.chat.tools
 ---@field read_file? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field file_search? CodeCompanion.Options.interactions.chat.tools.tool|false
@@ -1752,7 +1752,7 @@
 ---@field allowed_in_yolo_mode? boolean
 ---@field timeout? integer
 
----Your own slash commands, see |codecompanion-own-slash|; false switches a built-in one off.
+---Your own slash commands, see |codecompanion-own-slash|; false disables a built-in one.
 ---@class CodeCompanion.Options.interactions.chat.slash_commands
 ---@field [string] CodeCompanion.Options.interactions.chat.slash_commands.name|false
 
@@ -1770,8 +1770,7 @@
 ---@class CodeCompanion.Options.interactions.chat.slash_commands.name.opts
 ---@field contains_code? boolean
 
----Parts of the editor to mention, see |codecompanion-editor-context|; false switches one off, your own need a
----`callback`.
+---Parts of the editor to mention, see |codecompanion-editor-context|; false disables one, your own need a `callback`.
 ---@class CodeCompanion.Options.interactions.chat.editor_context
 ---@field buffer? CodeCompanion.Options.interactions.chat.editor_context.buffer|false
 ---@field buffers? CodeCompanion.Options.interactions.chat.editor_context.buffers|false
@@ -2126,7 +2125,7 @@
 ---@class CodeCompanion.Options.interactions.shared
 ---@field keymaps? CodeCompanion.Options.interactions.shared.keymaps
 
----Keys that decide about a proposed change: { modes = { n = … } }, or false. They exist only while there is one.
+---Keys to accept or reject a proposed change: { modes = { n = … } }, or false. They exist only while there is one.
 ---@class CodeCompanion.Options.interactions.shared.keymaps
 ---@field accept_change? CodeCompanion.Options.interactions.shared.keymaps.accept_change|false
 ---@field reject_change? CodeCompanion.Options.interactions.shared.keymaps.reject_change|false
@@ -2137,7 +2136,7 @@
 ---@field previous_hunk? CodeCompanion.Options.interactions.shared.keymaps.previous_hunk|false
 ---@field view_diff? CodeCompanion.Options.interactions.shared.keymaps.view_diff|false
 
----Accept the change or the call; in Visual mode the selected hunks
+---Accept the change or tool call; in Visual mode the selected hunks
 ---@class CodeCompanion.Options.interactions.shared.keymaps.accept_change
 ---@field modes? CodeCompanion.Options.interactions.shared.keymaps.accept_change.modes
 
@@ -2147,7 +2146,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Reject the change or the call; in Visual mode the selected hunks
+---Reject the change or tool call; in Visual mode the selected hunks
 ---@class CodeCompanion.Options.interactions.shared.keymaps.reject_change
 ---@field modes? CodeCompanion.Options.interactions.shared.keymaps.reject_change.modes
 
@@ -2252,12 +2251,12 @@
 ---@field mmr? CodeCompanion.Options.context.hybrid.mmr
 ---@field decay? CodeCompanion.Options.context.hybrid.decay
 
----Results that differ from each other.
+---Diversity of the results.
 ---@class CodeCompanion.Options.context.hybrid.mmr
 ---@field enabled? boolean
 ---@field lambda? number
 
----Recently changed files.
+---Recency of the files.
 ---@class CodeCompanion.Options.context.hybrid.decay
 ---@field enabled? boolean
 ---@field half_life_days? integer
@@ -2391,11 +2390,11 @@
 ---@class CodeCompanion.Options.prompt_library.markdown
 ---@field dirs? string[]
 
----Facts about models by name, before the built-in table.
+---Facts about models by name; they override the built-in table.
 ---@class CodeCompanion.Options.models
 ---@field [string] CodeCompanion.Options.models.model
 
----Facts about a model, before those of the built-in table.
+---Facts about a model; they override the built-in table.
 ---@class CodeCompanion.Options.models.model
 ---@field context_window? integer|string
 ---@field max_output_tokens? integer|string

@@ -246,9 +246,7 @@ async def test_a_name_is_looked_up_below_the_root(project):
     """R-215: of two matches the one nearest to the root, and the user is notified."""
     found = await ask(project, "x", files=("parser.py",))
     assert places(found)[0][0] == "src/parser.py"
-    assert found.notes == (
-        "@parser.py is src/parser.py; 1 other file has that name: write a path to choose another.",
-    )
+    assert found.notes == ("@parser.py is src/parser.py; 1 other file has that name: write a path to choose another.",)
 
 
 @pytest.mark.parametrize(
