@@ -20,7 +20,7 @@ local api = vim.api
 ---@param name string
 ---@param run string Function of `codecompanion.commands`
 ---@param desc string
----@param opts table For nvim_create_user_command(); `complete` is a function of `codecompanion.commands`, too
+---@param opts table For nvim_create_user_command(); `complete` is also a function of `codecompanion.commands`
 local function command(name, run, desc, opts)
   local complete = opts.complete
   opts.desc = desc

@@ -128,8 +128,8 @@ end
 
 ---Return the state of a chat and its context usage as an item for 'statusline' (`%` is doubled); empty if there is no
 ---chat.
----@param bufnr? integer Chat buffer; defaults to the current chat, also for a non-number (lualine.nvim passes its
----component)
+---@param bufnr? integer Chat buffer; defaults to the current chat, even for a value that is not a number (lualine.nvim
+---passes its component)
 ---@return string
 function M.statusline(bufnr)
   -- Status lines are redrawn constantly, so this must not load the chat.

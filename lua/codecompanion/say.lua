@@ -7,7 +7,7 @@ local M = {}
 
 local PREFIX = "codecompanion: "
 local REPEATED_MS = 500
----Cells that notification plugins add beside a line. Some of them cut it at the edge of the screen.
+---Cells that notification plugins add beside a line; some plugins cut the line at the edge of the screen.
 local NOTIFIED_MARGIN = 12
 local HIGHLIGHTS = {
   [severity.ERROR] = "ErrorMsg",

@@ -77,7 +77,7 @@ function Resolving:env(key)
   return value
 end
 
----How many bytes of a possible key are shown: enough to find it in a configuration.
+---Number of bytes of a possible key that are shown: enough to find it in a configuration.
 local SHOWN_OF_LITERAL = 3
 
 ---@param place string Source of the built-in adapter's key

@@ -4,7 +4,7 @@
 ---@class CodeCompanion.Cloud
 ---@field whose string Noun phrase for messages: "AWS credentials"
 ---@field variables string[] Any one of these is enough
----@field files fun(): string[] Any one of these is enough, too
+---@field files fun(): string[] Any one of these is also enough
 ---@field needs string Remedy, in a few words
 
 ---@param ... string Environment variables

@@ -179,7 +179,7 @@ function M.choose(options, name, model)
 end
 
 ---Return the adapter and model for a new chat, or nothing if the host knows them from the configuration. If no adapter
----was usable, check again, so that a login made since counts.
+---was usable, check again, because the user may have logged in since.
 ---@param options table
 ---@return string? name
 ---@return string? model

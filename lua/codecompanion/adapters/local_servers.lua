@@ -38,10 +38,10 @@ function M.parse(address, default_port)
   }
 end
 
----Return the names in an answer, nil if it is not a list of models.
----@param text string The whole HTTP answer
+---Return the model names in a response, or nil if it is not a model list.
+---@param text string The whole HTTP response
 ---@return string[]? names
----@return boolean? is_loading It answers, and has no model yet
+---@return boolean? is_loading The server responds but has not loaded a model yet
 function M.models(text)
   local status, body = text:match("^HTTP/1%.%d (%d+).-\r\n\r\n(.*)$")
   if status ~= "200" then

@@ -10,16 +10,16 @@ local servers = require("codecompanion.adapters.local_servers")
 ---@class CodeCompanion.AdapterReadiness
 ---@field name string
 ---@field state "ready"|"server"|"key"|"login"|"cloud"|"template"|"broken"|"offline"
----@field text string What it has, or needs, in a few words
+---@field text string Short status: the credentials it has, or the requirement it lacks
 ---@field why? string Why it is ready, as a short sentence: `$OPENAI_API_KEY is set`
----@field default_model? string Of its entry
----@field model? string The first chat model that a server on this machine lists, one that runs there before all others
----@field models? string[] All that a server on this machine lists
----@field advice? string What would make that server more useful
----@field missing? string The variable, or the file, that is not there
----@field page? string Where one gets a key
----@field needs_client? boolean It sends through an official client, which has to be installed
----@field asks? CodeCompanion.ServerAddress The server that has to be asked before more can be said
+---@field default_model? string Default model of its entry
+---@field model? string The first chat model that its local server lists, preferably one that runs locally
+---@field models? string[] All models that its local server lists
+---@field advice? string Suggestion for a better setup of that server
+---@field missing? string The missing variable or file
+---@field page? string Page where users get a key
+---@field needs_client? boolean It uses an official client, which must be installed
+---@field asks? CodeCompanion.ServerAddress Server to ask before the readiness is known
 
 local M = {}
 
@@ -173,7 +173,7 @@ end
 ---Update an adapter with the response of its server.
 ---@param one CodeCompanion.AdapterReadiness
 ---@param models? string[] nil when it did not answer
----@param is_loading? boolean It answers, and has no model yet: a chat waits for it
+---@param is_loading? boolean The server responds but is still loading its model: a chat waits for it
 local function take(one, models, is_loading)
   local place = ("%s:%d"):format(one.asks.host, one.asks.port)
   local configured = (one.default_model or "") ~= "" and one.default_model or nil
@@ -205,7 +205,7 @@ end
 
 local ORDER = { ready = 1, login = 2, key = 3, cloud = 4, server = 5, template = 6, broken = 7, offline = 8 }
 
----Return whether this is the built-in entry that servers of the user are based on.
+---Return whether this is the built-in entry that the user's own servers extend.
 ---@param name string
 ---@param http table
 ---@return boolean

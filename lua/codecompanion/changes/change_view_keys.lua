@@ -1,4 +1,4 @@
----The winbar of a `changes/change_view.lua` and the list of its keys: only those that work there.
+---Builds the winbar of a change view and lists its keys; keys that do not work there are omitted.
 
 local api = vim.api
 local counts = require("codecompanion.changes.line_counts").text
@@ -7,7 +7,7 @@ local keys = require("codecompanion.changes.decision_keys")
 
 local M = {}
 
----Minimum width of the path in cells; it is shortened, and the number of hunks omitted, before a key that decides is.
+---Minimum width of the path in cells. The path is shortened and the hunk count omitted before any decision key is.
 local MIN_PATH = 12
 ---Verbs that decide, with their labels, in the order of the winbar.
 local DECISIONS = { { "accept_change", "accept" }, { "reject_change", "reject" }, { "always_accept", "always…" } }

@@ -12,7 +12,7 @@ local M = {}
 local DECIDES = { accept_change = true, reject_change = true, always_accept = true, cancel = true, skip_hunk = true }
 ---Replacements for a default key of the form `g2`.
 local ALTERNATIVES = { "gz%s", "<LocalLeader>%s", "<Leader>%s" }
----Descriptions of verbs where only a change is decided, never a call.
+---Descriptions of the verbs where the decision is about a change, never about a tool call.
 M.OF_CHANGES = {
   accept_change = "Accept the change; in Visual mode only the selected hunks",
   reject_change = "Reject the change; in Visual mode only the selected hunks",

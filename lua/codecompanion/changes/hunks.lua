@@ -21,7 +21,7 @@ local M = {}
 ---@field first integer Number of lines in `mine` above it
 ---@field count integer Number of lines in `mine` that it replaces
 ---@field lines string[] Replacement lines
----@field is_conflict boolean The user has changed these lines, too
+---@field is_conflict boolean The user has also changed these lines
 
 ---@param text string
 ---@return CodeCompanion.Text
@@ -118,7 +118,7 @@ end
 
 ---@param hunks CodeCompanion.Hunk[]
 ---@param mine CodeCompanion.Hunk[]
----@return CodeCompanion.HunkGroup[] Without hunks that the user has made, too
+---@return CodeCompanion.HunkGroup[] Without hunks that the user has already made
 local function grouped(hunks, mine)
   local groups = {}
   for index, hunk in ipairs(hunks) do
@@ -184,7 +184,7 @@ function M.place(base, hunks, mine)
   end, grouped(hunks, of_user))
 end
 
----Return a partly received text, completed with the rest of the base: nothing below its end is decided yet.
+---Return a partially received text, completed with the rest of the base: the lines below its end are still to arrive.
 ---@param base string[]
 ---@param theirs string[] Complete lines so far
 ---@return string[]

@@ -69,7 +69,7 @@ function Proposed:refresh()
   self.hunks = hunks.between(self.before, self:text())
 end
 
----Return the rows of a hunk in the displayed text; a hunk without lines there is at the line above.
+---Return the rows of a hunk in the displayed text; for a hunk without lines there, the line above it.
 ---@param index integer
 ---@return integer first 0-based
 ---@return integer count Number of its lines
@@ -145,7 +145,7 @@ function Proposed:_fill(text)
   bo.modifiable, bo.modified = self.is_editable, false
 end
 
----Restore the text as proposed, without edits: `:e!`.
+---Restore the text as proposed and discard the edits (`:e!`).
 function Proposed:as_it_came()
   self.kept = nil
   self:_fill(self:shown())

@@ -5,7 +5,7 @@ local region = require("codecompanion.changes.region")
 
 local M = {}
 
----Return whether a change of lines may affect the drawing: one outside all edits only moves it along with its lines.
+---Return whether changed lines may affect the drawing; a change outside all edits only moves their marks.
 ---@param edits CodeCompanion.StandingEdit[]
 ---@param first integer 0-based row of the first changed line
 ---@param last integer Row after the last changed line, before the change

@@ -1,6 +1,5 @@
----`:CodeCompanionCmd {words}`: turns words into a command line. The model writes it, the user reads it and presses
----<CR>;
----nothing here ever runs it.
+---`:CodeCompanionCmd {words}`: asks the model for a command line, and types it for the user, who reads it and presses
+---<CR>. Nothing here ever runs it.
 ---
 ---A model's reply is untrusted text. It is typed into the command line key by key, without mappings, so it must be one
 ---line without invisible characters or keys of the command line. It is typed only while the user is not typing: a <CR>
@@ -12,8 +11,8 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
-local SHOWN_CHARS = 4000 -- of the range, sent to the model
-local LINE_CHARS = 500 -- of the cursor's line
+local SHOWN_CHARS = 4000 -- maximum characters of the range that are sent to the model
+local LINE_CHARS = 500 -- maximum characters of the cursor's line
 local QUIET_MS = 400 -- required pause in the user's typing
 local MAX_CHARS = 1000
 
@@ -63,7 +62,7 @@ local function without_fence(text)
 end
 
 ---Return whether a text is prose for the user instead of a command. Neovim parses the start of a command; a sentence
----that starts like one consists of plain words, or quotes a command.
+---that starts like a command consists of plain words, or quotes a command.
 ---@param text string
 ---@return boolean
 local function is_prose(text)

@@ -5,7 +5,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----Return whether it prevents showing anything now; if so, notify the user.
+---Return whether this window prevents showing anything now; if so, notify the user.
 ---@return boolean
 function M.refuses()
   if vim.fn.getcmdwintype() == "" then

@@ -1,5 +1,5 @@
----Detects another plugin of the same name: two cannot share `lua/codecompanion`. It is reported once, and nothing
----starts.
+---Detects another plugin of the same name: two plugins cannot share `lua/codecompanion`. The conflict is reported once,
+---and nothing starts.
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
@@ -46,7 +46,7 @@ local function say_once(text)
   end
 end
 
----Report that the commands already exist, which was found at startup.
+---Report that the commands already exist, as found at startup.
 function M.report_commands()
   local other = M.other_root()
   local owner = other and short(other) or "another plugin"
@@ -54,7 +54,7 @@ function M.report_commands()
 end
 
 ---Report another plugin that shares our modules.
----@return boolean found Nothing may be started if true
+---@return boolean found If true, nothing may be started
 function M.check()
   local other = M.other_root()
   if other then

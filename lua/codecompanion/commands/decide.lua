@@ -1,5 +1,6 @@
----`:CodeCompanion accept|reject|skip|always` and the <Plug> maps: decide on a proposal without its key. The nearest one
----is meant: the diff or proposal in the current buffer, the chat's approval, the only pending approval.
+---`:CodeCompanion accept|reject|skip|always` and the <Plug> maps: decide on a proposal without its key. They apply to
+---the nearest one: the diff or proposal in the current buffer, else the chat's approval, else the only pending
+---approval.
 
 local api = vim.api
 local say = require("codecompanion.say")

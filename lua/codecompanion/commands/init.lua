@@ -44,8 +44,8 @@ local function is_first_argument(line, position)
   return line:sub(1, position):match("^.-CodeCompanion%a*!?%s+%S*$") ~= nil
 end
 
----Return whether several words are an instruction for an edit in place: with a range always, without one if they do not
----begin with a subcommand, not even a mistyped one.
+---Return whether several words are an instruction for an edit in place: always with a range, otherwise only if they do
+---not begin with a subcommand or a misspelling of one.
 ---@param args { fargs: string[], range: integer }
 ---@return boolean
 local function is_instruction(args)
@@ -61,7 +61,7 @@ local function is_instruction(args)
   return type(arguments) ~= "table" or not vim.list_contains(arguments, words[2]:lower())
 end
 
----@return string[] aliases Those of all currently known prompts
+---@return string[] aliases Aliases of all currently known prompts
 local function prompt_aliases()
   local aliases = {}
   for _, prompt in ipairs(require("codecompanion.prompt_library").list()) do

@@ -33,7 +33,7 @@ local function topics(lines)
   return found
 end
 
----@return string? path Of the manual
+---@return string? path Path of the manual
 local function path()
   return api.nvim_get_runtime_file("doc/codecompanion.txt", false)[1]
 end
@@ -52,7 +52,7 @@ function M.topics(lead)
   return vim.fn.uniq(names) --[[@as string[] ]]
 end
 
----Return the line of a topic: of its name, else of the end of its key path, else the first line with the words.
+---Return the line of a topic, found by its name, else by the end of its key path, else by the words.
 ---@param lines string[]
 ---@param wanted string
 ---@return integer?

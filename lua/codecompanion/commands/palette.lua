@@ -1,4 +1,5 @@
----The palette, `:CodeCompanion` and `:CodeCompanionActions`: everything that can be done here, group by group, with the
+---The palette, `:CodeCompanion` and `:CodeCompanionActions`: lists every action that is possible here, by group, with
+---the
 ---key or the command that does it. It uses `vim.ui.select`, so telescope, fzf-lua, snacks or mini.pick can display it.
 
 local api = vim.api

@@ -1,4 +1,4 @@
----The entries of the palette: edits here, prompts, open chats, all that the current chat can do, all other commands.
+---Builds the entries of the palette: edits here, prompts, open chats, actions of the current chat, all other commands.
 ---
 ---A feature with a key, a slash command and a user command is one entry, with its key and the shorter command.
 
@@ -9,15 +9,15 @@ local M = {}
 ---@class CodeCompanion.Action
 ---@field group "edit"|"prompt"|"open"|"chat"|"plugin"
 ---@field name string What it does
----@field description string More about it; may be ""
+---@field description string Further description; may be ""
 ---@field from string Its keys and commands, or the source of a prompt
 ---@field run fun()
 
----Keys of the chat buffer and the slash commands they are equal to.
+---Keys of the chat buffer with the function of a slash command, by the name of the command.
 local KEY_OF_SLASH = { help = "options", clear = "clear", undo = "undo", redo = "redo", model = "change_adapter" }
 ---Keys that the palette leaves out: they are used while typing, or they are the palette's own.
 local NOT_FROM_A_LIST = { completion = true, codeblock = true, undo = true, redo = true }
----Verbs on a proposed change by their subcommand.
+---Verbs on a proposed change, by subcommand.
 local VERB_OF = { accept = "accept_change", reject = "reject_change", skip = "skip_hunk", always = "always_accept" }
 ---User commands that need no chat and are not subcommands.
 local USER_COMMANDS = { "CodeCompanionCmd", "CodeCompanionComplete" }
@@ -209,7 +209,7 @@ local function chat_keys(chat)
   return found
 end
 
----@param name string Of a user command
+---@param name string Name of a user command
 ---@param group "chat"|"plugin"
 ---@return CodeCompanion.Action
 local function user_command(name, group)

@@ -1,4 +1,4 @@
----Returns the settings of `context`, gathering code for a question (R-265), as they are sent to the host.
+---Returns the settings of `context` (gathering code for a question, R-265) as they are sent to the host.
 
 ---@param given table `context` of the options
 ---@param adapter_reference fun(value: string|table): string, string Returns the adapter's name and model

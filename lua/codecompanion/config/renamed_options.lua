@@ -5,7 +5,7 @@ local sorted = require("codecompanion.values.sorted")
 
 local M = {}
 
----Their key path → ours, in lookup order. `*` matches any one part.
+---Key path in codecompanion.nvim → ours, in lookup order. `*` matches any one part.
 ---@type { [1]: string, [2]: string }[]
 local MOVED = {
   { "strategies", "interactions" },

@@ -1,8 +1,7 @@
 ---The option schema: the single definition of every user-visible option with its type, default and description.
 ---
 ---The help file, the types and the Python defaults are generated from it (`make doc`). A section is a list of options
----in
----`fields`, in the order of the help file.
+---in `fields`, in the order of the help file.
 
 ---@class CodeCompanion.Option
 ---@field name? string Last part of the key path
@@ -27,8 +26,8 @@
 ---@field entry? boolean The value is an adapter entry
 ---@field entries? boolean The value is a table of adapter entries
 ---@field signature? string Type of the function, if one is allowed
----@field keymap? boolean A key of the chat buffer
----@field tool? boolean A tool of the model
+---@field keymap? boolean It is a keymap of the chat buffer
+---@field tool? boolean It configures a tool of the model
 
 local rules = require("codecompanion.config.options.rules")
 local adapters = require("codecompanion.config.options.adapters")

@@ -53,8 +53,7 @@ function Evaluation:value(path, value, expected, fallback, ...)
   return answer
 end
 
----Report text in a system prompt that looks like its placeholder, or one of prompts, but is neither; it is not
----replaced.
+---Report names in `${…}` that look like a placeholder of a system prompt or of a prompt, but are not replaced here.
 ---@param path string
 ---@param text any
 function Evaluation:placeholders(path, text)

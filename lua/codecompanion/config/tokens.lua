@@ -1,4 +1,5 @@
----Token counts as people write them: 16000, "16k", "1M" (R-102). The Python counterpart is `counting/token_sizes.py`.
+---Parses token counts as people write them: 16000, "16k", "1M" (R-102). The Python version is
+---`counting/token_sizes.py`.
 
 local M = {}
 

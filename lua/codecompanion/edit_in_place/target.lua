@@ -1,5 +1,5 @@
----The lines of an edit in place: the selection, or else the function or paragraph around the cursor. Also collects the
----surrounding text.
+---Finds the lines of an edit in place: the selection, or else the function or paragraph around the cursor. Also
+---collects the surrounding text.
 
 local api = vim.api
 local buffers = require("codecompanion.files.loaded_files")
@@ -10,7 +10,7 @@ local M = {}
 local MAX_LINES, MAX_BYTES = 800, 48 * 1024
 local MAX_FUNCTION_LINES = 300
 local MAX_PARSED_BYTES = 1024 * 1024
----Longer regions are refused.
+---Maximum size of a region; larger ones are refused.
 local MAX_REGION_BYTES = 400 * 1024
 
 ---@class CodeCompanion.EditTargetLines
@@ -56,7 +56,7 @@ local function function_around(bufnr, row, column)
   end
 end
 
----Return the lines around a row up to the next blank lines; a blank line alone.
+---Return the lines around a row up to the next blank lines; for a blank line, only that line.
 ---@param bufnr integer
 ---@param row integer
 ---@return integer first

@@ -1,5 +1,5 @@
----Evaluates items, at once or with a time limit, and converts the results for the wire. User-defined functions run
----here; each of their failures is reported in one sentence.
+---Evaluates editor context items, at once or with a time limit, and converts the results for the wire. User-defined
+---functions run here; each of their failures is reported in one sentence.
 
 local lines = require("codecompanion.editor_context.buffer_lines")
 
@@ -164,7 +164,7 @@ end
 ---@field mention CodeCompanion.EditorContext.Mention
 ---@field at CodeCompanion.EditorContext.At
 
----Evaluate a slow item; `done` is called once, at the latest after the limit.
+---Evaluate a slow item; `done` is called once, no later than the limit.
 ---@param one CodeCompanion.EditorContext.Late
 ---@param limit integer In milliseconds
 ---@param done fun(answer: table)

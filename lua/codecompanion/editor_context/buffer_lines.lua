@@ -1,4 +1,4 @@
----Lines of a buffer for the host: within size limits, and valid UTF-8.
+---Reads lines of a buffer for the host, within size limits and as valid UTF-8.
 
 local api = vim.api
 local buffers = require("codecompanion.files.loaded_files")
@@ -7,13 +7,13 @@ local place = require("codecompanion.editor_context.working_window")
 
 local M = {}
 
----A larger text fits no context window, and sending it would be noticeably slow.
+---Maximum size of a text: a larger one exceeds every context window, and sending it would be noticeably slow.
 M.MAX_BYTES = 4000000
 
 ---Number of lines checked to detect a binary file, as in the host.
 local SNIFFED_LINES = 200
 
----ASCII without NUL; five times as fast as a pattern.
+---Matches ASCII text without NUL, five times as fast as a Lua pattern.
 local IS_PLAIN = vim.lpeg.R("\1\127") ^ 0 * -1
 
 M.name = named.name

@@ -1,4 +1,4 @@
----Editor context mentioned in a message (`#{diagnostics}`), evaluated when the message is sent. Built-in and
+---Evaluates the editor context mentioned in a message (`#{diagnostics}`) when the message is sent. Built-in and
 ---user-defined items (`interactions.chat.editor_context`) work the same way; only mentioned items are evaluated.
 
 local mentions = require("codecompanion.editor_context.mentions")

@@ -10,7 +10,7 @@ local M = {}
 
 local READ_AFTER_MS = 200
 
----`BufAdd` and `BufDelete` are also fired for 'buflisted'.
+---Events that may change the list; `BufAdd` and `BufDelete` also fire when 'buflisted' changes.
 local EVENTS = { "BufAdd", "BufDelete", "BufWipeout", "BufFilePost", "TermOpen" }
 
 ---@class CodeCompanion.OpenFile
@@ -79,7 +79,7 @@ function M.listed()
   return listed
 end
 
----Return those with unsaved changes, with their `changedtick`.
+---Return the files with unsaved changes, with their `changedtick`.
 ---@return { name: string, modified: true, tick: integer }[]
 function M.modified()
   local found = {}

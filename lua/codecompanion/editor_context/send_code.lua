@@ -1,4 +1,4 @@
----Whether code may be sent to a model: `opts.send_code`, evaluated when something is about to be sent.
+---Decides whether code may be sent to a model: `opts.send_code`, evaluated when something is about to be sent.
 ---
 ---Refused code never reaches the host. Code that the host would read itself (gathered code, live attachments, tools) is
 ---omitted because of `send_code` in the snapshot.
@@ -10,7 +10,7 @@ local M = {}
 
 M.WHY = "opts.send_code is false"
 
----Attachments with code, by kind; their slash commands have the same names.
+---Kinds of attachments that contain code; their slash commands have the same names.
 local KINDS = { file = true, buffer = true, symbols = true, diff = true, terminal = true }
 
 ---@return table

@@ -1,4 +1,4 @@
----A snapshot of the editor for the host, taken when a request is made (`requests.Snapshot`).
+---Takes a snapshot of the editor for the host when a request is made (`requests.Snapshot`).
 ---
 ---The chat's own windows and buffers are excluded: "current" means where the user works.
 

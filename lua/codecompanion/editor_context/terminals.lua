@@ -1,4 +1,4 @@
----Terminals of the editor and their output, for `#{terminal}` and `/terminal`.
+---Finds the editor's terminals and reads their output, for `#{terminal}` and `/terminal`.
 
 local api = vim.api
 

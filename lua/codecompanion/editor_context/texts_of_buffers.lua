@@ -1,8 +1,8 @@
----Texts of all open buffers, as `#{buffers}` sends them: captured at one moment, prepared in slices afterwards.
+---Provides the texts of all open buffers for `#{buffers}`: captured at one moment, prepared in slices afterwards.
 ---
 ---A text belongs to one `changedtick` of its buffer and is cached for a while, so capturing hundreds of buffers mostly
----means comparing numbers. Later typing does not affect a captured text. While the user types such a message, the texts
----are read ahead (`read_soon`).
+---means comparing numbers. Later typing does not affect a captured text. While the user types a message that mentions
+---them, the texts are read ahead (`read_soon`).
 
 local api = vim.api
 local lines = require("codecompanion.editor_context.buffer_lines")

@@ -1,4 +1,4 @@
----The window where the user works, its buffer and its visible lines.
+---Finds the window where the user works, its buffer and its visible lines.
 
 local api = vim.api
 
@@ -67,7 +67,7 @@ function M.buffers()
   end, found)
 end
 
----Return where the user works now.
+---Return the buffer, window and cursor position where the user works now.
 ---@return CodeCompanion.EditorContext.At
 function M.at()
   local win = M.window()

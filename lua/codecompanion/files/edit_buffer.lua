@@ -84,7 +84,7 @@ local function hunks(old, new)
   return result
 end
 
----Return where a row is after applying one hunk.
+---Return the position of a row after one hunk is applied.
 ---@param row integer 0-based
 ---@param hunk CodeCompanion.Hunk
 ---@return integer
@@ -216,7 +216,7 @@ function M.change(fields)
   if buffers.path_of(bufnr) == fields.path then
     reload.buffer(bufnr) -- do not overwrite changes made on disk since the host's check
   end
-  -- a rename (`:file`, `:saveas`) or a folder replaced by a link changes the target of `:write`, but no tick
+  -- a rename (`:file`, `:saveas`) or a folder replaced by a link changes the target of `:write`, but not `changedtick`
   local is_same_file = buffers.path_of(bufnr) == fields.path
   if not is_same_file or api.nvim_buf_get_changedtick(bufnr) ~= fields.tick then
     return { state = "stale" }

@@ -5,7 +5,7 @@ local uv = vim.uv or vim.loop
 
 local M = {}
 
----Larger texts are not sent to the host: its tools do not read files of that size (`text_files.MAX_READ_BYTES`).
+---Maximum size of a text sent to the host; its tools do not read larger files (`text_files.MAX_READ_BYTES`).
 local MAX_BYTES = 20000000
 
 local REPLACEMENT = "\239\191\189"
@@ -68,7 +68,7 @@ end
 local lpeg = vim.lpeg
 local tail = lpeg.R("\128\191")
 
----A UTF-8 character (RFC 3629); every other byte is replaced.
+---Matches a UTF-8 character (RFC 3629); all other bytes are replaced.
 local char = lpeg.R("\0\127")
   + lpeg.R("\194\223") * tail
   + lpeg.P("\224") * lpeg.R("\160\191") * tail

@@ -66,7 +66,7 @@ function M.open(options)
   return chat
 end
 
----Return whether it now has its own buffer.
+---Return whether the chat now has its own buffer.
 ---@return boolean
 function Chat:has_window()
   return vim.iter(vim.api.nvim_list_bufs()):any(function(bufnr)

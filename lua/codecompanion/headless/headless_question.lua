@@ -1,5 +1,5 @@
----A single question to the model without a window, answered with a text, such as a command line. It can be stopped and
----has a time limit; a failure is reported in one sentence and changes nothing.
+---Asks the model a single question without a window; the answer is text, such as a command line. A question can be
+---stopped and has a time limit; a failure is reported in one sentence and changes nothing.
 
 local choice = require("codecompanion.adapters.default_adapter")
 local headless_chat = require("codecompanion.headless.headless_chat")
@@ -79,7 +79,7 @@ function Question:_limit()
   )
 end
 
----Stop it at once and ignore later output.
+---Stop the question at once and ignore later output.
 ---@param text string
 ---@param level CodeCompanion.Severity
 function Question:_stop(text, level)

@@ -1,5 +1,5 @@
----The staged changes in the repository of the current folder for a model: the diff without contents of key files, cut
----to the available space, and the latest commits. The host reads them: the editor does not run git.
+---Prepares the staged changes of the current folder's repository for a model: the diff without contents of key files,
+---cut to the available space, and the latest commits. The host reads them: the editor does not run git.
 
 local M = {}
 

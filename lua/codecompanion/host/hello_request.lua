@@ -4,7 +4,7 @@ local M = {}
 
 ---Return the payload of `hello`; errors of the configuration are raised.
 ---@return table payload
----@return table<string, string> open Environment variables of its process
+---@return table<string, string> open Environment variables of the host's process
 function M.prepare()
   local config = require("codecompanion.config")
   local version = vim.version()

@@ -19,7 +19,7 @@ local function hint(text)
   end
 end
 
----Report each file to the host that is written or found changed.
+---Report to the host each file that is written or found changed.
 ---@param notify fun(verb: string, payload: table)
 ---@param is_ready fun(): boolean
 local function follow(notify, is_ready)

@@ -77,7 +77,7 @@ local function on_gone(text, code, stderr_tail)
   wire.fail_all(text)
 end
 
----Handle a host that cannot be started or rejects the configuration. The remote plugin calls it, too, if its Python
+---Handle a host that cannot be started or rejects the configuration. The remote plugin also calls this if its Python
 ---cannot run the host.
 ---@param text string
 function M.on_failure(text)
@@ -282,11 +282,11 @@ function M.ask(verb, payload, done)
   end)
 end
 
----Called by Python, which adapts its pace to the returned duration.
+---Handle a batch of events. Called by Python, which adapts its pace to the returned duration.
 M.on_events = wire.take
 
----Events include the host's own: `host_started` (ready, but queued requests are not yet sent: the time to reopen chats)
----and `host_exit` `{code, stderr_tail, text, never_ready, wanted}`.
+---Call a function for every event, including those about the host itself: `host_started` (ready, but queued requests
+---are not yet sent: the time to reopen chats) and `host_exit` `{code, stderr_tail, text, never_ready, wanted}`.
 M.subscribe = wire.subscribe
 
 ---@return CodeCompanion.HostStatus status

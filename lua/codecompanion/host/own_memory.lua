@@ -1,4 +1,4 @@
----Protect Neovim's environment and memory from the user's other programs, including those that the host starts.
+---Protects Neovim's environment and memory from the user's other programs, including those that the host starts.
 ---
 ---Every program of the user may read `/proc/<nvim>/environ`, which contains the keys. Linux denies this for a process
 ---that is not dumpable (man 2 prctl); such a process writes no core dump, and the user's debuggers cannot attach to it.

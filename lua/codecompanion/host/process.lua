@@ -1,4 +1,4 @@
----The two ways to run a Python host: as our own process, or in the one shared by remote plugins.
+---Runs a Python host, either as our own process or in the one shared by remote plugins.
 
 local uv = vim.uv or vim.loop
 
@@ -22,7 +22,7 @@ end
 
 ---Return the environment of a host: our modules on the path, and no settings of another Python, whose home would
 ---prevent it from starting. Without cached bytecode its startup takes twice as long.
----@param open table<string, string> Variables of Neovim's environment that it may have
+---@param open table<string, string> Variables of Neovim's environment that the host may have
 ---@param root string
 ---@return table<string, string>
 local function environment(open, root)
@@ -33,7 +33,7 @@ end
 
 ---Start our own host process.
 ---@param python string
----@param open table<string, string> Environment variables it may have
+---@param open table<string, string> Environment variables that the host may have
 ---@param on_exit fun(job: integer, code: integer, stderr_tail: string)
 ---@return integer? job
 ---@return string? problem

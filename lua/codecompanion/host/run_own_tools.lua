@@ -1,7 +1,7 @@
 ---Runs user-defined tools: the host requests one by name, and the answer is the result as the model reads it.
 ---
----The function runs in the editor with the user's rights; a slow one must be asynchronous, or it blocks the editor. Its
----result is data: text, or values that JSON supports.
+---The function runs in the editor with the user's permissions; a slow one must be asynchronous, or it blocks the
+---editor. Its result is data: text, or values that JSON supports.
 
 local plain = require("codecompanion.values.plain")
 

@@ -1,8 +1,8 @@
 ---Finds variables of Neovim's environment that look like secrets; the host's process is started without them.
 ---
 ---Every program of the user can read the environment of a process (`/proc/<pid>/environ`). Hidden variables are sent to
----the host in the message `hello`, and in `give_environment` after a change. Variables that are not secret may be
----hidden, too: the host decides from both parts which ones the model's programs get
+---the host in the message `hello`, and in `give_environment` after a change. Variables that are not secret may also be
+---hidden: the host decides from both parts which ones the model's programs get
 ---(`tools/commands/command_environment.py`).
 
 local M = {}

@@ -41,7 +41,7 @@ local is_subscribed = {}
 local said = {}
 
 ---Call `receive`; an error is reported once and does not affect other receivers.
----@param what string What could not be shown: a format string for the name
+---@param what string Format string for the name: `the answer to %s`
 ---@param name string
 ---@param receive function
 ---@param ... any

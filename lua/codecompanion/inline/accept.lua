@@ -61,7 +61,7 @@ end
 ---Accept a part of the suggestion. The insertion runs before the next key: an expression mapping may be waiting for the
 ---result, and must not change the text itself.
 ---@param part CodeCompanion.SuggestionPart
----@return boolean accepted There is a suggestion
+---@return boolean accepted Whether there is a suggestion
 function M.start(part)
   if not flow.is_shown() then
     return false

@@ -100,7 +100,7 @@ local function asked(options)
   return ("Completion is on (%s, %s%s)"):format(options.endpoint, model, where ~= "" and ", " .. where or "")
 end
 
----@return string? sentence Says that options of completion are invalid
+---@return string? sentence Reports that options of completion are invalid
 local function mistakes()
   for _, problem in ipairs(require("codecompanion.config").findings().problems) do
     if problem:find("completion%.%w") then
@@ -109,7 +109,7 @@ local function mistakes()
   end
 end
 
----Return what completion is doing and why nothing appears, longest form first, for `say.line`.
+---Return the state of completion and why nothing appears, longest form first, for `say.line`.
 ---@param bufnr? integer Defaults to the current buffer
 ---@return string[]
 function M.sentences(bufnr)
@@ -164,8 +164,8 @@ local function tell_all()
 end
 
 ---Show the status on the command line.
----@param asks_host boolean Whether to ask the host first, which otherwise knows nothing before the first pause, and
----show the full status
+---@param asks_host boolean Whether to ask the host first, which otherwise knows nothing before the first pause in
+---typing, and show the full status
 function M.tell(asks_host)
   if not (asks_host and M.is_on) then
     return say.line(M.sentences())

@@ -11,10 +11,10 @@ local MEGABYTE = 1024 * 1024
 local MAX_LINE_BYTES = 10000
 local VISUAL_BLOCK = "\22"
 
----The host's refusals by buffer: with this name it gets no suggestions (a secret file).
+---Refusals of the host by buffer: a buffer with this name gets no suggestions (a secret file).
 ---@type table<integer, { name: string, why: string }>
 local refused = {}
----Text is being inserted into a block of lines: Neovim repeats typed text only.
+---Whether text is being inserted into a block of lines, where Neovim repeats only typed text.
 local in_block = false
 
 ---@return table `completion` of the options

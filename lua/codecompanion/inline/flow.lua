@@ -1,5 +1,5 @@
----The flow of ghost text: key → pause → request → response → display; and the effect of a key on a visible suggestion.
----Nothing here blocks.
+---Controls the flow of ghost text (key → pause → request → response → display) and the effect of a key on a visible
+---suggestion. Nothing here blocks.
 ---
 ---The file is longer than others because every step reads and changes one state: the current offer and request.
 

@@ -214,8 +214,8 @@ function M.clear_notice()
   noticed = nil
 end
 
----Show after the cursor's line that there will be no suggestions, and where to read more; for some seconds, whatever is
----typed.
+---Show after the cursor's line that there will be no suggestions, and where to read more. The notice stays for some
+---seconds, even while the user types.
 ---@param place CodeCompanion.Place
 ---@param why string Shortened to fit the window
 function M.notice(place, why)

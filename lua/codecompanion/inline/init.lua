@@ -56,7 +56,7 @@ local function watch_typing()
   on("User", "Show a menu or a suggestion", flow.on_menu, { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" })
 end
 
----Watch places for menu sources and Neovim's own completion, too.
+---Record recently visited places for menu sources and Neovim's own completion as well.
 local function watch_places()
   on({ "InsertLeave", "BufLeave" }, "Remember recent edits and visits", function(args)
     recent.visit(args.buf)

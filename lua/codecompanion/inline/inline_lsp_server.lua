@@ -1,6 +1,5 @@
----Suggestions for Neovim's own |vim.lsp.inline_completion| (0.12): a language server inside the editor that only
----supports
----`textDocument/inlineCompletion`.
+---Provides suggestions for Neovim's own |vim.lsp.inline_completion| (0.12), as a language server inside the editor that
+---supports only `textDocument/inlineCompletion`.
 
 local eligible = require("codecompanion.inline.eligible")
 local place_of = require("codecompanion.inline.suggestion_place")

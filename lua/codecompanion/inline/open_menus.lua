@@ -3,7 +3,7 @@
 
 local M = {}
 
----The plugins, and the function that reports their menu.
+---The plugins, each with the function that reports whether its menu is open.
 local PLUGINS = { ["blink.cmp"] = "is_menu_visible", cmp = "visible" }
 
 local watched = false

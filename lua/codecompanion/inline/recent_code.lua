@@ -1,4 +1,4 @@
----The most recently edited or visited pieces of code, which the host adds to the model's prompt.
+---Records the code that was most recently edited or visited, which the host adds to the model's prompt.
 
 local api = vim.api
 

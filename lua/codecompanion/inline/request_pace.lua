@@ -1,4 +1,4 @@
----Determines the pause in typing that triggers a request, and how long a failed server is left alone (R-261).
+---Determines the pause in typing that triggers a request, and how long a failed server is not asked (R-261).
 ---
 ---The pause adapts to the server's response time (a slow one is asked less often, because most of its responses would
 ---be late) and to the typing rhythm (a pause is longer than the gap between two keys), within half and twice the

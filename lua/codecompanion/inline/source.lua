@@ -163,7 +163,7 @@ end
 ---@param query CodeCompanion.SuggestionQuery
 ---@param callback fun(suggestions: CodeCompanion.Suggestions?)
 ---@return fun() cancel
----@return boolean is_waiting For the host; otherwise the response was cached
+---@return boolean is_waiting Whether it waits for the host; otherwise the response was cached
 function M.ask(query, callback)
   local request, is_done = nil, false ---@type CodeCompanion.HostRequest?, boolean
   local function finish(suggestions)

@@ -1,4 +1,4 @@
----A place in a buffer, and the rest of a suggestion for it after more text was typed (R-262).
+---Describes a place in a buffer, and computes the rest of a suggestion for it after more text was typed (R-262).
 
 local api = vim.api
 

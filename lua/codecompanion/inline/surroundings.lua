@@ -1,5 +1,5 @@
----The text around a place for the host (`complete_code`, R-256): 8,000 characters before the cursor, 2,000 after it,
----and the beginning of the file. The cost depends on these limits, not on the file size.
+---Reads the text around a place for the host (`complete_code`, R-256): 8,000 characters before the cursor, 2,000 after
+---it, and the beginning of the file. The cost depends on these limits, not on the file size.
 
 local api = vim.api
 

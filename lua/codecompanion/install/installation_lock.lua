@@ -1,4 +1,4 @@
----A lock for one installation at a time on this machine: a file that names the installing editor and its current step.
+---Allows one installation at a time on this machine: a lock file names the installing editor and its current step.
 ---
 ---The owner rewrites the file every few seconds. A file is ignored if its owner was killed or has not written for a
 ---while (it is suspended, or its process id was reused). Each installation has its own folder, so at worst two

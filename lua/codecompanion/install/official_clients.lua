@@ -2,7 +2,7 @@
 
 local M = {}
 
----@return boolean needed By a configured adapter, or by the one of new chats
+---@return boolean needed Whether a configured adapter, or the adapter of new chats, uses an official client
 function M.are_needed()
   local config = require("codecompanion.config")
   local adapters, http = require("codecompanion.adapters"), config.options.adapters.http

@@ -1,4 +1,4 @@
----`:CodeCompanion index`: the code index of the current folder.
+---`:CodeCompanion index`: builds or rebuilds the code index of the current folder, or reports its state.
 
 local host = require("codecompanion.host")
 local numbers = require("codecompanion.text.numbers")

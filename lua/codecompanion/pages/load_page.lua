@@ -1,5 +1,5 @@
 ---Requests the content of a page from the host; while the host starts or its packages are installed, a float with the
----page's title says so.
+---page's title shows this.
 
 local api = vim.api
 local float = require("codecompanion.screen.float")

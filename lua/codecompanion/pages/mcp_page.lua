@@ -1,5 +1,5 @@
----`:CodeCompanion mcp`: the MCP servers of a folder with their state, their tools and the cost of each, and keys to
----manage them. In a chat it shows the chat's folder, elsewhere Neovim's working folder.
+---`:CodeCompanion mcp`: shows the MCP servers of a folder with their state, their tools and the cost of each, and keys
+---to manage them. In a chat it shows the chat's folder, elsewhere Neovim's working folder.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")

@@ -1,5 +1,6 @@
----`:CodeCompanion memory`: the memory of a project (your own entries, notes of models, summaries of earlier chats), and
----keys to open, search and delete it. In a chat it shows the chat's project, elsewhere that of Neovim's working folder.
+---`:CodeCompanion memory`: shows the memory of a project (the user's entries, notes of models, summaries of earlier
+---chats), and keys to open, search and delete it. In a chat it shows the chat's project, elsewhere that of Neovim's
+---working folder.
 
 local api = vim.api
 local choose = require("codecompanion.screen.choose")
@@ -125,7 +126,7 @@ local function open_file(path, line)
   pcall(api.nvim_win_set_cursor, 0, { line, 0 })
 end
 
----Return what prevents the creation of a folder, or "".
+---Return the obstacle to creating a folder, or "".
 ---@param folder string
 ---@return string
 local function obstacle(folder)

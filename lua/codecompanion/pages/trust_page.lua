@@ -1,6 +1,5 @@
----`:CodeCompanion trust`: the files of a folder that instruct the model or start programs, your decisions about them,
----and keys to decide. It shows the folder of the current chat, otherwise Neovim's working
----folder.
+---`:CodeCompanion trust`: shows the files of a folder that instruct the model or start programs, the user's decisions
+---about them, and keys to decide. In a chat it shows the chat's folder, elsewhere Neovim's working folder.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -240,7 +239,7 @@ local function show(place, now)
       act(about[api.nvim_win_get_cursor(win)[1]] or {})
     end)
   end
-  ---A key that decides, ignored if it was pressed before the page could be read.
+  ---Map a key that decides; it is ignored if it was pressed before the page could be read.
   local function on_decision(key, description, act)
     on(key, description, function(line)
       if uv.now() - shown_at < M.UNREAD_MS then
@@ -304,7 +303,7 @@ function M.open(chat)
   end)
 end
 
----The `:checkhealth` text for Neovim's working folder; waits for the host for up to `limit_ms`.
+---Return the `:checkhealth` text for Neovim's working folder; wait for the host for up to `limit_ms`.
 ---@param limit_ms integer
 ---@return string? text
 function M.examine(limit_ms)
@@ -322,7 +321,7 @@ function M.examine(limit_ms)
   return text
 end
 
----`:CodeCompanion trust [folder|file {path}|revoke [path]]`
+---Run `:CodeCompanion trust [folder|file {path}|revoke [path]]`.
 ---@param arguments string[]
 ---@param chat? string Chat id
 function M.run(arguments, chat)

@@ -105,7 +105,7 @@ function M.find(text, lower, lead, max)
     has[name] = true
   end
   ---@param needle string
-  ---@param is_own boolean It must occur in the last path component
+  ---@param is_own boolean Whether `needle` must occur in the last path component
   local function take(needle, is_own)
     local names = {}
     each(lower, needle, function(first, last, at)

@@ -1,11 +1,11 @@
----Text from outside (a project's prompt, an MCP server's) that is put into the input without the trust of typed text.
----It must not run slash commands, choose tools or mention anything beyond the project: a space is inserted into such
----mentions (`# {file:~/notes}`), even in code, because later typing may end the code. A user who removes the space has
----written the mention.
+---Neutralises text from outside (a project's prompt, an MCP server's) before it is put into the input, because it is
+---not trusted like typed text. It must not run slash commands, choose tools or mention anything beyond the project: a
+---space is inserted into any other mention (`# {file:~/notes}`), even in code, because later typing may end the code. A
+---user who removes the space has written the mention.
 
 local M = {}
 
----Items that show the user's work in the project.
+---Items that text from outside may mention, because they show only the user's work in the project.
 local HARMLESS = {
   buffer = true,
   codebase = true,
@@ -41,7 +41,7 @@ function M.items(text, allows)
   text = text:gsub("#{([^{}]*)}", function(inside)
     local name, argument = inside:match("^%s*([%a_][%w_]*)%s*:?%s*(.-)%s*$")
     local item = name and require("codecompanion.editor_context").get(name)
-    -- an MCP resource is one, too, once its server has started, which this very message may cause
+    -- an MCP resource is also an item once its server has started, which this very message may cause
     local means = item and item.name or name == "mcp" and name
     if means and not (allows and allows(means, argument)) then
       found[#found + 1] = ("#{%s}"):format(inside)

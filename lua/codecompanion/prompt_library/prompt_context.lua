@@ -1,4 +1,4 @@
----The user's location when a prompt is used: the values of `${context.…}`, named as in codecompanion.nvim.
+---Describes the user's location when a prompt is used: the values of `${context.…}`, named as in codecompanion.nvim.
 
 local api = vim.api
 

@@ -1,4 +1,4 @@
----The folders of the user's prompt files.
+---Returns the folders of the user's prompt files.
 
 local M = {}
 

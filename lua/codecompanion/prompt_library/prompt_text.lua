@@ -42,7 +42,7 @@ function M.fill(text, context, parameters, argument)
 end
 
 ---Return sentences about text in a prompt that looks like a placeholder but is not one and stays unchanged. A name
----without a dot that resembles no known one (`${HOME}`) is ordinary text.
+---without a dot that does not resemble a known one (`${HOME}`) is ordinary text.
 ---@param text any User-defined functions are not checked
 ---@param parameters CodeCompanion.PromptParameter[]
 ---@return string[]

@@ -1,4 +1,4 @@
----Questions through `vim.ui.select` and `vim.ui.input`: asked in Normal mode, and `<C-c>` cancels them properly.
+---Asks questions through `vim.ui.select` and `vim.ui.input`: in Normal mode, with `<C-c>` as a proper cancellation.
 
 local api = vim.api
 local float = require("codecompanion.screen.float")
@@ -217,7 +217,7 @@ local function own_list(items, options, done)
   api.nvim_win_set_cursor(0, { current or first or 1, 0 })
 end
 
----Choose an item. The own list also knows `group_of(item)`, the heading above items in a row, `is_dim(item)`, and
+---Choose an item. Our own list also supports `group_of(item)`, the heading above adjacent items, `is_dim(item)`, and
 ---`is_current(item)`, where the cursor starts.
 ---@generic T
 ---@param items T[]
@@ -229,7 +229,7 @@ function M.select(items, options, on_choice)
   end)
 end
 
----Choose several items, if the picker supports it: Neovim's own is replaced by one that does, others choose one.
+---Choose several items if the picker supports it: Neovim's own is replaced by ours, which does; in others, choose one.
 ---@generic T
 ---@param items T[]
 ---@param options table As for `vim.ui.select`

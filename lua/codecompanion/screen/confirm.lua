@@ -1,4 +1,5 @@
----A question answered with one key, in a small float at the cursor. Works from Insert mode and blocks nothing.
+---Asks a question that is answered with one key, in a small float at the cursor. Works from Insert mode and blocks
+---nothing.
 
 local api = vim.api
 

@@ -1,5 +1,5 @@
----Literal paths: Neovim's own expansion runs a shell for backticks, so text of a person, a model
----or a folder never goes through `glob()`, `expand()` or file completion.
+---Handles literal paths: Neovim's own expansion runs a shell for backticks, so text from a person, a model or a folder
+---never goes through `glob()`, `expand()` or file completion.
 
 local uv = vim.uv or vim.loop
 

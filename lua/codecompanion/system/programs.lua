@@ -1,11 +1,11 @@
----Finds the programs that the plugin starts, never one from the folder you work in. An empty or relative
----entry of the PATH means that folder.
+---Finds the programs that the plugin starts, never one from the folder the user works in, which an empty or relative
+---entry of PATH refers to.
 
 local uv = vim.uv or vim.loop
 
 local M = {}
 
----Programs start in this folder, because tools such as uv read settings from the folder they start in.
+---Folder that programs start in, because tools such as uv read settings from their working folder.
 M.FOLDER = vim.fn.has("win32") == 1 and vim.fs.normalize("~") or "/"
 
 ---@param path string

@@ -257,8 +257,8 @@ function M.height(text, width)
   return rows
 end
 
----Return the position of a note to a line: at the right edge if there is space, otherwise after its text; a note that
----would be split inside a word begins on the next row.
+---Return the position of a note beside a line: at the right edge if there is space, otherwise after its text; a note
+---that would be split inside a word begins on the next row.
 ---@param line string
 ---@param chunks { [1]: string, [2]: string }[]
 ---@param room integer

@@ -20,7 +20,7 @@ local function with_tilde(text)
   return (text:gsub("%f[%w/]" .. vim.pesc(home) .. "%f[/%z%s\"'`,;:)]", "~"))
 end
 
----Omit at least this many cells of a path's first folders, with a mark. The file name is never shortened.
+---Omit at least this many cells of a path's first folders, and mark the omission. The file name is never shortened.
 ---@param path string
 ---@param too_many integer
 ---@return string

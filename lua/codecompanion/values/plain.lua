@@ -1,5 +1,5 @@
----Values that can be sent to the host: text, numbers, booleans, and tables of these that are a list or have string
----keys.
+---Checks and copies values that can be sent to the host: text, numbers, booleans, and tables of these that are a list
+---or have string keys.
 
 local M = {}
 

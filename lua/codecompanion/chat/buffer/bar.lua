@@ -1,10 +1,10 @@
 ---The bar of a chat window: `fix the slice · gpt-4.1 · 4 %`; while work is running, the state replaces the title. The
----thresholds are appended from 50 % on.
+---thresholds are appended from 50 %.
 ---
----`smart → qwen3-8b`: the server answered with another model; in a narrow window only the one that answered is named.
----`no tools` follows the model where its server has no place for them. In a narrow window the title is shortened, then
----the thresholds, the title, `no tools` and the model are left out, in this order. The state, that compaction is paused
----or the policy stopped, and the percentage stay.
+---`smart → qwen3-8b`: the server answered with another model; a narrow window names only that model. `no tools` follows
+---the model if its server does not support tools. A narrow window first shortens the title, then drops the thresholds,
+---the title, `no tools` and the model, in this order. The state, the percentage, and the notes that compaction is
+---paused or the policy has stopped are always shown.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -19,7 +19,7 @@ local MIN_TITLE, MIN_NAME, MIN_STATE, MAX_TITLE = 8, 8, 8, 50
 local BETWEEN = " · "
 ---Highlight group of a policy that is stopped by an invalid option.
 local STOPPED = "CodeCompanionMeterFull"
----Cells beside the text: one at each edge; a status line also shows the position in the buffer.
+---Cells needed beside the text: one at each edge; a status line also shows the position in the buffer.
 local BESIDE, BESIDE_PLACE, PLACE = 2, 7, "  %P "
 
 ---@param text string

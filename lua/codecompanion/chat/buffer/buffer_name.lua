@@ -52,7 +52,7 @@ function M.id_of(bufnr)
   return text:match("^.*" .. BETWEEN .. "([%w_-]+)$") or text:match("^[%w_-]+$")
 end
 
----Return the buffer with a name of the chat, loaded or not.
+---Return the buffer that is named after the chat, loaded or not.
 ---@param id string
 ---@return integer? bufnr
 function M.buffer_of(id)
@@ -100,7 +100,7 @@ function M.follow(chat)
   local name = M.of(chat.id, chat.title)
   local present = api.nvim_buf_is_valid(chat.bufnr) and api.nvim_buf_get_name(chat.bufnr) or name
   if present ~= name and (chat.title ~= "" or M.id_of(chat.bufnr) ~= chat.id) then
-    rename(chat, name) -- another buffer may have the name; the present one identifies the chat, too
+    rename(chat, name) -- if another buffer has the name, the current one still identifies the chat
   end
 end
 

@@ -168,7 +168,7 @@ function M.prepend_input(chat, text)
   end)
 end
 
----Return whether header and input are in their places.
+---Return whether the header and the input are in place.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 local function intact(chat)

@@ -6,7 +6,7 @@ local M = {}
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.live")
 
----Highlight a line that is incomplete, or whose piece is.
+---Highlight a line that is incomplete or belongs to an incomplete piece.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param line string

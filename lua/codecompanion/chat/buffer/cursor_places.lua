@@ -7,7 +7,7 @@ local marks = require("codecompanion.chat.buffer.row_marks")
 
 local M = {}
 
----Return the position of a cursor, in a form that is valid after a redraw.
+---Return the position of a cursor in a form that stays valid after a redraw.
 ---@param chat CodeCompanion.Chat
 ---@param win integer
 ---@return table
@@ -70,7 +70,7 @@ local function go_to(chat, win, row, place)
   end
 end
 
----Restore the cursors; if `final`, those whose place no longer exists go to their old line.
+---Restore the cursors; if `final`, cursors whose position no longer exists go to their old line.
 ---@param chat CodeCompanion.Chat
 ---@param final boolean
 local function place_cursors(chat, final)

@@ -97,7 +97,7 @@ function M.add(chat, first, last, spec)
   return fold
 end
 
----Remove a fold, also in the windows.
+---Remove a fold from the chat and from its windows.
 ---@param chat CodeCompanion.Chat
 ---@param fold CodeCompanion.Fold
 function M.remove(chat, fold)

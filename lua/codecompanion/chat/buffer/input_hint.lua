@@ -34,9 +34,9 @@ local NO_MODEL = "No model is set up: run :CodeCompanion adapter."
 ---@type table<CodeCompanion.Chat, { name: string, text: string? }> Result for the adapter of each chat
 local found = setmetatable({}, { __mode = "k" })
 
----Return the text of an empty chat about its automatically chosen adapter.
+---Return the message in an empty chat about its automatically chosen adapter.
 ---@param chat CodeCompanion.Chat
----@param is_seen boolean Nothing is sent before the user has seen it
+---@param is_seen boolean Whether the user sees it before anything is sent
 ---@return string? text nil if the chat has another adapter
 local function chosen(chat, is_seen)
   local config = require("codecompanion.config").options
@@ -50,7 +50,7 @@ local function chosen(chat, is_seen)
   return choice.sentence(made, keys.keys("change_adapter", "n")[1])
 end
 
----Return the text of an empty chat about its adapter: why it was chosen, or that it lacks a model, a key or a login.
+---Return the message in an empty chat about its adapter: why it was chosen, or that it lacks a model, a key or a login.
 ---@param chat CodeCompanion.Chat
 ---@param is_seen boolean
 ---@return string?
@@ -105,7 +105,7 @@ local function tell_unsent(chat)
   view.follow(chat, view.followers(chat)) -- Neovim keeps the cursor visible, but not virtual lines below it
 end
 
----Return the line of an empty chat about an earlier one.
+---Return the line in an empty chat that mentions an earlier chat.
 ---@param chat CodeCompanion.Chat
 ---@return string?
 local function about_earlier(chat)

@@ -1,7 +1,7 @@
 ---Splits Markdown into pieces that can be highlighted one at a time, line by line.
 ---
 ---A piece ends at a blank line outside a fence, after a fence, and within a fence every MAX_CODE lines, so its cost
----does not depend on the length of the chat (lessons 46 and 50). Pure: text in, rows and words out.
+---does not depend on the length of the chat (lessons 46 and 50). Pure: takes lines, returns row counts and languages.
 
 local M = {}
 

@@ -1,4 +1,4 @@
----Lists the changes by a chat's tools, by turn: show a change, or revert it, its file or its turn.
+---Lists the changes made by a chat's tools, by turn; shows a change, or reverts it, its file or its turn.
 
 local api = vim.api
 local counts = require("codecompanion.changes.line_counts").text

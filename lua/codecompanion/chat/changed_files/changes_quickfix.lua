@@ -1,4 +1,4 @@
----The changes of a turn as a quickfix list with one entry for each place.
+---Shows the changes of a turn as a quickfix list with one entry per hunk.
 
 local review = require("codecompanion.chat.changed_files.review_changes")
 local say = require("codecompanion.say")
@@ -6,7 +6,7 @@ local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
----Return the text of a place: the size of its change and its first line.
+---Return the quickfix text of a hunk: the size of its change and its first line.
 ---@param row table
 ---@param place { added: integer, removed: integer, text: string }
 ---@return string
@@ -73,7 +73,7 @@ local function items_of(chat, rows, turn_id)
   return items
 end
 
----Update the places in the existing list with their current decisions.
+---Update the hunks in the existing list with their current decisions.
 ---@param items table[]
 local function refill(items)
   local line = vim.fn.getqflist({ winid = 0 }).winid

@@ -1,4 +1,4 @@
----The review of changes made by tools: keys of the quickfix list that keep or revert each place.
+---The review of changes made by tools: keys of the quickfix list that keep or revert each hunk.
 ---
 ---The host reverts, with a three-way merge and a log entry; review decisions are kept until Neovim exits.
 
@@ -18,7 +18,7 @@ local VERBS = {
   { "reject_change", "revert", "Revert this hunk, or reapply it" },
 }
 
----Review decisions by chat, change and place. The host knows the reverted ones.
+---Review decisions by chat, change and hunk. The host stores which hunks are reverted.
 ---@type table<string, true>
 local reviewed = {}
 
@@ -30,7 +30,7 @@ local function key(chat, change_id, hunk)
   return ("%s %s %d"):format(chat.id, change_id, hunk)
 end
 
----Return the mark before the text of a place.
+---Return the mark before the text of a hunk.
 ---@param chat CodeCompanion.Chat
 ---@param row table A change as listed by the host
 ---@param hunk integer
@@ -59,7 +59,7 @@ local function place_of(item)
   return { item = item, change_id = data.change_id, hunk = data.hunk, path = data.path, reverted = data.reverted }
 end
 
----Return the places that a key applies to: the one on the cursor's line, or the selected ones.
+---Return the hunks that a key applies to: the one on the cursor's line, or the selected ones.
 ---@param rows? { [1]: integer, [2]: integer } 0-based
 ---@return CodeCompanion.ReviewPlace[] Empty if another list is shown
 local function chosen(rows)
@@ -71,7 +71,7 @@ local function chosen(rows)
   return found
 end
 
----Mark places as kept, or as undecided if all of them are kept.
+---Mark hunks as kept, or as undecided if all of them are kept.
 ---@param chat CodeCompanion.Chat
 ---@param places CodeCompanion.ReviewPlace[]
 local function toggle(chat, places)
@@ -85,7 +85,7 @@ local function toggle(chat, places)
   end
 end
 
----Revert places, or restore them, one after another: each changes its file.
+---Revert or restore hunks one after another, because each one changes its file.
 ---@param chat CodeCompanion.Chat
 ---@param places CodeCompanion.ReviewPlace[]
 ---@param refill fun()

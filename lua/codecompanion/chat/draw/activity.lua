@@ -80,7 +80,8 @@ function M.draw(chat)
   })
 end
 
----A starting server is checked every second; without a check for this long, it has accepted the request.
+---Milliseconds without a check after which a starting server counts as having accepted the request; it is checked every
+---second.
 local LOOK_MISSED_MS = 2000
 
 ---Show a countdown to a retry, or the seconds spent waiting for a server.
@@ -125,8 +126,8 @@ local function stop_wait(chat)
   end
 end
 
----Show the seconds of a wait: a long prompt, silent reasoning or a summary may take minutes. For a streaming reply they
----count from its last piece; while text arrives, a tick only compares two numbers.
+---Show how many seconds a wait has lasted: a long prompt, silent reasoning or a summary may take minutes. For a
+---streaming reply the seconds since its last piece count; while text arrives, a tick only compares two numbers.
 ---@param chat CodeCompanion.Chat
 function M.count_wait(chat)
   local flows = status.flows(chat)

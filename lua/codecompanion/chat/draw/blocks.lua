@@ -34,7 +34,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----Text in the line of a cleared result, and of one that was cut to fit.
+---Text in the line of an item that is not sent, or not in full.
 M.CLEARED = " · cleared"
 M.LOST = " · since removed"
 M.CUT = " · cut to %d %%"
@@ -52,7 +52,8 @@ M.CONTINUED = { { "↩", "CodeCompanionHint" } }
 ---Mark at the end of a truncated reply.
 M.CUT_OFF = { { "  ✗ cut off", "CodeCompanionError" } }
 
----A longer line is shown in parts (the message itself is unchanged), because every chunk copies its line.
+---Maximum displayed length of a line: longer ones are shown in parts, because every chunk copies its line. The message
+---itself is unchanged.
 local MAX_PART_BYTES = 4096
 
 local MAX_BODY_LINES = 400
@@ -75,7 +76,7 @@ local STATES = {
   rejected = { "⊘ ", "CodeCompanionToolStopped" },
 }
 
----Calls whose line shows why they have no result.
+---States of a call whose line shows why it has no result.
 local HAS_REASON = { error = true, rejected = true }
 
 ---@param text string
@@ -118,7 +119,7 @@ function M.tokens(tokens)
   return { { text or ("(%s tokens)"):format(numbers.short(tokens)), "CodeCompanionTokens" } }
 end
 
----Return a user message.
+---Return the block of a user message.
 ---@param text string
 ---@param item table
 ---@param right? table
@@ -130,7 +131,7 @@ function M.user(text, item, right)
   return { kind = "user", lines = lines, role = "user", right = right, markdown = { 1, #lines }, item = item }
 end
 
----Return the header of the model.
+---Return the block with the model's header.
 ---@param adapter string
 ---@param model string
 ---@return CodeCompanion.Block
@@ -162,7 +163,7 @@ function M.to_lines(text, width)
   return lines, continued
 end
 
----Return a finished reply, equal to the result of streaming it: without blank lines before and after.
+---Return the block of a finished reply, equal to the result of streaming it: without blank lines before and after.
 ---@param entry table
 ---@return CodeCompanion.Block
 function M.reply(entry)
@@ -192,7 +193,7 @@ function M.reasoning_text(count)
   }
 end
 
----Return the model's finished reasoning.
+---Return the block of the model's finished reasoning.
 ---@param text string
 ---@param message_id? string
 ---@return CodeCompanion.Block
@@ -382,7 +383,7 @@ local function body_of(tool)
   return lines, marks
 end
 
----Return a tool call: one line, with its output in a fold.
+---Return the block of a tool call: one line, with its output in a fold.
 ---@param tool table title, summary, status, preview, cleared, call_id, message_id, name, change
 ---@return CodeCompanion.Block
 function M.tool(tool)
@@ -427,7 +428,7 @@ function M.tool(tool)
   return block
 end
 
----Return a notice of one sentence.
+---Return the block of a one-sentence notice.
 ---@param text string
 ---@param level? CodeCompanion.Severity
 ---@param hint? string Suggested action
@@ -442,7 +443,7 @@ function M.notice(text, level, hint)
   return block
 end
 
----Put lines below the first one of a block, and all of it into a closed fold.
+---Add lines below the first line of a block, and fold the whole block.
 ---@param block CodeCompanion.Block
 ---@param body string[]
 ---@param group fun(line: string): string Returns the highlight group of a line

@@ -362,7 +362,7 @@ function M.add(chat, block)
   M.supersede(chat)
 end
 
----Register a new change: it is the newest, and nothing can be redone any more.
+---Register a new change as the newest one; undone changes can no longer be redone.
 ---@param chat CodeCompanion.Chat
 ---@param id? string
 function M.made(chat, id)

@@ -13,7 +13,7 @@ local M = {}
 M.ns = api.nvim_create_namespace("codecompanion.chat.context")
 M.notes = api.nvim_create_namespace("codecompanion.chat.context_notes")
 
----Marks attachments whose changes are sent to the model.
+---Prefix of attachments whose changes are sent to the model.
 local LIVE = "↻ "
 
 ---@param item table

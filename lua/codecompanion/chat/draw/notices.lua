@@ -146,7 +146,7 @@ function M.pause_is_over(chat)
   end)
 end
 
----Set when a notice that was just drawn becomes obsolete.
+---Set the event that makes a just-drawn notice obsolete.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param what CodeCompanion.NoticeEnd
@@ -157,7 +157,7 @@ function M.holds_until(chat, text, what)
   end
 end
 
----Set when a notice becomes obsolete, from the host's event.
+---Set the event that makes a notice obsolete, as reported by the host.
 ---@param chat CodeCompanion.Chat
 ---@param event table notice event
 function M.holds_until_told(chat, event)
@@ -176,7 +176,7 @@ function M.happened(chat, what)
   end)
 end
 
----Handle a new question: notices about the result of the previous one stay below it.
+---Handle a new question: notices about the previous one are no longer removed by an answer.
 ---@param chat CodeCompanion.Chat
 function M.question_changed(chat)
   for _, notice in ipairs(chat.notices) do
@@ -186,7 +186,7 @@ function M.question_changed(chat)
   end
 end
 
----Handle a new request for the chat: notices about its owner are removed, and repeated if still true.
+---Remove the read-only notice before the owner of the chat is checked again, which repeats it if it still applies.
 ---@param chat CodeCompanion.Chat
 function M.owner_is_asked(chat)
   take_away(chat, function(notice)
@@ -231,7 +231,7 @@ local function as_entry(notice)
   return { kind = "note", text = notice.text, severity = notice.level, hint = notice.hint, notice = notice }
 end
 
----Add the notices below a message: notes of the log from other Neovim sessions, then all of this one, in order.
+---Add the notices below a message: first those of other Neovim sessions from the log, then those of this one, in order.
 ---@param found table[] Modified in place
 ---@param notes table[]
 ---@param said CodeCompanion.Notice[]

@@ -85,7 +85,7 @@ function M.decorate(chat, row, block)
     end
   end
   if block.virtual then
-    local below = { { "", block.virtual[1][2] } } -- it is drawn below a blank line; the text after it needs one, too
+    local below = { { "", block.virtual[1][2] } } -- it is drawn below a blank line; the text after it also needs one
     local opts = { virt_lines = { block.virtual, below } }
     block.virtual_id = api.nvim_buf_set_extmark(bufnr, marks.decor, math.max(row - 1, 0), 0, opts)
   end

@@ -200,7 +200,7 @@ local function settle_rows(chat)
   end, SETTLED_MS)
 end
 
----Fold removed messages once all pieces are drawn. The folds of the first piece grow now, once.
+---Fold removed messages once all pieces are drawn. The folds of the first piece grow only once, now.
 ---@param chat CodeCompanion.Chat
 local function finish(chat)
   chat.restore.orphan = nil
@@ -264,7 +264,7 @@ function M.piece(chat, event)
     end
     return
   end
-  for index = #entries, 1, -1 do -- pieces arrive newest first, too
+  for index = #entries, 1, -1 do -- the newest first, as pieces arrive
     restore.size = restore.size + 1
     restore.queue[restore.size] = entries[index]
   end

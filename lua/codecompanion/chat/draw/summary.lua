@@ -12,7 +12,7 @@ M.BAR = "▎ "
 ---A card is drawn closed if it has more lines than this outside its sections (a transcript in place of a summary).
 local MAX_OPEN_LINES = 30
 
----Return the sections of a summary, found by the host, as rows.
+---Return the row ranges of a summary's sections, which the host has found.
 ---@param lines string[]
 ---@param told? CodeCompanion.Wire.SummarySection[] `line`: row of its heading, 0-based
 ---@return { first: integer, last: integer, number: integer, title: string, open: boolean }[]
@@ -48,7 +48,7 @@ local function amount(lines, part)
 end
 
 local TRIGGERS = { proactive = "automatic", reactive = "the window was full", manual = "manual" }
----Title of CoWork's document, which has its own words for the messages after it (R-453).
+---Title of CoWork's summaries; their cards have their own wording for removed messages (R-453).
 local COWORK_TITLE = "Session context compacted"
 
 ---@param event table compacted event or entry; fields that are 0 are omitted

@@ -1,5 +1,6 @@
----Shows data fetched for the model. Tool calls: a line at the start, the output in a fold at the end, a mark when
----cleared. Attachments of a message (code or editor context): one line below it, the rest in a fold.
+---Draws tool calls and the attachments of a message. A call is one line when it starts; its output is added in a fold
+---when it ends, and marked when cleared. Attachments (code or editor context) are one line below their message, with
+---the rest in a fold.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
@@ -117,7 +118,7 @@ local function set_note(chat, item, field, value)
   end
 end
 
----Set whether a call's result is in the context: the fold of a cleared or cut result says so; the text is unchanged
+---Set whether a call's result is in the context: the fold of a cleared or cut result shows this; the text is unchanged
 ---(R-516).
 ---@param chat CodeCompanion.Chat
 ---@param item table
@@ -134,7 +135,7 @@ function M.set_lost(chat, item, lost)
   set_note(chat, item, "lost", lost)
 end
 
----Set whether a call's change of a file is in effect: the fold of a reverted change says so.
+---Set whether a call's change of a file is in effect: the fold of a reverted change shows this.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@param reverted boolean

@@ -1,5 +1,4 @@
----Shows one line at the end of a turn with its changes of files, if it changed more than one file; later reverts update
----it.
+---Shows one line at the end of a turn with its file changes, if it changed more than one file; later reverts update it.
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.chat_text")

@@ -18,7 +18,7 @@ local NARROW = 60 -- in cells; below this width the columns are not aligned
 
 local HEADINGS = { "Ready", "Popular", "More", "Misconfigured" }
 
----Shown in this order, before the rest.
+---Adapters listed before the rest, in this order.
 local POPULAR = {
   "chatgpt",
   "copilot",
@@ -77,8 +77,8 @@ function M.lua_line(name, model)
   return ('interactions = { chat = { adapter = "%s" } },'):format(name)
 end
 
----Return the row of each adapter. URLs of pages for keys are shown only if all of them fit; `o` opens them anyway.
----Advice about a server is shown if it fits; `:checkhealth` shows it, too.
+---Return the row of each adapter. URLs of key pages are shown only if all of them fit; `o` opens a page anyway. Advice
+---about a server is shown if it fits; `:checkhealth` also shows it.
 ---@param found CodeCompanion.AdapterReadiness[]
 ---@param room integer
 ---@return table<CodeCompanion.AdapterReadiness, string>
@@ -140,7 +140,7 @@ local function use(item, chat)
   end
 end
 
----Return what makes an adapter usable, longest form first.
+---Return the step that makes an adapter usable, longest form first.
 ---@param item CodeCompanion.AdapterReadiness
 ---@return string[]
 local function advice(item)
@@ -270,7 +270,7 @@ local function show(found, chat)
   end
 end
 
----How long the list waits for the host's facts about the servers.
+---Maximum time that the list waits for the host's facts about the servers, in milliseconds.
 M.CARDS_MS = 1000
 
 ---Add the facts that a running host has about the servers that answer: window, tools, speed; without a host only names.
@@ -305,7 +305,7 @@ local function add_cards(found, done)
   end)
 end
 
----Show the list once the servers on this machine have been asked, at the latest after 0.3 s, and the host about them.
+---Ask the local servers (at most 0.3 s) and the host about them, then show the list.
 function M.open()
   local http = require("codecompanion.config").options.adapters.http
   local chat = chat_here()

@@ -31,7 +31,7 @@ local LAST_CHARS = 40
 ---@param chat CodeCompanion.Chat
 ---@param payload table
 ---@param callback fun(err?: string, id?: string) Called only while the buffer is loaded
----@param always? fun() Called before it, in any case
+---@param always? fun() Called before `callback`, even if the buffer is not loaded
 local function ask(chat, payload, callback, always)
   session.attach(chat)
   payload.chat = chat.id
@@ -68,7 +68,7 @@ function M.edit(chat, row)
   end)
 end
 
----Return the text typed after sending: the remainder after the sent text, or everything if that was changed.
+---Return the text typed after sending: the remainder after the sent text, or all text if the sent part was changed.
 ---@param typed string
 ---@param sent string
 ---@return string

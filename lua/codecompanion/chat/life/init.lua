@@ -160,7 +160,7 @@ local function create(id, bufnr, begin)
   return chat
 end
 
----Show the buffer of an open chat in place of one with another of its names, such as an earlier title.
+---Show the buffer of an open chat in place of a buffer with another of its names, such as an earlier title.
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
 local function show_instead(chat, bufnr)

@@ -1,4 +1,4 @@
----Detects text pasted into a chat by wrapping `vim.paste`, the only wrapped function of Neovim.
+---Detects text pasted into a chat by wrapping `vim.paste`, the only Neovim function that the plugin wraps.
 ---
 ---A reload replaces the modules and must not wrap it again. Meanwhile the wrapper is kept in `package.loaded`: plugin
 ---managers unload only modules that are files of the plugin.

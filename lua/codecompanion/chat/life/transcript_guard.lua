@@ -15,11 +15,11 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.guard")
 local DESC = "CodeCompanion: the transcript is read-only"
 ---Keys that start writing: they move to the input.
 local WRITE = { "i", "I", "a", "A", "o", "O", "gi", "gI", "gR", "<Insert>", "C", "s", "S", "R" }
----Keys that replace a selection: they move to the input, too.
+---Keys that replace a selection: they also move to the input.
 local WRITE_OVER = { "c", "C", "s", "S", "R", "I", "A" }
----Keys that put text: they move to the input, too.
+---Keys that put text: they also move to the input.
 local PUT = { "p", "P" }
----Keys that change or delete text: they report why they do not.
+---Keys that change or delete text: they report why they have no effect.
 local CHANGE = { "x", "X", "D", "J", "~", ".", "r" }
 ---Operators: they consume their motion, so that the `ap` of `dap` is not read as separate keys.
 local OPERATOR = { "c", "d" }
@@ -176,7 +176,7 @@ local function press_while_typing(chat, key)
   if why then
     explain(chat, why)
   end
-  -- with our mapping removed, the user's own mapping applies, too
+  -- with our mapping removed, the user's own mapping also applies
   api.nvim_feedkeys(vim.keycode(key), chat.guarded and "in" or "im", false)
 end
 
@@ -292,8 +292,8 @@ local function mend(chat)
   end
 end
 
----Return whether a change of these rows affects the transcript. Lines inserted between it and the context block or the
----input header would become part of it.
+---Return whether a change of these rows affects the transcript. Lines inserted between the transcript and the context
+---block or the input header would become part of it.
 ---@param chat CodeCompanion.Chat
 ---@param first integer
 ---@param last integer Exclusive, before the change

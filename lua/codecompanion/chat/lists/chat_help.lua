@@ -11,7 +11,7 @@ local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 
----Names of tools that are listed.
+---Maximum number of tool names that are listed.
 local MAX_NAMES = 20
 ---The essentials, in display order; the README has them too.
 local ESSENTIAL_KEYS = {
@@ -111,7 +111,7 @@ local function add_columns(lines, rows, width)
 end
 
 ---@param meter CodeCompanion.Event.Meter?
----@return string sentence Which tools are not sent, and why; "" when all are
+---@return string sentence Reports which tools are not sent, and why; "" if all are sent
 local function unsent_tools(meter)
   if meter and meter.no_tools then
     return ("No tools are sent: %s."):format(meter.no_tools)
@@ -128,7 +128,7 @@ end
 ---@param rows CodeCompanion.HelpRow[]
 ---@param field "name"|"keys"
 ---@param names string[]
----@return CodeCompanion.HelpRow[] rows Those with one of the names, in the order of the names
+---@return CodeCompanion.HelpRow[] rows The rows with one of the names, in the order of the names
 local function among(rows, field, names)
   local found = {}
   for _, name in ipairs(names) do
@@ -141,11 +141,11 @@ end
 
 ---@class CodeCompanion.Help
 ---@field commands CodeCompanion.SlashCommand[]
----@field meter? CodeCompanion.Event.Meter Of the chat
+---@field meter? CodeCompanion.Event.Meter Meter of the chat
 ---@field is_whole boolean All keys and slash commands, or only the essential ones
 
 ---@param help CodeCompanion.Help
----@param width integer Cells there are
+---@param width integer Available cells
 ---@return string[]
 local function help_lines(help, width)
   local lines, unsent = {}, unsent_tools(help.meter)
@@ -215,9 +215,9 @@ local function show(help)
   end
 end
 
----Show the essential keys and commands; the key of the help then shows all.
----@param commands CodeCompanion.SlashCommand[] Those listed
----@param meter CodeCompanion.Event.Meter? Of the chat
+---Show the essential keys and commands; pressing the help key again shows all.
+---@param commands CodeCompanion.SlashCommand[] Commands to list
+---@param meter CodeCompanion.Event.Meter? Meter of the chat
 function M.open(commands, meter)
   show({ commands = commands, meter = meter, is_whole = false })
 end

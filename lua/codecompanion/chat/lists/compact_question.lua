@@ -31,7 +31,7 @@ local function question(chat, found)
   return table.concat(parts, " · ")
 end
 
----Ask; the figures are filled in when the host has computed them. No question is asked if nothing would change.
+---Ask for confirmation; the figures are filled in when the host has computed them. If nothing would change, do not ask.
 ---@param chat CodeCompanion.Chat
 ---@param on_yes fun(go_on: boolean)
 ---@param on_no fun()

@@ -57,7 +57,7 @@ local GROUPS = {
 ---@field anchor_at? integer
 ---@field chosen_at? integer
 
----Open the location at the beginning of a line: `path:10-40`, also after the mark and figures of a row.
+---Open the location at the beginning of a line (`path:10-40`), even after the mark and figures of a row.
 ---@param path string
 ---@param line? integer
 ---@param root? string
@@ -87,7 +87,7 @@ function M.go_to(line)
   open(path, tonumber(first))
 end
 
----Return the mark of a row: sent code and code from earlier questions have different ones.
+---Return the mark of a row: sent code and code from earlier questions have different marks.
 ---@param row CodeCompanion.CodeRow
 ---@return string
 local function mark_of(row)

@@ -14,7 +14,7 @@ local M = {}
 ---@field window? integer
 ---@field about? string What a local server reports about the model, in a few words
 
----The host's last result, because completion must not wait.
+---The host's last result, cached because completion must not wait.
 ---@type CodeCompanion.ModelChoice[]
 local known = {}
 ---@type table<string, { problem: string, brief: string }> Adapters without models, and the reason
@@ -57,7 +57,7 @@ function M.list(chat, callback, on_error)
   end, on_error)
 end
 
----Refresh the result for the next time, if it is a minute old: some adapters ask a server.
+---Refresh the result for the next call if it is a minute old, because some adapters ask a server.
 local function refresh()
   local chat = registry.current()
   if chat and chat.attached == "yes" and (not asked or vim.uv.now() - asked > FRESH_MS) then
@@ -109,10 +109,10 @@ function M.adapters(lead)
   return completed("adapter", lead)
 end
 
----Use a model of an adapter, whose official client is installed if it needs one.
+---Switch to a model of an adapter, and install the adapter's official client if it needs one.
 ---@param chat CodeCompanion.Chat
 ---@param adapter string
----@param model? string Otherwise its default model
+---@param model? string Defaults to the adapter's default model
 function M.use(chat, adapter, model)
   if readiness.of(adapter, http()).needs_client then
     require("codecompanion.host.install_extra").need("sdk")
@@ -157,7 +157,7 @@ end
 
 ---Return the rows of the list: the models that can be used, then the adapters that cannot, with the reason.
 ---
----The host tries keys and addresses. Credentials of a cloud are first used by its client, so they are looked for here.
+---The host tries keys and addresses. Cloud credentials are used only by the official client, so they are checked here.
 ---@param choices CodeCompanion.ModelChoice[]
 ---@return (CodeCompanion.ModelChoice|CodeCompanion.UnusableAdapter)[]
 function M.rows(choices)

@@ -1,4 +1,4 @@
----Pickers, all through `vim.ui.select`: stored chats, models, rules.
+---Lets the user choose stored chats, models or rules with `vim.ui.select`.
 
 local choose = require("codecompanion.screen.choose")
 local host = require("codecompanion.host")
@@ -151,7 +151,7 @@ function M.model(chat)
   end)
 end
 
----The policies last listed by the host, because completion must not wait.
+---The policies last listed by the host, cached because completion must not wait.
 local policies_known = {}
 
 ---@param lead string

@@ -19,7 +19,7 @@ local M = {}
 local MAX, NEWEST = 200, 20 -- the newest ones may be drafts that are open here
 local FRESH_MS, AGAIN_MS = 60000, 500
 
----The host's last result, because completion must not wait.
+---The host's last result, cached because completion must not wait.
 ---@type CodeCompanion.StoredChat[]
 local known = {}
 
@@ -125,7 +125,7 @@ function M.names(lead)
   return found
 end
 
----Pass the chat with an id or title to `callback`, or nil.
+---Find a chat by id or title, and pass it to `callback`, or nil.
 ---@param name string
 ---@param callback fun(id?: string)
 function M.find(name, callback)
@@ -142,7 +142,7 @@ function M.find(name, callback)
   end)
 end
 
----Pass the chat with this id, however old, or with this title to `callback`, or nil.
+---Find the chat with this id, however old, or with this title, and pass it to `callback`, or nil.
 ---@param id string
 ---@param callback fun(id?: string)
 ---@param on_error fun() Called if the host cannot answer
@@ -163,7 +163,7 @@ local function rename(item, done)
   stored.rename(item.id, nil, { present = item.title, done = done })
 end
 
----Request the chats that have checkpoints but are missing in the database.
+---Request the chats that have checkpoints but are missing from the database.
 ---@param callback fun(missing: string) "" if there are none
 local function with_missing(callback)
   host.request("list_missing", vim.empty_dict(), function(err, missing)
@@ -177,7 +177,7 @@ local function with_missing(callback)
   end)
 end
 
----Restore the chats that are missing in the database.
+---Restore the chats that are missing from the database.
 ---@param callback fun(id: string)
 local function bring_back(callback)
   host.request(

@@ -101,7 +101,7 @@ local function preview(item)
   return table.concat(found, " … ")
 end
 
----Return the facts of a chat other than its title.
+---Return the details of a chat other than its title.
 ---@param item CodeCompanion.StoredChat
 ---@return string
 local function facts(item)
@@ -121,7 +121,7 @@ local function facts(item)
   return table.concat(parts, " · ")
 end
 
----Return one line for pickers: the age, the title, the rest.
+---Return one line for pickers: the age, the title, the other details.
 ---@param item CodeCompanion.StoredChat
 ---@return string
 function M.one(item)
@@ -136,7 +136,7 @@ M.WIDEST = 110
 
 ---Return the lines of the float, and the chat of each line.
 ---@param items CodeCompanion.StoredChat[]
----@param missing? string Chats missing in the database, "" if there are none
+---@param missing? string Chats missing from the database, "" if there are none
 ---@return string[] lines
 ---@return table<integer, CodeCompanion.StoredChat> at
 function M.float(items, missing)

@@ -171,7 +171,7 @@ function M.open(chat, argument, refuse)
   end, refuse)
 end
 
----Return names with descriptions, groups first: from the host's last result, or the configuration before it.
+---Return names with descriptions, groups first: from the host's last result or, without one, from the configuration.
 ---@param chat CodeCompanion.Chat
 ---@return { name: string, short?: string, description: string }[] `short` is an alias
 function M.names(chat)

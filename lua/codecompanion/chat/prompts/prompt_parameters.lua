@@ -9,7 +9,7 @@ local M = {}
 ---@field description? string
 ---@field default? string
 ---@field choices? string[]
----@field optional? boolean It is not asked for
+---@field optional? boolean The user is not asked for it
 
 ---@param parameter CodeCompanion.PromptParameter
 ---@param value string

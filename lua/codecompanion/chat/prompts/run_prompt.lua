@@ -20,7 +20,7 @@ local M = {}
 ---@field argument string Text typed after its name
 ---@field chat? CodeCompanion.Chat Target; nil means a new chat
 ---@field refuse fun(reason: string)
----@field edit? fun(text: string, context: CodeCompanion.PromptContext) Edits in place, where possible
+---@field edit? fun(text: string, context: CodeCompanion.PromptContext) Runs it as an edit in place, where possible
 
 ---@param prompt CodeCompanion.Prompt
 ---@return CodeCompanion.Chat

@@ -1,4 +1,4 @@
----The second step of "always": what to allow from now on.
+---Asks for the scope of an "always" answer: which calls to allow from now on.
 
 local choose = require("codecompanion.screen.choose")
 local visible = require("codecompanion.text.visible_characters")

@@ -1,6 +1,6 @@
----Approval questions of tool calls: a block with the exact command or the changed lines. The only open question is
----answered with a key from anywhere in the chat, one of several with the cursor on it. The file is longer than others
----because asking, answering and closing share the state of a question.
+---Asks for approval of tool calls: a block shows the exact command or the changed lines. A key answers the only open
+---question from anywhere in the chat; if there are several, the cursor must be on the block. The file is longer than
+---others because asking, answering and closing share the state of a question.
 ---
 ---A question takes neither the focus nor the cursor: the user can keep typing, and a key moves to the block.
 
@@ -25,7 +25,7 @@ local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
----Loaded with the first question, so that a new chat is drawn sooner.
+---Return the `diff_view` module, which is loaded with the first question, so that a new chat is drawn sooner.
 ---@return table
 local function diff_view()
   return require("codecompanion.chat.question.diff_view")
@@ -88,7 +88,7 @@ local function send(chat, approval, decision, more)
   end)
 end
 
----Ask for a line; cancelling (`<Esc>`, `<C-c>`) leaves the question open.
+---Ask for a line of text; cancelling (`<Esc>`, `<C-c>`) leaves the question open.
 ---@param opts table Options of vim.ui.input()
 ---@param given fun(text: string)
 local function ask_for(opts, given)
@@ -116,7 +116,7 @@ local function show_end(chat, row)
   end
 end
 
----Go to the next question; the last one is followed by the first.
+---Go to the next question, wrapping around after the last.
 ---@param chat CodeCompanion.Chat
 ---@return boolean found
 function M.go_to_next(chat)
@@ -169,7 +169,7 @@ local ACTIONS = {
   end,
   reject_change = function(chat, approval)
     if kinds[approval.event.kind] then
-      return send(chat, approval, "reject") -- a reason would have no reader
+      return send(chat, approval, "reject") -- nobody would read a reason
     end
     ask_for({ prompt = "Reason for rejecting it (optional): " }, function(reason)
       send(chat, approval, "reject", { reason = reason })
@@ -278,13 +278,13 @@ local function annotate(chat)
   end
 end
 
----Draw a block again, with the text that accepting would write.
+---Redraw a block with the text that accepting would write.
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
 ---@param is_forced? boolean Even if the text is the same
 local function redraw(chat, approval, is_forced)
   local text = approval.view and diff_view().edited_text(approval)
-  text = text ~= approval.event.before and text or nil -- all of it is skipped: the note says so
+  text = text ~= approval.event.before and text or nil -- every hunk is skipped: the note reports it
   local first, last = marks.item_rows(chat, approval.item)
   if (text == approval.drawn_text and not is_forced) or not first or not last then
     return

@@ -18,7 +18,7 @@ local MAX_ROWS, MIN_ROWS = 60, 5
 local OTHER_ROWS = 7
 local DEFAULT_WIDTH = 80
 local UNSAVED = ", which has unsaved changes"
----Cells of a command that still identify it: with less space only the block body shows it.
+---Minimum cells that identify a command: with less space only the block body shows it.
 local MIN_COMMAND = 8
 local NEEDS_APPROVAL = "needs your approval"
 ---Text about where a command would run, by `place` of the event.
@@ -219,7 +219,7 @@ local function title_of_call(event, width)
 end
 
 ---Return the hosts that a command would reach, one per row unless one row fits all of them, so that no name is split at
----a dot into two that look like others.
+---a dot into two names that look like other hosts.
 ---@param event table
 ---@param width integer
 ---@return string[]

@@ -1,6 +1,6 @@
----The keys of an approval in Normal mode while a question is open. The only open question is answered from anywhere in
----the chat, even the input; one of several with the cursor on it. With a count a key does not answer, because the count
----belongs to a motion. A key with another meaning in the chat works only on the block.
+---Maps the keys of an approval in Normal mode while a question is open. A key answers the only open question from
+---anywhere in the chat, even the input; if there are several, the cursor must be on the block. A key with a count does
+---not answer, because the count belongs to a motion. A key with another meaning in the chat works only on the block.
 
 local api = vim.api
 local changes = require("codecompanion.changes.decision_keys")

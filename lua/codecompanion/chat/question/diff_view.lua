@@ -1,5 +1,5 @@
----The diff of an approval in a `changes/change_view.lua`. It can be edited there; closing it keeps the question
----open, with the edits.
+---Shows the diff of an approval in a change view, where it can be edited. Closing the view keeps the question open,
+---with the edits.
 
 local api = vim.api
 local changes = require("codecompanion.changes.change_view")
@@ -88,7 +88,7 @@ function M.open(chat, approval, owner)
   approval.view:open()
 end
 
----Show the current keys in the view after a change of the question.
+---Show the current keys in the view after the question has changed.
 ---@param approval CodeCompanion.Approval
 function M.update(approval)
   if approval.view then

@@ -57,7 +57,7 @@ local function report_window()
   end
 end
 
----Show the buffer of a report, in the place of another one if there is one.
+---Show the buffer of a report, in place of the report in this tab page if there is one.
 ---@param bufnr integer
 ---@return integer win
 local function show(bufnr)
@@ -151,7 +151,7 @@ local function refresh(report)
   end
 end
 
----Stay on a turn; the newest one continues to follow.
+---Keep showing this turn; if it is the newest, keep following the newest one.
 ---@param report CodeCompanion.Report
 ---@param result table
 local function stay(report, result)

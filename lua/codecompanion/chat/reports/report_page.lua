@@ -48,7 +48,7 @@ local OVER_TREESITTER = 200
 
 ---Colour the characters of a chart, which is readable without colours.
 ---@param bufnr integer
----@param spans any[][] (0-based line, first byte, end, ink) of each
+---@param spans any[][] (0-based line, first byte, end, ink) of each range
 local function colour(bufnr, spans)
   api.nvim_buf_clear_namespace(bufnr, chart_ns, 0, -1)
   for _, span in ipairs(spans) do

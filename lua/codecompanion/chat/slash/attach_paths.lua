@@ -177,7 +177,7 @@ function M.complete_images(lead)
   end, M.complete(lead))
 end
 
----`/image`: attach images, like `/file`; without a path the clipboard's image is offered, too.
+---`/image`: attach images, like `/file`; without a path the clipboard's image is also offered.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)

@@ -63,7 +63,7 @@ end
 ---Run the command in the input, if there is one, and clear the input; a refused command stays there, to be corrected.
 ---@param chat CodeCompanion.Chat
 ---@param text string
----@return boolean executed If true, nothing must be sent
+---@return boolean executed If true, the caller must not send the input
 function M.execute(chat, text)
   local command, argument, refusal = M.parse(text)
   if refusal then

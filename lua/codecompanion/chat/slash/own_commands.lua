@@ -13,7 +13,7 @@ local severity = require("codecompanion.severity")
 local M = {}
 
 local PATH = "interactions.chat.slash_commands.%s: "
----Commands of codecompanion.nvim that do not exist here: options for them are not mistakes.
+---Commands of codecompanion.nvim that do not exist here; options for them are not reported as mistakes.
 local ELSEWHERE = {
   acp_session_options = true,
   command = true,

@@ -155,7 +155,7 @@ function M.listed()
   end, M.list())
 end
 
----Return whether a command has this prefix: `mcp:` if a server provides some.
+---Return whether any command has this prefix, such as `mcp:` if a server provides prompts.
 ---@param prefix string
 ---@return boolean
 function M.has_prefix(prefix)

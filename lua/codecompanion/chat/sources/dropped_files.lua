@@ -1,5 +1,5 @@
----Files dropped onto the terminal, which pastes their paths, quoted, escaped or as `file://`. The pasted text is
----unchanged; a hint says that a key attaches the files.
+---Detects files dropped onto the terminal, which pastes their paths quoted, escaped or as `file://`. The pasted text is
+---unchanged; a hint shows the key that attaches the files.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -48,7 +48,7 @@ local function word_at(text, at)
 end
 
 ---@param word string
----@param any boolean Whether relative paths count, too
+---@param any boolean Whether relative paths also count
 ---@return string? path
 local function file_of(word, any)
   if word:find("^file://") then
@@ -64,7 +64,7 @@ end
 
 ---Return the files if a text consists only of file names, otherwise nothing.
 ---@param text string
----@param any? boolean Whether relative paths count, too, because the user asked for it
+---@param any? boolean Whether relative paths also count, because the user asked for it
 ---@return string[]
 function M.files_in(text, any)
   if #text > MAX_BYTES or not text:find("%S") then

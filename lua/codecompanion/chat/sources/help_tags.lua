@@ -1,4 +1,4 @@
----Neovim's help as a source: returns the text at a tag.
+---Reads entries of Neovim's help by tag, as a source for attachments.
 
 local M = {}
 

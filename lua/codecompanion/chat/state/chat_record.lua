@@ -91,7 +91,7 @@ local made = 0
 ---@field context_items table<integer, table>
 ---@field context_shown? table[] The items of the context block
 ---@field just_detached? string Text of the input when an attachment was removed, until the next action
----@field undo_soon? boolean It must be restored once the host has removed it
+---@field undo_soon? boolean The attachment must be restored once the host has removed it
 ---@field editing boolean A machine edit of the buffer is in progress
 ---@field compaction? table
 ---@field warning_level? "warning"|"critical" The last announced fill level of the context window

@@ -18,7 +18,7 @@ local HIGH, FULL = 0.80, 0.95
 local SHOWS_THRESHOLDS = 0.50
 local CELLS = 10
 
----Return a bar of ten cells between two edges: a full cell for every 10 %, half a cell from 5 % on (R-303). The rest is
+---Return a bar of ten cells between two edges: a full cell for every 10 %, half a cell from 5 % (R-303). The rest is
 ---shaded, so that a nearly empty bar is recognisable on any background.
 ---@param ratio number 0..1, larger values are shown as full
 ---@return string
@@ -38,7 +38,7 @@ function M.meter_text(meter)
   return ("%s %s/%s %d%%"):format(label, numbers.short(meter.tokens), window, numbers.percent(meter.ratio))
 end
 
----Return what the signs of the meter mean, for the command line.
+---Return an explanation of the meter's signs, for the command line.
 ---@param meter table
 ---@return string?
 function M.explained(meter)
@@ -61,7 +61,7 @@ function M.meter_group(meter)
   return meter.ratio >= HIGH and "CodeCompanionMeterHigh" or "CodeCompanionMeter"
 end
 
----Return where editing and compaction start, once the window is half full.
+---Return the thresholds of editing and compaction, once the window is half full.
 ---@param meter table
 ---@return string
 function M.thresholds(meter)
@@ -127,7 +127,7 @@ function M.meter_chunks(chat, room)
   return M.fitting(M.meter_ways(chat), room) or {}
 end
 
----Return whether something is running or waiting that stopping or closing would end.
+---Return whether the chat has running or waiting work that stopping or closing it would end.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.is_busy(chat)

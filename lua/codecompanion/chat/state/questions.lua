@@ -1,10 +1,10 @@
----Finds chats that wait for an answer of the user.
+---Finds chats that wait for an answer from the user.
 
 local registry = require("codecompanion.chat.state.open_chats")
 
 local M = {}
 
----Return the name of a chat among several.
+---Return a name for a chat in messages: its quoted title, otherwise its name.
 ---@param chat CodeCompanion.Chat
 ---@return string
 function M.name_of(chat)

@@ -1,4 +1,4 @@
----The chat's requests to the host. Nothing here blocks: every answer arrives as an event.
+---Sends the chat's requests to the host. Nothing here blocks: every answer arrives as an event.
 
 local api = vim.api
 local choice = require("codecompanion.adapters.default_adapter")
@@ -9,7 +9,7 @@ local M = {}
 
 M.READ_ONLY = "This chat is open in another Neovim; close it there to continue here."
 
----Variants for command lines of less than 80 columns.
+---The message about a read-only chat and its short forms, for command lines of less than 80 columns.
 M.READ_ONLY_LINES = { M.READ_ONLY, "Open in another Neovim: close it there", "Open in another Neovim" }
 
 ---@return table
@@ -26,7 +26,7 @@ function M.unsure(chat)
   end, chat.outgoing)
 end
 
----Open the chat in the host: a new one, or the stored one it belongs to (also after a restart of the host).
+---Open the chat in the host, as a new chat or as the stored one it belongs to, even after a restart of the host.
 ---@param chat CodeCompanion.Chat
 ---A read-only chat is requested again, because its owner may have closed it.
 ---@param opts? { adapter?: string, model?: string }
@@ -102,13 +102,13 @@ function M.clear(chat)
   M.notify(chat, "clear")
 end
 
----Answer the last message again.
+---Regenerate the answer to the last message.
 ---@param chat CodeCompanion.Chat
 function M.regenerate(chat)
   M.notify(chat, "regenerate", { snapshot = require("codecompanion.editor_context.snapshot").snapshot() })
 end
 
----Run a command of the user; `refuse` is called with the reason for a failure.
+---Send a user's command to the host; `refuse` is called with the reason for a failure.
 ---@param chat CodeCompanion.Chat
 ---@param verb string
 ---@param payload table

@@ -25,7 +25,7 @@ function M.label()
   return "YOLO but " .. table.concat(names, ", ")
 end
 
----Return the sentence shown when it is switched.
+---Return the sentence shown when YOLO mode is turned on or off.
 ---@param on boolean
 ---@return string
 function M.sentence(on)

@@ -1,4 +1,4 @@
----Code blocks of the chat buffer: inserts an empty one, yanks one.
+---Inserts an empty code block into the chat buffer, or yanks one from it.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")

@@ -82,7 +82,7 @@ local function tools(chat, lead)
 end
 
 ---Return items of editor context, or arguments of one, that complete the typed text.
----@param typed string Text from the `#` on
+---@param typed string Text from the `#` to the cursor
 ---@return CodeCompanion.Completion[]
 local function context_items(typed)
   local context = require("codecompanion.editor_context")
@@ -216,7 +216,7 @@ local function menu(items)
   end, items)
 end
 
----Return whether the text may be a file name, which may match in other places than at its beginning.
+---Return whether the text may be a file name, which may match at other positions than its beginning.
 ---@param before string
 ---@return boolean
 local function may_be_file(before)

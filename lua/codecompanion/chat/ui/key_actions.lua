@@ -168,7 +168,7 @@ function M.show_original(chat)
       require("codecompanion.changes.change_view").open_recorded(shown, change.path)
     end)
   end
-  if item and item.gathered and chat.read_only then -- its host alone knows more than the buffer shows
+  if item and item.gathered and chat.read_only then -- only its host knows more than the buffer shows
     local fold = folds.at(chat, row)
     if fold then
       folds.set_closed(chat, fold, false)
@@ -265,7 +265,7 @@ function M.system_prompt(chat)
   require("codecompanion.chat.lists.whole_text").system_prompt(chat)
 end
 
----Return the message under the cursor if it is not in full in the context: cleared, or removed by compaction.
+---Return the message under the cursor if it is not in the context in full: cleared, or removed by compaction.
 ---@param chat CodeCompanion.Chat
 ---@return string? id
 local function removed_item(chat)

@@ -95,7 +95,7 @@ end
 
 local watching = false
 
----Watch the sizes of editor and windows, from the first chat window on.
+---Watch the sizes of the editor and its windows, starting with the first chat window.
 function M.watch_sizes()
   if watching then
     return
@@ -168,8 +168,8 @@ local function keep_width(wins, keep)
   end
 end
 
----Open a split of the requested size: Neovim equalises all windows when one is added. A second chat shares the space of
----the first one, and Neovim 0.12 would take all of its width from it.
+---Open a split of the requested size, although Neovim equalises all windows when one is added. A second chat shares the
+---space of the first one; Neovim 0.12 would take all of its width from that.
 ---@param chat CodeCompanion.Chat
 ---@param config table
 local function open_split(chat, config)
@@ -252,7 +252,7 @@ function M.open(chat, layout_name)
   return win
 end
 
----Move the chat along when the user changes the tab page (`display.chat.window.sticky`).
+---Show the chat in the new tab page when the user changes tab pages (`display.chat.window.sticky`).
 ---@param chat CodeCompanion.Chat
 ---@param from integer The previous tab page
 function M.follow_tab(chat, from)

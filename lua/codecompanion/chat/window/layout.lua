@@ -1,5 +1,5 @@
----Computes the size of a chat window, and the layout to use if there is too little space: arithmetic over editor and
----options.
+---Computes the size of a chat window, and the layout to use if there is too little space, from the editor's size and
+---the options.
 
 local api = vim.api
 
@@ -28,7 +28,7 @@ end
 ---Return the size of a float: a share of the editor, but all of a small one.
 ---@param size number|fun(): number
 ---@param whole integer
----@param least integer Minimum of a share
+---@param least integer Minimum number of cells for a share
 ---@return integer
 local function float_cells(size, whole, least)
   local wanted = cells(size, whole)

@@ -17,7 +17,7 @@ local function escaped(text)
   return (text:gsub("%%", "%%%%"))
 end
 
----Return the name of a buffer in a tab.
+---Return the name shown for a buffer in the tab line.
 ---@param bufnr integer
 ---@return string
 function M.name(bufnr)

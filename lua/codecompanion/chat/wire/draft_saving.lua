@@ -52,7 +52,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param event { draft?: string, beside?: string, read_only?: boolean } chat_opened event
 ---@param has_draft boolean The input contains the chat's draft, which is newer than the stored one
----@return string text To put before the text of the input
+---@return string text Text to put before that of the input
 function M.take_stored(chat, event, has_draft)
   local texts = vim.tbl_filter(function(text)
     return text ~= nil and text ~= ""

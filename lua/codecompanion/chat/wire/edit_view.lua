@@ -1,4 +1,5 @@
----Manual changes of the view: undo, redo, restore, pin, recall. The host decides, and answers with one sentence.
+---Sends manual changes of the view to the host: undo, redo, restore, pin, recall. The host decides, and answers with
+---one sentence.
 
 local host = require("codecompanion.host")
 local say = require("codecompanion.say")

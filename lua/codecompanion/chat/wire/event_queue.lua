@@ -16,7 +16,7 @@ local STREAMED = { text = true, reasoning = true }
 
 ---@class CodeCompanion.Queue
 ---@field items table[]
----@field head integer Index of the next one
+---@field head integer Index of the next event
 ---@field scheduled boolean
 ---@field breathed? boolean Drawing waits until the burst has settled
 

@@ -147,7 +147,7 @@ function M.state(chat, event)
   if chat.state ~= "idle" then
     marks.forget_hint(chat)
   else
-    chat.header = false -- a redraw during an undo took it for a running turn
+    chat.header = false -- a redraw during an undo treated it as a running turn
   end
   activity.count_wait(chat)
 end
@@ -229,7 +229,7 @@ function M.reply_finished(chat, event)
   end
   chat.parts = {}
   chat.other_model = event.other_model and blocks.one_line(event.other_model)
-  -- said at the end of the turn: who stopped it knows; an output limit or a filter is the host's to say
+  -- reported at the end of the turn, unless the user stopped it; the host reports an output limit or a filter
   chat.cut = event.stop == "cut"
 end
 
@@ -390,7 +390,7 @@ function M.request_failed(chat, event)
     end
   end
   if chat.read_only then
-    return say.line(session.READ_ONLY_LINES, severity.WARN) -- the buffer shows it, too
+    return say.line(session.READ_ONLY_LINES, severity.WARN) -- the buffer also shows it
   end
   say.chat(chat, event.error, severity.ERROR)
 end

@@ -1,4 +1,4 @@
----Messages being sent: moved from the input to the history, or back into the draft after a failure.
+---Manages messages being sent: they move from the input to the history, or back into the draft after a failure.
 ---
 ---The exact text of the input is sent (lesson 37). It becomes a block above the input at once, and a normal turn when
 ---the host confirms that it is stored; until then it must not be lost.

@@ -14,8 +14,8 @@ local function entry(name, description)
   }
 end
 
----Explicit setup first: a login made here, keys, a login of another plugin, local servers. A test compares the list
----with the built-in adapters.
+---Default order of adapters, explicit setup first: a login made here, keys, another plugin's login, local servers. A
+---test compares the list with the built-in adapters.
 local ORDER = {
   "chatgpt",
   "anthropic",

@@ -2,7 +2,7 @@
 
 local M = {}
 
----In the order of completion. A test compares them with the items in `codecompanion.editor_context`.
+---Names of the built-in items, in the order of completion. A test compares them with `codecompanion.editor_context`.
 M.NAMES = {
   "buffer",
   "buffers",

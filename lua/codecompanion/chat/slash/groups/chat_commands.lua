@@ -1,4 +1,4 @@
----Slash commands for a chat as a whole: open another or an old one, rename it, copy it.
+---Slash commands for a chat as a whole: open a new or stored one, rename it, copy it.
 
 ---Rename the chat; ask for the title if there is none.
 ---@param chat CodeCompanion.Chat
