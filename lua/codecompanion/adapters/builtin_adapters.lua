@@ -1,4 +1,4 @@
----The built-in adapters by name, read from `python/codecompanion/builtin_adapters.json`. The host resolves the user's
+---Reads the built-in adapters, by name, from `python/codecompanion/builtin_adapters.json`. The host resolves the user's
 ---entries against the same file.
 
 ---@class CodeCompanion.BuiltinAdapter

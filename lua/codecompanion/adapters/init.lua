@@ -1,4 +1,5 @@
----The configured adapters: `extend`, their names, the editor's settings for them and the settings sent to the host.
+---Resolves the configured adapters: `extend`, their names, the editor's settings for them and the settings sent to the
+---host.
 
 ---@class CodeCompanion.AdapterInfo Adapter details passed to functions of the configuration
 ---@field name string

@@ -1,4 +1,4 @@
----Highlight groups of proposed changes: name, link, purpose. The help lists them with those of the chat.
+---Defines the highlight groups of proposed changes: name, link, purpose. The help lists them with those of the chat.
 
 local api = vim.api
 

@@ -1,4 +1,4 @@
----Actions of the decision keys on the proposals of a buffer.
+---Implements the decision keys for the proposals of a buffer.
 
 local api = vim.api
 local choose = require("codecompanion.screen.choose")

@@ -1,5 +1,5 @@
----Keys that decide on a proposed change: one set of verbs for approvals, diffs, edits in place and the review. They are
----mapped in a buffer while it has something to decide; afterwards the previous mappings are restored.
+---Maps the keys that decide on a proposed change: one set of verbs for approvals, diffs, edits in place and the review.
+---The keys are mapped in a buffer while it has something to decide; afterwards the previous mappings are restored.
 ---
 ---If the user's own mappings begin with a default key, that key would fire in the middle of them, so the next free key
 ---of `ALTERNATIVES` replaces it. A configured key is used as it is.

@@ -1,4 +1,4 @@
----A proposal in a buffer, and the decision on each of its hunks: accepted into the text, rejected, or still open.
+---Keeps a proposal in a buffer, and the decision on each of its hunks: accepted into the text, rejected, or still open.
 ---
 ---No copy of the buffer is kept: the positions of the open hunks are computed from the base, the hunks and the current
 ---text after each user's change. Each decision is a step in the buffer's undo history, even a rejection: undo reopens

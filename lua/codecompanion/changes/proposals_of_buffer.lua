@@ -1,5 +1,5 @@
----The proposals of each buffer: those that wait for a decision or for the rest of a reply, and decided ones, which undo
----reopens. Begins, ends, decides and reopens them.
+---Begins, ends, decides and reopens the proposals of each buffer: those that wait for a decision or for the rest of a
+---reply, and decided ones, which undo reopens.
 
 local api = vim.api
 local draw = require("codecompanion.changes.draw_hunks")

@@ -1,4 +1,4 @@
----The text of a proposal in its own buffer, where the user may edit it: its hunks and its current text. Skipping a hunk
+---Keeps the text of a proposal in its own buffer, where the user may edit it, and computes its hunks. Skipping a hunk
 ---is an edit like any other.
 
 local api = vim.api

@@ -1,4 +1,4 @@
----The lines of a buffer that a proposal covers; it follows them while the user keeps typing.
+---Tracks the lines of a buffer that a proposal covers while the user keeps typing.
 
 local api = vim.api
 

@@ -1,4 +1,4 @@
----The command-line window (`q:`): while it is open, Neovim can neither open a window nor switch buffers (E11).
+---Detects the command-line window (`q:`): while it is open, Neovim can neither open a window nor switch buffers (E11).
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")

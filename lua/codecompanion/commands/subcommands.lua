@@ -1,4 +1,4 @@
----The subcommands of `:CodeCompanion`, by name.
+---Defines the subcommands of `:CodeCompanion`, by name.
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")

@@ -1,4 +1,5 @@
----The configuration: the user's options, checked and merged over the defaults of `codecompanion.config.schema`.
+---Provides the configuration: the user's options, checked and merged over the defaults of
+---`codecompanion.config.schema`.
 ---
 ---The check runs when an option is first read, and at the latest right after startup (`codecompanion.setup`), so it
 ---reports mistakes without slowing down startup. A mistake never breaks anything: the default applies.

@@ -1,5 +1,5 @@
----User-defined tools (`interactions.chat.tools.<name>`): checks of their options and the settings sent to the host. The
----functions stay in the editor, where `codecompanion.host.run_own_tools` runs them.
+---Checks the options of user-defined tools (`interactions.chat.tools.<name>`), and returns their settings for the host.
+---The functions stay in the editor, where `codecompanion.host.run_own_tools` runs them.
 
 local plain = require("codecompanion.values.plain")
 

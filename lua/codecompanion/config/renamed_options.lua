@@ -1,4 +1,4 @@
----Options of any version of codecompanion.nvim that exist here under another key. They are moved before the
+---Moves options of any version of codecompanion.nvim that exist here under another key. They are moved before the
 ---configuration is checked, so a copied configuration works unchanged.
 
 local sorted = require("codecompanion.values.sorted")

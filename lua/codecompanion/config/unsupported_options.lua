@@ -1,5 +1,5 @@
----Keys of codecompanion.nvim that do not exist here, and former options: listed once, together, and not counted as
----mistakes. Renamed keys are in `codecompanion.config.renamed_options`.
+---Lists keys of codecompanion.nvim that do not exist here, and former options. They are reported once, together, and do
+---not count as mistakes. Renamed keys are in `codecompanion.config.renamed_options`.
 ---
 ---`*` matches any one part of a key path. A hint names the replacement; true means there is none.
 

@@ -1,4 +1,4 @@
----Actions of the keys of an edit in place that ask the model again or stop it, named as in
+---Implements the keys of an edit in place that ask the model again or stop it, named as in
 ---`interactions.inline.keymaps`. The decision keys are shared by all changes (`changes/decision_actions.lua`).
 
 local asking = require("codecompanion.edit_in_place.ask_for_edit")

@@ -1,4 +1,4 @@
----Keys of an edit in place other than the decision keys: `interactions.inline.keymaps`.
+---Provides the keys of an edit in place other than the decision keys: `interactions.inline.keymaps`.
 
 local M = {}
 

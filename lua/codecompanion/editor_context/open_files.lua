@@ -1,5 +1,5 @@
----A cache of the listed buffers of the user's files: reading the options of hundreds of buffers noticeably slows down
----each message. Changes of their names are sent to the host (`requests.GiveOpenFiles`).
+---Caches the listed buffers of the user's files, because reading the options of hundreds of buffers noticeably slows
+---down each message. Changes of their names are sent to the host (`requests.GiveOpenFiles`).
 ---
 ---Events trigger a refresh, which runs when idle. If events are ignored (`:noautocmd`), the check after each message
 ---finds the change.

@@ -1,4 +1,4 @@
----Buffers as seen by the host's tools: which files are loaded, and their text with Unix line ends.
+---Describes buffers for the host's tools: which files are loaded, and their text with Unix line ends.
 
 local api = vim.api
 local uv = vim.uv or vim.loop

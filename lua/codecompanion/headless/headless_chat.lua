@@ -1,6 +1,6 @@
----A chat without a window, for requests whose reply is not shown in a chat buffer, such as an edit in place, a command
----line or a commit message. Otherwise it is a normal chat: logged, counted, subject to the same budgets and on the same
----engine. It appears in the list of chats once the user has opened it. For `purpose` see `requests.OpenChat`.
+---Runs a chat without a window, for requests whose reply is not shown in a chat buffer, such as an edit in place, a
+---command line or a commit message. Otherwise it is a normal chat: logged, counted, subject to the same budgets and on
+---the same engine. It appears in the list of chats once the user has opened it. For `purpose` see `requests.OpenChat`.
 
 local choice = require("codecompanion.adapters.default_adapter")
 local host = require("codecompanion.host")

@@ -1,4 +1,4 @@
----The Python host process: starts it, stops it and handles its exit.
+---Manages the Python host process: starts it, stops it and handles its exit.
 ---
 ---Nothing here waits for Python. The first request starts the host; if the host dies, the next request starts a new
 ---one.

@@ -1,4 +1,4 @@
----Completion at the cursor, the editor's side (R-262): enables and disables it and runs keys and commands. `flow`
+---Controls completion at the cursor in the editor (R-262): enables and disables it, and runs keys and commands. `flow`
 ---handles typing.
 
 local eligible = require("codecompanion.inline.eligible")

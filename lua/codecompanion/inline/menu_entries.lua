@@ -1,4 +1,4 @@
----Suggestions as entries of a completion menu, shared by the sources for blink.cmp and nvim-cmp.
+---Offers suggestions as entries of a completion menu, for the sources for blink.cmp and nvim-cmp.
 
 local place_of = require("codecompanion.inline.suggestion_place")
 local source = require("codecompanion.inline.source")

@@ -1,4 +1,4 @@
----Highlight groups of suggestions: name, link, purpose. The help lists them with those of the chat.
+---Defines the highlight groups of suggestions: name, link, purpose. The help lists them with those of the chat.
 
 local M = {}
 

@@ -1,4 +1,4 @@
----Insert mode mappings of `completion.keymaps`, active while completion is enabled. Without a suggestion, a key keeps
+---Maps the keys of `completion.keymaps` in Insert mode while completion is enabled. Without a suggestion, a key keeps
 ---its previous function.
 
 local uv = vim.uv or vim.loop

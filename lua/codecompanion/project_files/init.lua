@@ -1,5 +1,5 @@
----File names of the project for completion and `/file`: listed by the host, cached, and refreshed on later requests.
----Nothing here blocks.
+---Lists the file names of the project for completion and `/file`: the host lists them, and the result is cached and
+---refreshed on later requests. Nothing here blocks.
 
 local api = vim.api
 local matching = require("codecompanion.project_files.matching")

@@ -1,4 +1,4 @@
----The built-in prompts, written like a user's entries in `prompt_library`. Only a few for daily use.
+---The built-in prompts, a few for daily use, written like a user's entries in `prompt_library`.
 
 ---Return words about the prompt's subject: the selection, which is attached anyway, or the current file.
 ---@param words string

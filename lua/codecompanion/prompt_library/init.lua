@@ -1,4 +1,4 @@
----All available prompts: built-in ones, those in the configuration, and files of the user and the project.
+---Lists all available prompts: built-in ones, those in the configuration, and files of the user and the project.
 ---
 ---The host reads the files (their front matter is YAML) when prompts are listed. Slash commands and completion, which
 ---cannot wait, use the last result.

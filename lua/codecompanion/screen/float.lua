@@ -1,4 +1,4 @@
----Floating windows for display that close with `q` or `<Esc>`.
+---Opens floating windows that display text and close with `q` or `<Esc>`.
 
 local api = vim.api
 

@@ -1,4 +1,4 @@
----Buffers for display with their own keys: floats, lists, reports, help.
+---Creates buffers that only display text and have their own keys: floats, lists, reports, help.
 
 local api = vim.api
 

@@ -1,4 +1,4 @@
----Anchors that separate machine text from the user's input in a chat buffer.
+---Places the anchors that separate machine text from the user's input in a chat buffer.
 ---
 ---Four anchors (extmarks) divide the buffer:
 ---  top     first row below the context block; older pieces of a restored chat are inserted here

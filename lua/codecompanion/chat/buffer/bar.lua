@@ -1,5 +1,5 @@
----The bar of a chat window: `fix the slice · gpt-4.1 · 4 %`; while work is running, the state replaces the title. The
----thresholds are appended from 50 %.
+---Builds the bar of a chat window: `fix the slice · gpt-4.1 · 4 %`. While work is running, the state replaces the
+---title; from 50 % the thresholds are appended.
 ---
 ---`smart → qwen3-8b`: the server answered with another model; a narrow window names only that model. `no tools` follows
 ---the model if its server does not support tools. A narrow window first shortens the title, then drops the thresholds,

@@ -1,6 +1,6 @@
----Chat buffers are named after the title and id of their chat: `codecompanion://fix the failing test · 3f2a91bc04de`.
----The id alone finds the chat, so a name stays valid after the title changes (`:e`, `:b`, a session file); the title is
----for people, and the name follows it.
+---Names chat buffers after the title and id of their chat: `codecompanion://fix the failing test · 3f2a91bc04de`. The
+---id alone identifies the chat, so a name stays valid after the title changes (`:e`, `:b`, a session file); the title
+---is for people, and the name follows it.
 
 local api = vim.api
 

@@ -1,5 +1,5 @@
----Highlight groups of the chat buffer, each linked to a standard group and free to be overridden. The list is the
----documentation: name, link, purpose.
+---Defines the highlight groups of the chat buffer, each linked to a standard group and free to be overridden. The list
+---is the documentation: name, link, purpose.
 
 local M = {}
 

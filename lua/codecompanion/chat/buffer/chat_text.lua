@@ -1,4 +1,4 @@
----The text of a chat buffer: edits that leave no trace in the undo history, and the input region.
+---Edits the text of a chat buffer without a trace in the undo history, and manages the input region.
 ---
 ---`anchors` has the positions. Machine edits are kept out of the undo history: `u` belongs to the user.
 

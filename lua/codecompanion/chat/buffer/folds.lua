@@ -1,5 +1,6 @@
----Folds of a chat, independent of windows: extmarks store their positions, a table their state; windows only follow.
----The file is longer than others because everything that changes a window's folds must keep the same table in sync.
+---Manages the folds of a chat, independent of windows: extmarks store their positions, a table their state; windows
+---only follow. The file is longer than others because everything that changes a window's folds must keep the same table
+---in sync.
 ---
 ---Manual folds are window-local and cost nothing while text streams (`foldmethod=expr` is evaluated for every changed
 ---line). They are rebuilt from the extmarks, in their last state, when a window starts to show the chat.

@@ -1,4 +1,4 @@
----Scrolling while machine text is written: windows that follow the end keep it visible, all others stay in place.
+---Scrolls while machine text is written: windows that follow the end keep it visible, all others stay in place.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")

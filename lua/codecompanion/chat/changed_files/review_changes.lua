@@ -1,4 +1,4 @@
----The review of changes made by tools: keys of the quickfix list that keep or revert each hunk.
+---Maps the keys of the quickfix list that keep or revert each hunk changed by tools.
 ---
 ---The host reverts, with a three-way merge and a log entry; review decisions are kept until Neovim exits.
 

@@ -1,4 +1,4 @@
----The two lines of virtual text at the input: the current activity and the context usage.
+---Draws the two lines of virtual text at the input: the current activity and the context usage.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")

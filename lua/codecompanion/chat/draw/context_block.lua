@@ -1,4 +1,4 @@
----The context block at the top: attachments and rules. `wire/attachments` detects deleted lines.
+---Draws the context block at the top of a chat: attachments and rules. `wire/attachments` detects deleted lines.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")

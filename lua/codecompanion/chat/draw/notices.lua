@@ -1,5 +1,5 @@
----Notices in a chat buffer, kept so that a redraw shows them in the same place. The log records how turns ended; all
----others are stored only here, until Neovim exits.
+---Manages the notices in a chat buffer, which are kept so that a redraw shows them in the same place. The log records
+---how turns ended; all others are stored only here, until Neovim exits.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")

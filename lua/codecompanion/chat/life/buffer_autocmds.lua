@@ -1,4 +1,4 @@
----Autocommands of a chat buffer: they handle changes to its text and to the windows that show it.
+---Sets the autocommands of a chat buffer, which handle changes to its text and to the windows that show it.
 
 local api = vim.api
 

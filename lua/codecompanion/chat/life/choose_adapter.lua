@@ -1,4 +1,4 @@
----The list of adapters and their requirements (`:CodeCompanion adapter`): ready ones, popular ones, the rest.
+---Lists the adapters and their requirements (`:CodeCompanion adapter`): ready ones, popular ones, the rest.
 
 local choose = require("codecompanion.screen.choose")
 local default_adapter = require("codecompanion.adapters.default_adapter")

@@ -1,4 +1,4 @@
----Branches of a chat: edit and resend a user message, continue in a copy, switch between branches.
+---Manages branches of a chat: edit and resend a user message, continue in a copy, switch between branches.
 ---
 ---The host creates the branch as a new chat with the text as its draft; then the windows switch to it, and the draft is
 ---sent as usual. After a failure the text stays in the input.

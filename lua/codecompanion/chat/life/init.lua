@@ -1,4 +1,5 @@
----The life cycle of a chat in the editor: open, show, hide, resume, close; also dispatches the host's events to chats.
+---Manages the life cycle of a chat in the editor: open, show, hide, resume, close. Also dispatches the host's events to
+---chats.
 ---
 ---The file is longer than others because it contains every way to open or close a chat.
 

@@ -1,5 +1,5 @@
----The help of a chat (`g?`, `/help`): the essential keys and commands, and the tools that are not sent. A second `g?`
----shows all keys and slash commands.
+---Shows the help of a chat (`g?`, `/help`): the essential keys and commands, and the tools that are not sent. A second
+---`g?` shows all keys and slash commands.
 
 local api = vim.api
 local changes = require("codecompanion.changes.decision_keys")

@@ -1,4 +1,4 @@
----The question before a compaction: the current size, the expected size, and the kept messages (R-533).
+---Asks before a compaction, and shows the current size, the expected size and the kept messages (R-533).
 
 local confirm = require("codecompanion.screen.confirm")
 local numbers = require("codecompanion.text.numbers")

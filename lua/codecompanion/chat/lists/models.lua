@@ -1,4 +1,4 @@
----The adapters and models known to the host, for `/model`, `/adapter` and their completion.
+---Lists the adapters and models known to the host, for `/model`, `/adapter` and their completion.
 
 local nearest = require("codecompanion.values.nearest")
 local readiness = require("codecompanion.adapters.readiness")

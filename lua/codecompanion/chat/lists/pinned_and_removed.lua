@@ -1,4 +1,4 @@
----Lists of pinned messages, and of messages removed from the view.
+---Lists pinned messages, and messages removed from the view.
 
 local float = require("codecompanion.screen.float")
 local history = require("codecompanion.chat.wire.edit_view")

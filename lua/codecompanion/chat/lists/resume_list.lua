@@ -1,4 +1,4 @@
----Stored chats: the list of `:CodeCompanionChat Resume`, and their names for completion.
+---Lists stored chats for `:CodeCompanionChat Resume`, and their names for completion.
 ---
 ---With Neovim's own `vim.ui.select` the chats are shown in a float with its own keys; otherwise the user's picker is
 ---used.

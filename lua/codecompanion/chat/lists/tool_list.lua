@@ -1,4 +1,4 @@
----The tools of a chat (`/tools`): which are offered, their token counts, their sources, and whether they ask.
+---Lists the tools of a chat (`/tools`): which are offered, their token counts, their sources, and whether they ask.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")

@@ -1,4 +1,4 @@
----Prompts as slash commands of a chat, after the built-in and the user-defined commands.
+---Offers prompts as slash commands of a chat, after the built-in and the user-defined commands.
 
 local library = require("codecompanion.prompt_library")
 

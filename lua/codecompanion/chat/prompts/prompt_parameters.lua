@@ -1,4 +1,4 @@
----Parameters of a prompt: parsed from the text after its name, or asked for one after another.
+---Parses the parameters of a prompt from the text after its name, or asks for them one after another.
 
 local choose = require("codecompanion.screen.choose")
 

@@ -1,4 +1,4 @@
----Rejected file changes of tool calls, kept until Neovim exits so that they can be proposed again.
+---Keeps rejected file changes of tool calls until Neovim exits, so that they can be proposed again.
 
 local say = require("codecompanion.say")
 

@@ -1,5 +1,5 @@
----`/cost` and `/trace`: Markdown reports that the host writes from the log of a chat, shown in their own window (R-356,
----R-357).
+---Shows the reports `/cost` and `/trace`: Markdown that the host writes from the log of a chat, in its own window
+---(R-356, R-357).
 ---
 ---There is one report window at a time. It follows the chat with a short delay. The report is updated line by line, so
 ---that cursor and folds are kept.

@@ -1,5 +1,5 @@
----The prompts of MCP servers as slash commands: `/mcp:server:prompt arguments`. The server's text is put into the
----input, so that the user reads it before sending: it is text from outside.
+---Offers the prompts of MCP servers as slash commands: `/mcp:server:prompt arguments`. The server's text is put into
+---the input, so that the user reads it before sending: it is text from outside.
 
 local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")

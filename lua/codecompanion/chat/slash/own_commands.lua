@@ -1,4 +1,4 @@
----User-defined slash commands, from `interactions.chat.slash_commands`: `{ callback, description, argument, … }`.
+---Builds user-defined slash commands from `interactions.chat.slash_commands`: `{ callback, description, argument, … }`.
 ---
 ---The callback gets a handle instead of the chat itself: the fields of a chat may change, the handle is stable.
 

@@ -1,5 +1,5 @@
----All slash commands in display order: built-in ones by group, then user-defined ones, then those of other sources
----(prompts, servers). All are built and run the same way.
+---Lists all slash commands in display order: built-in ones by group, then user-defined ones, then those of other
+---sources (prompts, servers). All are built and run the same way.
 ---
 ---A group is a module below `codecompanion.chat.slash.groups` that returns its commands, or a function that returns the
 ---current ones. `M.add` adds a group later.

@@ -1,5 +1,5 @@
----Live attachments, whose changes are sent to the model: the options of `/file` and `/buffer`, and the key in the
----context block.
+---Handles live attachments, whose changes are sent to the model: the options of `/file` and `/buffer`, and the key in
+---the context block.
 
 local context = require("codecompanion.chat.draw.context_block")
 local say = require("codecompanion.say")

@@ -1,4 +1,4 @@
----The options that the chat buffer reads; their defaults are in the option schema (`codecompanion.config`).
+---Returns the options that the chat buffer reads; their defaults are in the option schema (`codecompanion.config`).
 
 local model_name = require("codecompanion.text.model_name")
 

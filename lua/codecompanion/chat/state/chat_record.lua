@@ -1,4 +1,5 @@
----The editor's state of a chat: drawn content with its marks, and pending work. The chat itself is in the host.
+---Creates and resets the editor's state of a chat: drawn content with its marks, and pending work. The chat itself is
+---in the host.
 
 local new_id = require("codecompanion.values.new_id")
 local options = require("codecompanion.chat.state.chat_options")

@@ -1,4 +1,4 @@
----The configured keys of chat buffers; `ui/keymaps.lua` maps them, `ui/key_actions.lua` has their actions.
+---Returns the configured keys of chat buffers; `ui/keymaps.lua` maps them, `ui/key_actions.lua` has their actions.
 
 local options = require("codecompanion.chat.state.chat_options")
 

@@ -1,4 +1,4 @@
----The open chats, by buffer and in the order they were opened.
+---Registers the open chats, by buffer and in the order they were opened.
 
 local M = {}
 

@@ -1,4 +1,4 @@
----Completion in the input: slash commands on its first line, items such as `#{buffer}`, and `@path` on all lines
+---Completes text in the input: slash commands on its first line, items such as `#{buffer}`, and `@path` on all lines
 ---(R-213). Used by 'omnifunc' and by the blink and cmp sources.
 
 local api = vim.api

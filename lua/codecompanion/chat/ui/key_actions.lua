@@ -1,4 +1,4 @@
----Actions of the chat buffer's keys, named as in `interactions.chat.keymaps`.
+---Implements the actions of the chat buffer's keys, named as in `interactions.chat.keymaps`.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")

@@ -1,4 +1,4 @@
----Undo and redo keys: on a card they apply to the change of the context, in the input to the typed text.
+---Implements the undo and redo keys: on a card they apply to the change of the context, in the input to the typed text.
 
 local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.chat_text")

@@ -1,4 +1,4 @@
----Windows of chats: vertical, horizontal, float, tab or buffer.
+---Opens and manages the windows of chats: vertical, horizontal, float, tab or buffer.
 
 local api = vim.api
 local activity = require("codecompanion.chat.draw.activity")

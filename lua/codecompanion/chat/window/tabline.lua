@@ -1,4 +1,4 @@
----The tab line as Neovim draws it, but with titles of chats instead of ids, if the user has no tab line of their own
+---Draws the tab line as Neovim does, but with titles of chats instead of ids, if the user has no tab line of their own
 ---(`display.chat.tabline`).
 
 local api = vim.api

@@ -1,4 +1,4 @@
----The user's draft, with its own undo and redo; `wire/draft_saving.lua` saves it.
+---Manages the user's draft, with its own undo and redo; `wire/draft_saving.lua` saves it.
 ---
 ---Machine edits drop the buffer's undo history, whose line numbers would be wrong, so the draft has its own: one step
 ---per insert or per Normal mode change, as in Vim.

@@ -1,4 +1,4 @@
----The title of the newest earlier chat of the folder, shown in an empty chat: `:CodeCompanionChat Resume` opens it.
+---Shows the title of the newest earlier chat of the folder in an empty chat; `:CodeCompanionChat Resume` opens it.
 
 local host = require("codecompanion.host")
 local input_hint = require("codecompanion.chat.buffer.input_hint")

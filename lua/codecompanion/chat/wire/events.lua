@@ -1,4 +1,4 @@
----One handler for each event of the host; `python/codecompanion/wire/events.py` describes the wire.
+---Handles the events of the host, with one function for each; `python/codecompanion/wire/events.py` describes the wire.
 ---
 ---The file is longer than others because it is the table of the wire: each handler is found by the event's name.
 

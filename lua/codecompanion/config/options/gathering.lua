@@ -1,4 +1,4 @@
----Options of gathering code for a question: `context` (R-263 … R-265, R-240, R-267). They are implemented in
+---Options for gathering code for a question: `context` (R-263 … R-265, R-240, R-267). They are implemented in
 ---python/codecompanion/session/gather; the models' budgets are in python/codecompanion/retrieval/budgets.toml.
 
 local tokens = require("codecompanion.config.tokens")

@@ -1,4 +1,4 @@
----The keymaps of the chat buffer: the single list for the buffer, its `g?` window and the help file.
+---Defines the keymaps of the chat buffer: the single list for the buffer, its `g?` window and the help file.
 
 local M = {}
 

@@ -1,4 +1,4 @@
----Items with text of buffers: one buffer, all, the selection, the visible lines.
+---Defines the editor context items with the text of buffers: one buffer, all, the selection, the visible lines.
 
 local api = vim.api
 local lines = require("codecompanion.editor_context.buffer_lines")

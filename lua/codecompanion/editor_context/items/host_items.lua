@@ -1,5 +1,5 @@
----Items that the host reads by their argument (`codecompanion.session.editor_context.host_mentions`), and the item that
----asks it to gather code.
+---Defines the editor context items that the host reads by their argument
+---(`codecompanion.session.editor_context.host_mentions`), and the item that asks it to gather code.
 
 local MAX_OFFERED = 200
 
