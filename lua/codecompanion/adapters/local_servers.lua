@@ -110,7 +110,8 @@ end
 
 ---Ask servers for their models.
 ---@param addresses table<string, CodeCompanion.ServerAddress> By name
----At the latest after `LIMIT_MS` it gets the models of those that answered, and those that are loading theirs.
+---`done` is called within `LIMIT_MS`, with the models of the servers that responded, and the servers that are still
+---loading theirs.
 ---@param done fun(models: table<string, string[]>, loading: table<string, boolean>)
 function M.ask(addresses, done)
   local found, waiting, over, stops = {}, vim.tbl_count(addresses), false, {}

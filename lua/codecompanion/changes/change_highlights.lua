@@ -15,7 +15,7 @@ M.groups = {
 
 ---Sources of the two diff colours: the first pair that the theme makes distinguishable.
 local PAIRS = { { "DiffAdd", "DiffDelete" }, { "@diff.plus", "@diff.minus" }, { "Added", "Removed" } }
----Fallback for a theme without such a pair.
+---Colours used if the theme makes no pair distinguishable.
 local PLAIN = { { fg = "LightGreen", ctermfg = "Green" }, { fg = "LightRed", ctermfg = "Red" } }
 
 ---@class CodeCompanion.Look
@@ -34,7 +34,7 @@ local function look_of(name)
   return { fg = hl.ctermfg, bg = hl.ctermbg, reverse = hl.cterm and hl.cterm.reverse }
 end
 
----Return whether text in these attributes differs visibly from plain text.
+---Return whether text with these attributes differs visibly from plain text.
 ---@param look CodeCompanion.Look
 ---@param normal CodeCompanion.Look
 ---@return boolean

@@ -11,7 +11,7 @@ local M = {}
 M.BAR = "▎ "
 local MAX_CONTEXT = 3
 local MIN_CELLS = 8
----If rows must be left out and at least this many are available, the last third of them shows the end.
+---Minimum number of available rows at which a shortened change also shows its end, in the last third of them.
 local MIN_SPLIT = 6
 local NO_NEWLINE = "  (no newline at the end)"
 

@@ -8,7 +8,7 @@ local api = vim.api
 
 local M = {}
 
----Verbs that decide; the others navigate or show something.
+---Verbs that decide on a change; the other verbs navigate or show something.
 local DECIDES = { accept_change = true, reject_change = true, always_accept = true, cancel = true, skip_hunk = true }
 ---Replacements for a default key of the form `g2`.
 local ALTERNATIVES = { "gz%s", "<LocalLeader>%s", "<Leader>%s" }

@@ -110,7 +110,7 @@ local function is_same(a, b)
   return a.first == b.first and a.count == b.count and vim.deep_equal(a.lines, b.lines)
 end
 
----Hunks that overlap the same user's change and are decided together; a hunk without an overlap is alone.
+---Hunks that overlap the same user's change and are decided together; a hunk without an overlap forms its own group.
 ---@class CodeCompanion.HunkGroup
 ---@field indices integer[]
 ---@field hunks CodeCompanion.Hunk[]

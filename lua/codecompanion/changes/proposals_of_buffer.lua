@@ -13,7 +13,7 @@ local watching = require("codecompanion.changes.redraw_proposals")
 local M = {}
 
 local REDRAW_MS = 40
----After a redraw, wait this many times its duration before the next one, so that the editor stays responsive.
+---Minimum pause after a redraw, as a multiple of its duration, so that the editor stays responsive.
 local REST = 4
 
 ---@class CodeCompanion.StandingEdit

@@ -24,7 +24,7 @@ function M.close_block(bufnr)
   vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels
 end
 
----The last result of `changes`: the tree may be large, so it is read once for all proposals of a buffer.
+---The last result of `changes`, cached because the tree may be large: it is read once for all proposals of a buffer.
 ---@type { bufnr: integer, state: integer, changes: table<integer, "made"|"undone"> }?
 local known
 

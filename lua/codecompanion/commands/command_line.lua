@@ -21,7 +21,7 @@ local MAX_CHARS = 1000
 ---@field bufnr integer
 ---@field range? { [1]: integer, [2]: integer } 1-based lines
 
----Invisible characters: they could hide the effect of a command line.
+---Invisible characters, which could hide the effect of a command line.
 local INVISIBLE = {
   "\226\128[\139-\143]",
   "\226\128[\168-\174]",

@@ -32,7 +32,7 @@ local state = {
   silent_since = nil, ---@type integer? Batch after which silence was reported
 }
 
----In order of arrival; replaced by a new list on each change, because the old one may be in iteration.
+---Subscribers in the order they subscribed; each change replaces the list, because the old one may be in iteration.
 ---@type fun(event: table)[]
 local subscribers = {}
 ---@type table<fun(event: table), true>

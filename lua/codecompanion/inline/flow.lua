@@ -307,7 +307,7 @@ function M.listen(listener)
   on_change = listener
 end
 
----Stop everything.
+---Remove the suggestion and the notice, and stop the timer.
 function M.close()
   M.drop()
   ghost.clear_notice()

@@ -1,6 +1,6 @@
 ---Shortens the reason for missing suggestions in steps, to fit a command line of 80 or 60 columns.
 
----Each step removes the least important part.
+---Steps of shortening, each of which removes the least important part.
 ---@type { [1]: string, [2]: string }[]
 local STEPS = {
   { "^completion: ", "" },

@@ -8,7 +8,7 @@ local M = {}
 local AGAIN_MS = 1500 -- a key repeated within this time is meant for a suggestion
 local ALT = vim.keycode("<M-x>"):sub(1, -2) -- prefix of a key with only the Alt modifier
 
----Actions of the keys; one that returns false had nothing to do.
+---Actions of the keys; an action that returns false had nothing to do.
 ---@type table<string, fun(inline: table): boolean>
 local ACTIONS = {
   accept = function(inline)

@@ -9,7 +9,7 @@ local uv = vim.uv or vim.loop
 local M = {}
 
 local FRESH_MS = 5000
----Limits without git: total files, entries per step, depth.
+---Limits of listing without git: total files, entries per step, depth.
 local MAX_WALKED, STEP, MAX_DEPTH = 20000, 300, 12
 local SKIPPED = { [".git"] = true, node_modules = true, [".venv"] = true, __pycache__ = true, target = true }
 

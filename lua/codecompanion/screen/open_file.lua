@@ -58,7 +58,7 @@ function M.file(path, line, column)
   end
 end
 
----Neovim's own keys for the name under the cursor. They treat `term://…` as a terminal to start, and pass other
+---Neovim's own keys that open the name under the cursor. They treat `term://…` as a terminal to start, and pass other
 ---addresses to any plugin that reads them.
 local OPEN_NAMES = {
   gf = "edit",

@@ -33,7 +33,7 @@ local HIDDEN = {
   { 0xE0000, 0xE0FFF },
 }
 
----The smallest code point of each byte length.
+---The smallest code point of each UTF-8 length in bytes.
 local SMALLEST = { 0, 0x80, 0x800, 0x10000 }
 
 ---Return the character at a position of a text, which may contain any byte (even NUL, which ends strings in Vim

@@ -59,7 +59,7 @@ local function mark(bufnr, row, col, opts)
   api.nvim_buf_set_extmark(bufnr, M.ns, row, col, opts)
 end
 
----Queries are kept here: Neovim's own cache is weak, and reparsing one costs up to 20 ms.
+---Parsed queries, cached here because Neovim's own cache is weak and reparsing a query costs up to 20 ms.
 ---@type table<string, { highlights?: vim.treesitter.Query, injections?: vim.treesitter.Query }>
 local queries = {}
 
@@ -185,7 +185,8 @@ local function unpainted(chat, top, bottom)
   return found
 end
 
----Split a very long line into parts to highlight one by one: together they would take tens of milliseconds.
+---Split a very long line into parts that are highlighted one by one, because the whole line would take tens of
+---milliseconds.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@return boolean divided

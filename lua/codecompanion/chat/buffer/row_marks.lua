@@ -1,4 +1,4 @@
----Marks that identify drawn content: roles (`roles`), the item on each row (`items`), decorations.
+---Sets the marks that identify drawn content: roles (`roles`), the item on each row (`items`), decorations.
 
 local api = vim.api
 local options = require("codecompanion.chat.state.chat_options")

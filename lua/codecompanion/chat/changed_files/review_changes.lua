@@ -11,7 +11,7 @@ local M = {}
 
 M.TITLE = "CodeCompanion review · g? keys"
 
----The verbs of the list.
+---Verbs of the review keys.
 ---@type { [1]: string, [2]: string, [3]: string }[] Verb, label in the hint, full label
 local VERBS = {
   { "accept_change", "keep", "Keep this hunk (✓), or the selected ones in Visual mode; press again to undo" },

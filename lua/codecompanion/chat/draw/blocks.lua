@@ -45,7 +45,7 @@ M.REVERTED = " · reverted"
 local MIN_TITLE = 12
 ---Cells between a line and the text at its right edge.
 local MIN_GAP = 2
----Below this width a line omits the words that its sign replaces.
+---Width in cells below which a line omits the words that its sign replaces.
 local NARROW = 60
 ---Mark at the end of a line that continues on the next one.
 M.CONTINUED = { { "↩", "CodeCompanionHint" } }
@@ -66,7 +66,7 @@ local NOTICES = {
   [severity.ERROR] = { "✗ ", "CodeCompanionError" },
 }
 
----Outcomes of a stopped call that say why it has no result.
+---Outcomes of a stopped call that explain why it has no result.
 local STOPPED = { interrupted = true, ["not answered"] = true }
 local STATES = {
   running = { "… ", "CodeCompanionActivity" },

@@ -16,7 +16,8 @@ local M = {}
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.stream")
 
----Since 0.11 a fold grows with nvim_buf_set_text() of several lines; on 0.10 that splits it, but whole lines do not.
+---Whether nvim_buf_set_text() of several lines extends a fold (since 0.11); on 0.10 it splits the fold, unless whole
+---lines are inserted.
 local GROWS_FOLDS = vim.fn.has("nvim-0.11") == 1
 
 local INSERT, PIECE = 1, 2

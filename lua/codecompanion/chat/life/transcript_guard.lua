@@ -21,7 +21,7 @@ local WRITE_OVER = { "c", "C", "s", "S", "R", "I", "A" }
 local PUT = { "p", "P" }
 ---Keys that change or delete text: they report why they have no effect.
 local CHANGE = { "x", "X", "D", "J", "~", ".", "r" }
----Operators: they consume their motion, so that the `ap` of `dap` is not read as separate keys.
+---Operators, which consume their motion, so that the `ap` of `dap` is not read as separate keys.
 local OPERATOR = { "c", "d" }
 
 ---Keys that write in Insert mode but are not characters (|InsertCharPre|).

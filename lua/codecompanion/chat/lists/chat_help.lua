@@ -13,7 +13,7 @@ local M = {}
 
 ---Maximum number of tool names that are listed.
 local MAX_NAMES = 20
----The essentials, in display order; the README has them too.
+---The essential keys, in display order; the README also lists them.
 local ESSENTIAL_KEYS = {
   "send",
   "stop",

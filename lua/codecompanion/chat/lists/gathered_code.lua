@@ -22,7 +22,7 @@ local CHOSEN = {
   ["left out"] = "you left it out, from the next question on",
   pinned = "you pinned it, from the next question on",
 }
----Short reasons for narrow rows.
+---Short forms of the reasons, for narrow rows.
 local SHORT = {
   [CHOSEN["left out"]] = "left out",
   [CHOSEN.pinned] = "pinned",

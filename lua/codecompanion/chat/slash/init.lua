@@ -1,6 +1,6 @@
----Slash commands: `/name argument`, alone in the input. An unknown name is refused with the nearest known one, so that
----a mistyped command is never sent. Paths such as `/usr/bin` or `/etc` are ordinary text, and so is text that begins
----with a space.
+---Runs slash commands: `/name argument`, alone in the input. An unknown name is refused, and the nearest known name is
+---suggested, so that a mistyped command is never sent. Paths such as `/usr/bin` or `/etc` are ordinary text, and so is
+---text that begins with a space.
 
 local buffer = require("codecompanion.chat.buffer.chat_text")
 local draft = require("codecompanion.chat.wire.draft")

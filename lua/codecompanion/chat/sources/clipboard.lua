@@ -12,7 +12,7 @@ local MAX_BYTES = 20000000
 local KEPT_S = 86400
 local PNG = "\137PNG\r\n\26\n"
 
----Prints the image as base64, because PowerShell output is text in some code page.
+---PowerShell script that prints the image as base64, because the program's output is text in some code page.
 local POWERSHELL = "Add-Type -AssemblyName System.Windows.Forms,System.Drawing;"
   .. "$i=[System.Windows.Forms.Clipboard]::GetImage();"
   .. "if($i){$m=New-Object System.IO.MemoryStream;"
