@@ -10,7 +10,7 @@ end
 
 ---Configure the plugin. Options: |codecompanion-options|. The call is optional: without it the defaults apply.
 ---
----It is cheap: the options are checked when one is first needed, at the latest right after startup, so mistakes are
+---It is cheap: the options are checked when one is first read, or else right after startup, so that mistakes are
 ---reported.
 ---@param opts? CodeCompanion.Options
 function M.setup(opts)

@@ -138,7 +138,7 @@ function M.hint(text)
   vim.api.nvim_echo({ { line } }, false, {})
 end
 
----Clear the command line, for example of the question of Neovim's own `vim.ui.input`.
+---Clear the command line, for example after a question of Neovim's own `vim.ui.input`.
 function M.nothing()
   vim.api.nvim_echo({ { "" } }, false, {})
 end

@@ -213,7 +213,7 @@ function M.is_template(name, http)
   return name == TEMPLATE and http[name] == nil
 end
 
----Return what a user has to do before an adapter can answer, nil if nothing is known to be missing.
+---Return the step that a user must take before an adapter can be used, or nil if nothing is known to be missing.
 ---@param name string
 ---@param http table
 ---@return string?

@@ -21,7 +21,7 @@ local M = {}
 ---@class CodeCompanion.Proposal
 ---@field region CodeCompanion.Region
 ---@field now CodeCompanion.Decided
----@field steps CodeCompanion.DecisionStep[] Oldest first; steps after an undone one are undone, too
+---@field steps CodeCompanion.DecisionStep[] Oldest first; steps after an undone step are also undone
 ---@field seen? integer Undo state that `now` corresponds to
 ---@field placed CodeCompanion.PlacedHunk[] The open hunks as last drawn
 

@@ -157,7 +157,7 @@ local function ask(options, text)
   end)
 end
 
----`:[range]CodeCompanionChat [command | adapter=… model=… policy=… words]`
+---Run `:[range]CodeCompanionChat [command | adapter=… model=… policy=… words]`.
 ---@param args { args: string, range: integer, line1: integer, line2: integer }
 function M.run(args)
   local text = vim.trim(args.args)

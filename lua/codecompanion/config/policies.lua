@@ -1,4 +1,4 @@
----Checks of the options `policy` and `policies`. The host checks the contents of a policy's table when it starts
+---Checks the options `policy` and `policies`. The host checks the contents of a policy's table when it starts
 ---(`python/codecompanion/context/policy/table.py`).
 
 local plain = require("codecompanion.values.plain")

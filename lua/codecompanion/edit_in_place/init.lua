@@ -1,5 +1,5 @@
----Edits in place (`:[range]CodeCompanion instruction`): the lines and their surroundings are sent to the model, and its
----edit is shown in the buffer, to be accepted or rejected. The text changes only when the user accepts.
+---Runs edits in place (`:[range]CodeCompanion instruction`): sends the lines and their surroundings to the model, and
+---shows its edit in the buffer, to be accepted or rejected. The text changes only when the user accepts.
 
 local api = vim.api
 local say = require("codecompanion.say")

@@ -147,7 +147,8 @@ local function begin(question)
   end
 end
 
----Ask. If no model can be chosen, nothing is sent: the text of `offline` is neither a command nor a commit message.
+---Ask the question. If no model can be chosen, nothing is sent: the text of `offline` is neither a command nor a commit
+---message.
 ---@param question table `purpose`, `what`, `options`, `text`, `on_reply` and `on_begun` of a question
 function M.ask(question)
   local options = require("codecompanion.config").options

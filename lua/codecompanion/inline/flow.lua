@@ -211,7 +211,7 @@ function M.on_text_with_menu()
   ghost.clear()
 end
 
----Handle a cursor movement in Insert mode; keys that change text cause one, too.
+---Handle a cursor movement in Insert mode; keys that change text also cause one.
 function M.on_move()
   local cursor = vim.api.nvim_win_get_cursor(0)
   ghost.clear_hint(cursor[1] - 1, cursor[2])

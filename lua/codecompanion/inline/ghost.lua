@@ -81,7 +81,7 @@ local function more(number)
   return ("… %d more line%s"):format(number, number == 1 and "" or "s")
 end
 
----Restrict the marks to this window: others that show the buffer are not being typed in.
+---Restrict the marks to this window, because the user is not typing in other windows of the buffer.
 ---@param bufnr integer
 local function only_here(bufnr)
   if not api.nvim__ns_set then

@@ -32,7 +32,8 @@ local kept
 local said_not_installed = false
 ---Why the last request had no result, or ""; and whether that was a failure.
 local why, is_failure = "", false
----Whether the server's model does not support completion, so only manual requests are sent; and the model in use.
+---Whether the server's model does not support fill-in-the-middle, so only manual requests are sent; and the model in
+---use.
 local is_stopped, model = false, "" ---@type boolean, string
 local waiting = 0
 ---Failures reported since the last success, without figures; and the one still to be shown at the cursor.

@@ -1,6 +1,7 @@
 ---The built-in prompts, a few for daily use, written like a user's entries in `prompt_library`.
 
----Return words about the prompt's subject: the selection, which is attached anyway, or the current file.
+---Return a function that returns `words`, and mentions the current file if nothing is selected; a selection is attached
+---anyway.
 ---@param words string
 ---@return fun(context: CodeCompanion.PromptContext): string
 local function about(words)

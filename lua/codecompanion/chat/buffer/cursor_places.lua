@@ -93,7 +93,7 @@ function M.settle(chat)
   chat.places = nil
 end
 
----Restore the cursors whose place is drawn, after a partial redraw.
+---Restore the cursors whose location is drawn, after a partial redraw.
 ---@param chat CodeCompanion.Chat
 function M.settle_partly(chat)
   place_cursors(chat, false)

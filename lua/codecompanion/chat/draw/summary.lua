@@ -126,7 +126,7 @@ end
 ---@param block CodeCompanion.Block
 ---@param summary string[]
 ---@param parts table[]
----@param rows integer Height of the window; if the card is taller, its open sections are folded, too
+---@param rows integer Height of the window; if the card is taller, its open sections are also folded
 local function add_sections(block, summary, parts, rows)
   local id, shown = block.change.id or "", #summary
   for index, part in ipairs(parts) do

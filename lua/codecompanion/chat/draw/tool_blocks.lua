@@ -76,7 +76,7 @@ function M.finished(chat, event)
   end)
 end
 
----Remove a note from a line, if it has it.
+---Remove a note from a line that has it.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param text string

@@ -273,7 +273,8 @@ end
 ---Maximum time that the list waits for the host's facts about the servers, in milliseconds.
 M.CARDS_MS = 1000
 
----Add the facts that a running host has about the servers that answer: window, tools, speed; without a host only names.
+---Add the host's facts about the responding servers (context window, tools, speed); without a running host, only names
+---are shown.
 ---@param found CodeCompanion.AdapterReadiness[]
 ---@param done fun()
 local function add_cards(found, done)

@@ -25,7 +25,7 @@ local function place()
   return {
     win = api.nvim_get_current_win(),
     mode = api.nvim_get_mode().mode:sub(1, 1),
-    -- a streaming reply changes the buffer, too
+    -- a streaming reply also changes the buffer
     text = chat and buffer.input_text(chat) or api.nvim_buf_get_changedtick(bufnr),
   }
 end

@@ -12,7 +12,7 @@ local M = {}
 ---@field adapter string
 ---@field model string
 ---@field window? integer
----@field about? string What a local server reports about the model, in a few words
+---@field about? string Short report of a local server about the model
 
 ---The host's last result, cached because completion must not wait.
 ---@type CodeCompanion.ModelChoice[]
@@ -153,7 +153,7 @@ end
 
 ---@class CodeCompanion.UnusableAdapter
 ---@field adapter string
----@field brief string What it needs, in a few words
+---@field brief string Missing requirement, in a few words
 
 ---Return the rows of the list: the models that can be used, then the adapters that cannot, with the reason.
 ---

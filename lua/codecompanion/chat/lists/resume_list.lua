@@ -109,7 +109,7 @@ end
 ---@return string[]
 function M.names(lead)
   if host.status() == "ready" or require("codecompanion.install").can_start() then
-    refresh(AGAIN_MS) -- for the next time, because completion must not wait
+    refresh(AGAIN_MS) -- for the next completion, which must not wait
   end
   local count, found = {}, {}
   for _, item in ipairs(known) do

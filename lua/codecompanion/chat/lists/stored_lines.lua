@@ -30,7 +30,7 @@ local function ago(count, unit)
   return ("%d %s ago"):format(count, unit)
 end
 
----Return how long ago something was, in two or three words.
+---Return the time since `seconds`, in two or three words.
 ---@param seconds number Since the epoch
 ---@param now? number
 ---@return string

@@ -28,8 +28,8 @@ function M.gauge(ratio)
   return "▕" .. bar .. ("░"):rep(CELLS - math.ceil(halves / 2)) .. "▏"
 end
 
----Return `ctx 35.8k/40.0k 89%`, or `ctx~ …` if it is not an exact count (R-303); `…/32.0k? …` if the window is unknown
----(R-506).
+---Return `ctx 35.8k/40.0k 89%`, or `ctx~ …` if it is not an exact count (R-303); `…/32.0k? …` if the context window is
+---unknown (R-506).
 ---@param meter table The last `meter` event
 ---@return string
 function M.meter_text(meter)

@@ -255,7 +255,7 @@ local function place()
   return api.nvim_get_current_line():sub(1, cursor[2]), cursor[1] - 1
 end
 
----The 'omnifunc' of chat buffers.
+---Complete the input, as the 'omnifunc' of chat buffers.
 ---@param findstart 0|1
 ---@param base string
 ---@return integer|table

@@ -137,7 +137,7 @@ end
 function M.toggle_fold(chat)
   if vim.fn.foldlevel(".") > 0 then
     vim.cmd("normal! za")
-    require("codecompanion.chat.draw.view_marks").show_keys(chat) -- the keys are shown on the line of an open fold, too
+    require("codecompanion.chat.draw.view_marks").show_keys(chat) -- the line of an open fold also shows the keys
   else
     api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. vim.keycode("<C-i>"), "n", false)
   end

@@ -1,4 +1,4 @@
----Deleting a line of the context block removes the item from the next request; `u` restores it.
+---Removes an item from the next request when its line in the context block is deleted; `u` restores it.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")

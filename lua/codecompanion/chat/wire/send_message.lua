@@ -10,7 +10,7 @@ local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
----Return the editor context that the text mentions, taken now; nothing is loaded for a text without mentions.
+---Return the current editor context that the text mentions; nothing is loaded for a text without mentions.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@return table[]? items

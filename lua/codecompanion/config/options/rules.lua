@@ -1,6 +1,6 @@
 ---Options of rules: `rules.<group>` and `rules.opts` (R-549).
 
----Only the path itself is checked here: whether the files exist depends on the folder of the chat.
+---Check the path of a rule file; whether the file exists depends on the folder of the chat.
 ---@param value string|{ path?: any, parser?: any }
 ---@return string? problem
 ---@return { path: string, parser?: string }? normalised
