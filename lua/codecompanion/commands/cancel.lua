@@ -17,7 +17,7 @@ local function stop_nearest()
   return #stopped > 0 and stopped or stopping.elsewhere()
 end
 
----Return the message for when nothing was stopped.
+---Return the message that is shown if nothing was stopped.
 ---@return string[]
 local function nothing_runs()
   local text = "Nothing is running outside of chats"

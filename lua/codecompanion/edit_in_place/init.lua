@@ -41,7 +41,7 @@ local function begin(bufnr, instruction, lines)
   asking.ask(edit, instruction, lines.lines, false)
 end
 
----Return why these lines cannot be edited now: another edit includes them. nil if they are free.
+---Return the reason why these lines cannot be edited now (another edit includes them), or nil if they are free.
 ---@param bufnr integer
 ---@param lines CodeCompanion.EditTargetLines
 ---@return string[]? reason Longest form first

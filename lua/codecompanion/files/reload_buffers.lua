@@ -77,7 +77,7 @@ local function expect_deletion(bufnr)
   })
 end
 
----Check all loaded files.
+---Reload all loaded files that changed on disk and have no unsaved changes.
 ---@param deleted? string File just deleted by a tool; its buffer keeps the text
 function M.all(deleted)
   for _, file in ipairs(buffers.open_files()) do

@@ -39,7 +39,7 @@ wire.subscribe(function(event)
   end
 end)
 
----Return whether a chat is visible, which then reports the host's problem itself. Chat buffers have this name.
+---Return whether a chat is visible (a buffer named `codecompanion://…`), which then reports the host's problem itself.
 ---@return boolean
 local function is_chat_shown()
   return vim.iter(vim.api.nvim_list_wins()):any(function(win)

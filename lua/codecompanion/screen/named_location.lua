@@ -1,5 +1,5 @@
 ---Finds the file and line named at the cursor in a line of text: `path:412`, `path:412:7`, `path:412-420`, `path#L412`,
----`path(412)`, also in backticks, quotes and brackets.
+---`path(412)`, even in backticks, quotes and brackets.
 
 local M = {}
 

@@ -233,7 +233,7 @@ local function beginnings(chat)
   return found, lines
 end
 
----Read from a window which folds the user opened or closed.
+---Record which folds the user opened or closed in a window.
 ---@param chat CodeCompanion.Chat
 ---@param win integer
 function M.remember(chat, win)

@@ -1,4 +1,4 @@
----Hints in an empty input: how to send, and the intro of an empty chat.
+---Shows hints in an empty input: how to send, and the intro of an empty chat.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")

@@ -82,7 +82,7 @@ end
 ---Return the variants of the meter, longest first. The bar, which repeats the percentage, is dropped first, then the
 ---marks; the pause and the percentage are kept longest.
 ---@param chat CodeCompanion.Chat
----@return { [1]: string, [2]: string }[][] ways, integer core Index of the one with the size
+---@return { [1]: string, [2]: string }[][] ways, integer core Index of the shortest variant with the token count
 function M.meter_ways(chat)
   local meter = chat.meter
   if not meter then

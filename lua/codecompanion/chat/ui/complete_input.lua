@@ -81,7 +81,7 @@ local function tools(chat, lead)
   return found
 end
 
----Return items of editor context, or arguments of one, that complete the typed text.
+---Return items of editor context, or arguments of an item, that complete the typed text.
 ---@param typed string Text from the `#` to the cursor
 ---@return CodeCompanion.Completion[]
 local function context_items(typed)

@@ -70,7 +70,7 @@ function M.attach_again(chat)
   history.undo(chat, chat.next_undo)
 end
 
----Handle a new value of the change that can be undone.
+---Store the id of the change that can be undone; restore the attachment if the user asked before that was possible.
 ---@param chat CodeCompanion.Chat
 ---@param next_undo string
 function M.undo_changed(chat, next_undo)

@@ -72,7 +72,8 @@ function M.turn_finished(chat, event)
   attention.finished(chat, event)
 end
 
----Handle the exit of the host: the buffer stays, unstored text returns to the draft, and the next action restarts it.
+---Handle the exit of the host: the buffer stays, unstored text returns to the draft, and the next action restarts the
+---host.
 ---@param chat CodeCompanion.Chat
 ---@param event table As dispatched by `codecompanion.host`
 function M.host_exit(chat, event)
