@@ -1,1 +1,1 @@
-"""The accounting of a chat: its requests, the context meter, whether reported usage can be true."""
+"""The accounting of a chat: its requests, the context meter, and the plausibility check of reported usage."""

@@ -1,4 +1,4 @@
-"""The log entries about a chat's provider requests, and the budgets that stop a turn before it begins (R-356…R-360).
+"""Logs a chat's provider requests: their retries, their end and their token counts by part (R-356…R-360).
 
 `reports` builds `/cost` and `/trace` from these entries; nothing else is stored.
 """
@@ -68,14 +68,14 @@ class RequestRecord:
             request_id=self.id,
             prompt=prompt,
             max_output_tokens=request.max_output_tokens,
-            in_place=bool(request.chat_id),  # a transcript belongs to no chat
+            in_place=bool(request.chat_id),  # a transcript has no chat id
         )
         await self._log.write(sent)
 
     async def fail(self, error: BaseException) -> None:
-        """Log that the request got no reply. If that cannot be stored, the original error is the one to report."""
+        """Log that the request got no reply; a storage failure does not replace the original error."""
         stopped = isinstance(error, asyncio.CancelledError)
-        # Only our own errors are known not to contain a key (lesson 44).
+        # Only our own errors are known to contain no API key (lesson 44).
         reason = "" if stopped else str(error) if isinstance(error, CodeCompanionError) else type(error).__name__
         try:
             await to_the_end(self._log.write(self.ended("stopped" if stopped else "failed", reason)))
@@ -93,11 +93,11 @@ class RequestParts:
         self._mix = Fold[Message, dict[str, int]]({}, self._add)
 
     def described(self, request: ChatRequest, sent: RequestSent) -> RequestSent:
-        """Return the entry with the mix of the request (R-357)."""
+        """Return the entry with the request's token counts by part (R-357)."""
         return msgspec.structs.replace(sent, mix=self.mix(request))
 
     def mix(self, request: ChatRequest) -> dict[str, int]:
-        """Return the mix of the request; parts that were in the last one are not counted again."""
+        """Return the token counts of the request by part; parts of the previous request are not counted again."""
         if request.tools is not self._tools[0]:
             self._tools = request.tools, self._counter.tools(request.tools)
         return {**self._mix.of(request.messages), "tools": self._tools[1]}

@@ -8,10 +8,10 @@ from codecompanion.errors import ConfigError
 
 
 def runs_on_own_server(adapters: AdapterRegistry, adapter: str, model: str) -> bool:
-    """Return whether a server on the user's machine or network runs the model, so that without a price it costs time.
+    """Return whether a server on the user's machine or network runs the model, so that it costs time.
 
-    Such an address is not enough: a gateway (LiteLLM) may pass the request on to a provider that bills. It takes a
-    listing in which the server names itself, an entry written for a server that runs models, or a recognised server.
+    A local address is not enough, because a gateway (LiteLLM) may pass the request on to a provider that bills: the
+    server must also name itself in its model list, be recognised, or have an adapter entry for servers that run models.
     """
     from codecompanion.adapters.model_list import is_cloud_model
     from codecompanion.adapters.transport.time_limits import is_loopback, is_own_server
@@ -23,14 +23,14 @@ def runs_on_own_server(adapters: AdapterRegistry, adapter: str, model: str) -> b
         return False
     try:
         told = adapters.get(adapter).runs_model_itself(model)
-    except ConfigError:  # said where the adapter is used
+    except ConfigError:  # reported where the adapter is used
         told = None
     runs = settings.local_server if told is None else told
     return runs and not is_cloud_model(model)
 
 
 def speed_of(adapters: AdapterRegistry, adapter: str, model: str) -> Speed:
-    """Return the recent speed of a user's own server."""
+    """Return the recent speed of the user's own server."""
     is_asked = adapter in adapters.names() and adapters.is_made(adapter)
     is_timed = is_asked and runs_on_own_server(adapters, adapter, model)
     return adapters.get(adapter).speed(model) if is_timed else NO_SPEED

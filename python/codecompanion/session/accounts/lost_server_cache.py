@@ -1,8 +1,8 @@
-"""Whether the user's own server still had a chat in its cache, judged by its replies.
+"""Judges from its replies whether the user's own server still had a chat in its prompt cache.
 
-A reply may report how many tokens of its prompt were read. If far more were read than are new, another request has
-used the slot, or the server cannot keep this model's cache. Then the next turn counts as cold; the next request of a
-running tool loop, which follows at once, only after two such replies in a row.
+A reply may report how many tokens of its prompt were processed. If far more were processed than are new, another
+request has used the slot, or the server cannot keep this model's cache. The next turn then counts as cold; in a tool
+loop, whose next request follows at once, only after two cache misses in a row.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ from codecompanion.adapters.prompt_slots import Loss
 from codecompanion.model.messages import Usage
 
 MIN_SHARED = 256
-"""A shared prefix of fewer tokens is not judged, because its size is an estimate."""
+"""Minimum size of a shared prefix in tokens; a shorter one is not judged, because its size is an estimate."""
 SHARE = 0.5
-"""A prefix counts as lost if this share of it (0..1) or more was read."""
+"""A prefix counts as lost if this share of it (0..1) or more was processed again."""
 
 
 class ReadAgain(msgspec.Struct):
-    """Cache misses of one model in one chat. `misses`: how many replies in a row had to read the chat again."""
+    """Cache misses of one model in one chat. `misses`: the number of unexpected misses in a row."""
 
     misses: int = 0
     was_kept: bool = False
     """Whether the last judged reply had the prefix in its cache."""
 
     def judge(self, usage: Usage | None, read_tokens: int | None, shared_tokens: int, loss: Loss) -> int:
-        """Judge a reply; return how many tokens had to be read again, 0 = none or unknown.
+        """Judge a reply; return how many shared tokens were processed again, 0 = none or unknown.
 
-        `shared_tokens`: how much of the request was in the previous one, by estimate; `loss`: why it was expected to be
-        read again.
+        `shared_tokens`: estimated tokens shared with the previous request; `loss`: why a cache miss was expected.
         """
         self.was_kept = False
         prompt = usage.prompt_tokens if usage else 0
@@ -45,5 +44,5 @@ class ReadAgain(msgspec.Struct):
         return again
 
     def expects_loss(self, *, in_loop: bool) -> bool:
-        """Return whether the next request will likely be read as a whole."""
+        """Return whether the next request will probably miss the cache."""
         return self.misses > in_loop

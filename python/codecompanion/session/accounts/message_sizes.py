@@ -1,8 +1,8 @@
-"""The number of tokens that each message adds to a prompt, as far as reports show it: a part of the ctx meter.
+"""Learns from usage reports how many tokens each message adds to a prompt; part of the ctx meter.
 
-A message is identified by its id and estimate: an edited message is a new one, and undoing the edit restores the old
-one. Encrypted reasoning is sent with every request, but many models read only that of the current turn (OpenAI's before
-GPT-5.6, Claude before 4.5): whether this one does is learned at the first turn after one that reasoned.
+A message is identified by its id and estimate: an edited message counts as new, and undoing the edit restores the old
+size. Encrypted reasoning is sent with every request, but many models read only that of the current turn (OpenAI's
+before GPT-5.6, Claude before 4.5): whether a model does is learned at the first turn after one with reasoning.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Key = tuple[str, int]
 
 
 class Split(msgspec.Struct, frozen=True):
-    """The result of splitting messages: tokens of the known ones, and the new ones without a report.
+    """Messages split into those with known sizes and `new` ones that no report covers yet.
 
-    `estimate` and `marks` are tokens and punctuation of the new ones. `past_thoughts`: how much of `known` is reasoning
-    of earlier turns, `thoughts` of the current turn. `all_tokens` and `sized_tokens` are estimates: of all messages,
-    and of their parts that are not text (images, pages, reasoning).
+    `known`: tokens of the known messages; `past_thoughts` of these are reasoning of earlier turns, `thoughts` of the
+    current turn. `estimate` and `marks`: tokens and punctuation count of the new messages. `all_tokens` and
+    `sized_tokens`: estimates of all messages, and of their non-text parts (images, pages, reasoning).
     """
 
     known: float = 0.0
@@ -53,7 +53,7 @@ class MessageSizes:
         return message.id, message.tokens or self._estimate(message)
 
     def marks(self, key: Key, message: Message) -> int:
-        """Return the punctuation count of a message without a report; each message is searched once."""
+        """Return the punctuation count of a message without a report, cached."""
         if key not in self._marks:
             self._marks[key] = self._count_marks(message)
         return self._marks[key]
@@ -116,9 +116,10 @@ class MessageSizes:
         self._split.forget()
 
     def learn_forgetting(self, split: Split, read: float, doubt: float) -> None:
-        """Learn, at the first request of a turn, which known tokens the model ignores; `read` were counted of them.
+        """Learn, at the first request of a turn, whether the model ignores earlier reasoning.
 
-        The ignorable reasoning must be larger than the doubt about the count, or nothing is learned.
+        `read`: how many of the known tokens were counted. Nothing is learned unless the reasoning of earlier turns is
+        larger than `doubt`, the uncertainty of the count.
         """
         if split.past_thoughts > doubt:
             kept, forgotten = abs(read - split.known), abs(read - split.known + split.past_thoughts)

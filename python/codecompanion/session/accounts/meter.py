@@ -1,12 +1,13 @@
 """The ctx meter: the size of the next request, and how certain it is (R-505, lessons 7, 8, 45).
 
-Every report gives the size of a whole prompt and of its reply. So after each one the cost of every message is known: a
-reply costs its reported size, the messages between two requests cost the difference of the two, shared out by their
-estimates, and all else (system prompt, schemas, framing) is the rest, `base`. The next request is the sum over its
+Every report gives the size of a whole prompt and of its reply, and so the size of every message: a reply has its
+reported size, the messages between two requests share the difference between them in proportion to their estimates, and
+everything else (system prompt, schemas, framing) is the remainder, `base`. The next request is the sum over its
 messages, and only messages without a report are estimated: right after a reply the count is exact, after a tool result
-nearly so, and an edit, a compaction or an undo subtracts and adds counted sizes, so that the meter is right at once.
+nearly so, and an edit, a compaction or an undo subtracts and adds counted sizes, so that the meter is correct
+immediately.
 
-`message_sizes` has the known sizes of messages.
+The known sizes are kept in `message_sizes`.
 """
 
 from __future__ import annotations
@@ -27,22 +28,24 @@ from codecompanion.session.accounts.message_sizes import Key, MessageSizes, Spli
 from codecompanion.session.accounts.reported_steps import reported_steps
 from codecompanion.session.accounts.usage_check import Doubt, Going, Request, UsageCheck
 
-# Estimates since the last report are small and therefore coarser than a whole request, removed messages are known as
-# well as shares of a report are, and providers add a little to anything. Fitted on one half of recorded sessions: 98 %
-# of the other half are within these margins (bench/bench_counting.py); the last two follow each endpoint's reports.
+# Error margins of a count: as shares of the tokens estimated since the last report (short texts, so less precise than a
+# whole request), of removed messages (known only as shares of a report), and of the total (providers add a little to
+# everything), and a minimum in tokens. Fitted on one half of recorded sessions: 98 % of the other half are within these
+# margins (bench/bench_counting.py); the last two follow each endpoint's reports.
 _NEW_MARGIN, _TAKEN_MARGIN, _ALL_MARGIN, _FLOOR = 0.22, 0.02, 0.004, 64
-# The first report covers the fixed part and the messages together: with this many tokens of messages it teaches about
-# them, with this few about the fixed part (a ratio wrong by a tenth puts 200 tokens in the wrong place).
+# The first report covers the fixed part and the messages together: with at least the first number of tokens in messages
+# it teaches about the messages, with at most the second about the fixed part (a ratio off by a tenth then misplaces 200
+# tokens).
 _MOSTLY_MESSAGES, _MOSTLY_FIXED = 20_000, 2_000
-# A first report leaves at least this share of its estimate to the fixed part.
+# After a first report, the fixed part keeps at least this share of its estimate.
 _MIN_BASE = 0.5
-# After an edit a report differs from the expectation by up to 2 % of the remaining messages (recorded and replayed
+# After an edit, a report differs from the expected value by up to 2 % of the remaining messages (recorded and replayed
 # sessions).
 _MAX_TAKEN = 0.05
 
 
 class FixedPart(msgspec.Struct, frozen=True):
-    """The estimate of the fixed part of a request: system prompt and tools together, and the tools alone."""
+    """Estimated tokens of a request's fixed part: system prompt and tools together, and the tools alone."""
 
     tokens: int
     schemas: int
@@ -56,7 +59,7 @@ class ContextMeter:
         self.calibration = calibration
         """The calibration learned from this model's reports."""
         self.window = self.assumed_window = 0
-        """The model's window in tokens, 0 if it is a guess: no report can exceed it. The other value is the guess."""
+        """The context window in tokens, which no report can exceed; 0 if unknown, then the other value is a guess."""
         self._fixed = self._schemas = 0
         self._reasoning_returns = False
         self._base: float | None = None
@@ -68,22 +71,22 @@ class ContextMeter:
         self._estimate = Fold[Message, int](0, lambda tokens, new: tokens + counter.count_messages(new))
 
     def switch_model(self, calibration: Calibration, *, readable_reasoning_returns: bool = False) -> None:
-        """Drop the reports of the previous model."""
+        """Switch to another model's calibration and drop the reports of the previous model."""
         self.calibration, self._reasoning_returns = calibration, readable_reasoning_returns
         self.forget_doubts()
 
     def resends(self, part: ReasoningPart, origin: str) -> bool:
-        """Return whether reasoning of a finished turn takes room in a prompt to the endpoint of that origin (R-542)."""
+        """Return whether a finished turn's reasoning still takes up tokens in prompts to this endpoint (R-542)."""
         goes_out = part.origin == origin if part.encrypted else self._reasoning_returns
         return goes_out and not self._sizes.forgets_thoughts
 
     @property
     def schemas(self) -> int:
-        """Return the estimate of the tools sent with every request."""
+        """Return the estimated tokens of the tool schemas sent with every request."""
         return self._schemas
 
     def forget_doubts(self) -> None:
-        """Judge the next report like the first one: it is about a different kind of request."""
+        """Forget all reports and doubts: the next report is for a different kind of request."""
         self._forget_reports()
         self._check.forget()
 
@@ -109,15 +112,15 @@ class ContextMeter:
 
     @property
     def state(self) -> tuple[float | None, float, float]:
-        """Return the values that counts depend on besides the messages; they change with every report."""
+        """Return the values, besides the messages, that counts depend on; they change with every report."""
         return self._base, self._total - self._unconfirmed, self.calibration.ratio
 
     def counted(self, message: Message) -> Message:
-        """Return the message with its cached estimate."""
+        """Return the message with its estimated tokens stored in it."""
         return message if message.tokens else with_changes(message, tokens=self.counter.message(message))
 
     def scaled(self, tokens: int) -> int:
-        """Return an estimate in this model's tokens, as shown for a message in the buffer."""
+        """Convert an estimate to this model's tokens, as shown for a message in the buffer."""
         return round(self.calibration.ratio * tokens)
 
     def estimated_prompt(self, view: View) -> int:
@@ -127,7 +130,7 @@ class ContextMeter:
     def by_estimate(self, messages: Sequence[Message]) -> Count:
         """Return the size of a request of these messages by our own estimate, ignoring reports about them.
 
-        Tokens that the provider adds unseen are left out: they are uncertain, and no reason to hold a request back.
+        Hidden tokens that the provider adds are excluded: they are uncertain, so they must not block a request.
         """
         ours = msgspec.structs.replace(self.calibration, extra=0.0)
         return ours.count(self._fixed + self.counter.count_messages(messages), self._schemas)
@@ -137,14 +140,14 @@ class ContextMeter:
         return self._count(view.messages)
 
     def measure(self, messages: Sequence[Message], fixed: FixedPart | None = None) -> Measure:
-        """Return the size of a request of these messages; `fixed` replaces the fixed part if that is shaped."""
+        """Return the size of a request of these messages; `fixed` overrides the fixed part."""
         count = self._count(messages, fixed)
         return Measure(count.tokens, count.upper)
 
     def _count(self, messages: Sequence[Message], fixed: FixedPart | None = None) -> Count:
         fixed = fixed or FixedPart(self._fixed, self._schemas)
         if self._base is None:
-            # Without messages nothing is estimated, so the fold of the last messages is kept.
+            # Without messages, the estimate is skipped, which keeps the cached fold of the last messages.
             estimated = fixed.tokens + (self._estimate.of(messages) if messages else 0)
             return self.calibration.count(estimated, fixed.schemas)
         base = self._base + self.calibration.ratio * (fixed.tokens - self._fixed)
@@ -164,8 +167,8 @@ class ContextMeter:
         """Learn from the provider's report for the call whose reply now ends the view (lesson 7).
 
         `estimated_prompt` is the estimate of the request that was sent; if the view changed meanwhile, nothing is
-        learned about the model. `cleared` = tokens that the provider itself left out. Returns why the report is not
-        used, if so: the estimate then stays in force (lesson 58).
+        learned about the model. `cleared`: tokens that the provider itself left out. Returns the reason if the report
+        is not used; the estimate then remains valid (lesson 58).
         """
         return self._report(usage, estimated_prompt, view, teaches=True, cleared=cleared)
 
@@ -180,7 +183,8 @@ class ContextMeter:
         if doubt is None or doubt.unconfirmed:
             self._take_reply(usage, reply, teaches=teaches and doubt is None)
         elif self._base is not None and (doubt.cut_to or not self._check.has_proved):
-            # The first two reports were wrong too then; and before a detected cut, the last prompt was cut as well.
+            # In this case the first two reports were wrong too; and before a detected cut, the previous prompt was cut
+            # as well.
             self._forget_reports()
         return doubt
 
@@ -210,9 +214,9 @@ class ContextMeter:
         return self._check.doubt(total, request, going, cached)
 
     def take_provider_count(self, prompt_tokens: int, view: View) -> None:
-        """Learn from the provider's own size of a request of this view: a count, or the figure of an overflow error.
+        """Learn from the provider's own token count for this view, from a count request or an overflow error.
 
-        A figure that cannot be the tokens of this request (its number of characters, for example) is not used.
+        A figure that cannot be this request's token count (a character count, for example) is not used.
         """
         if prompt_tokens > 0:
             doubt = self._doubt(prompt_tokens, view.messages)
@@ -220,10 +224,10 @@ class ContextMeter:
             self._take_judged(prompt_tokens, doubt, view.messages, teaches=teaches)
 
     def anchor_after_compaction(self, usage: Usage, estimated_prompt: int, view: View) -> None:
-        """Learn from the usage of the reply after the provider's own compaction, which ends the view (R-538).
+        """Learn from the usage of the view's last reply, the first one after the provider's own compaction (R-538).
 
         Anthropic's usage covers its block and the fixed part; messages that are sent again after the block keep their
-        sizes. OpenAI was recorded to count the incoming prompt: that does not include the block, which stays an
+        sizes. In recordings, OpenAI counts the incoming prompt, which does not include the block: its size stays an
         estimate.
         """
         reply = view.messages[-1]
@@ -237,7 +241,7 @@ class ContextMeter:
         if usage.prompt_tokens**2 < (self._base + size) * came:
             size = usage.prompt_tokens - self._base
             self._sizes.set(block, size)
-        # The output includes the block or not: choose the reading that leaves a plausible size for the reply.
+        # The output may or may not include the block: choose the interpretation that gives the reply a plausible size.
         ours = self.calibration.size(reply.tokens, self.counter.marks(reply))
         output = min(usage.output_tokens, usage.output_tokens - size, key=lambda tokens: abs(tokens - ours))
         self._take_reply(msgspec.structs.replace(usage, output_tokens=round(output)), reply)
@@ -246,8 +250,8 @@ class ContextMeter:
     def resume(self, events: Sequence[LogEvent], adapter: str, model: str) -> None:
         """Replay this model's reports from the log of a chat, so that a restored chat counts as before.
 
-        Sizes that older reports separated are shared out by estimates. Nothing is learned about the model: that
-        happened when the reports arrived.
+        Where older reports are skipped, sizes are apportioned by estimates. Nothing is learned about the model, because
+        that happened when the reports arrived.
         """
         for report, view, compacted in reported_steps(events, adapter, model):
             if compacted:
@@ -289,7 +293,7 @@ class ContextMeter:
             self.calibration = self.calibration.learn_extra(extra, self._schemas, confirmed=True)
 
     def _take(self, total: float, messages: Sequence[Message], *, teaches: bool) -> None:
-        """Share a prompt of `total` tokens out among its messages and the base; the shares add up to the total."""
+        """Divide a prompt of `total` tokens among its messages and the base; the shares add up to the total."""
         sizes, ratio, first = self._sizes, self.calibration.ratio, self._base is None
         counted, split = self._count(messages), sizes.split(messages)
         estimate, fresh, expected = split.estimate, split.new.values(), self._expected_sizes(split)
@@ -324,9 +328,9 @@ class ContextMeter:
         return {k: self.calibration.size(k[1], self._sizes.marks(k, message)) for k, message in split.new.items()}
 
     def _keep_base(self, messages: Sequence[Message], total: float) -> None:
-        """Keep the fixed part's minimum after a report that contradicts earlier ones; the rest belongs to the messages.
+        """Keep the fixed part at its minimum after a contradictory report; the rest is attributed to the messages.
 
-        Otherwise a chat would seem to have no size once its messages are compacted.
+        Otherwise a chat would appear to be empty once its messages are compacted.
         """
         least = min(total, _MIN_BASE * min(self._expected_base(), self.calibration.ratio * self._fixed))
         if self._base is not None and self._base < least:
@@ -358,5 +362,5 @@ class ContextMeter:
 
 
 def _is_text(message: Message) -> bool:
-    """Return whether no part of the message is counted by size class, which says nothing about a tokenizer."""
+    """Return whether the message is text only; parts counted by size class reveal nothing about a tokenizer."""
     return isinstance(message.content, str) or all(isinstance(part, TextPart) for part in message.content)

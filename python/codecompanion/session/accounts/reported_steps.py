@@ -1,4 +1,4 @@
-"""A model's reports in the log of a chat, each with the view it was about (R-505, R-538)."""
+"""Finds a model's usage reports in the log of a chat, each with the view it covers (R-505, R-538)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codecompanion.model.history import ChangeUndone, EventPayload, LogEvent, Re
 from codecompanion.model.view import View, apply, project
 
 MAX_REPORTS = 150
-"""The newest reports up to this number are read, which bounds the work, and the first one."""
+"""Maximum number of newest reports to read, besides the first one; it bounds the work."""
 
 
 class ReportedStep(NamedTuple):

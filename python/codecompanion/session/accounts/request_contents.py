@@ -1,7 +1,7 @@
 """Logs the contents of each request, so that the user can later see what the model saw (R-328).
 
-The view of that time is already in the log. The rest of a request is logged with it: system prompt and tool schemas as
-hashes of stored contents, each stored once, and the shaped messages as a difference to the previous request.
+The view at that time is already in the log. The rest of the request is logged here: system prompt and tool schemas as
+hashes of blobs, each stored once, and the shaped messages as a difference from the previous request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class RequestContents:
-    """The contents of one chat's requests; `put_blob` stores bytes and returns their sha256."""
+    """Records the contents of one chat's requests; `put_blob` stores bytes and returns their sha256."""
 
     def __init__(self, put_blob: Callable[[bytes], str]) -> None:
         self._put_blob = put_blob
@@ -49,7 +49,7 @@ class RequestContents:
         )
 
     async def store(self) -> None:
-        """Store new contents. The request is sent even if that fails; it can then not be inspected later."""
+        """Store new contents; if this fails, the request is still sent but cannot be inspected later."""
         waiting, self._waiting = self._waiting, []
         for content in waiting:
             try:
@@ -65,7 +65,7 @@ class RequestContents:
         return name
 
     def _difference(self, shaped: Shaped | None) -> Shaping | None:
-        """Return the differences in shaping to the previous request; None if there are none."""
+        """Return how the shaping differs from the previous request, None if it does not."""
         before, is_first = self._shaped or {}, self._shaped is None
         packets: Mapping[int, Message] = {} if shaped is None else shaped.packets
         replaced = {} if shaped is None else shaped.kept.placeholders

@@ -1,26 +1,26 @@
-"""Usage is evidence, not truth: whether a report can be about the request it came with (R-505, lesson 58).
+"""Decides whether a usage report can be true for the request it came with (R-505, lesson 58).
 
-Servers report 50 tokens for 20,000, leave the tool schemas out, or count only tokens that were not cached; a meter that
-believes them never compacts. So a report is compared with our own count of the same request, twice: with the whole
-estimate, in the band of all tokenizers, and, once a report was trusted, with the sum of the earlier reports and the new
-messages. A report outside is not used; nothing is learned from it.
+Some servers report 50 tokens for 20,000, omit the tool schemas, or count only uncached tokens; a meter that believed
+them would never compact. So a report is compared with our own count of the same request twice: with the whole estimate,
+within the range of all tokenizers, and, once a report has been trusted, with the sum of the earlier reports and the new
+messages. A report outside these ranges is not used, and nothing is learned from it.
 
-A report that is outside and yet follows the requests, step for step, is about our requests after all: the server has
-added a prompt of its own, or has left a part of the history out. The second one that agrees with the previous one is
-trusted, and so is one whose cache held exactly the previous one. Figures that lack just the schemas are not trusted.
+If reports outside these ranges change by as much as the requests do, they describe our requests after all: the server
+has added its own prompt or dropped part of the history. So a report is trusted if it agrees with the previous one in
+this way, or if its cached tokens are exactly the previous report. Figures that lack only the schemas are not trusted.
 
-A report that is too high, but no more than such a server prompt explains, is `unconfirmed`: the meter uses it, as an
-estimate, until the next report confirms or contradicts it. Too high a count at worst compacts early; one that is too
-low never compacts, so reports that are too low are never used.
+A report that is too high, but by no more than a server's own prompt explains, is `unconfirmed`: the meter uses it as an
+estimate until the next report confirms or contradicts it. A count that is too high at worst compacts early; a count
+that is too low never compacts, so low reports are never used.
 
 If two reports of a local server match the requests without their tools, and are far too small for any tokenizer that
 counts the tools, the model does not see the tools: its chat template does not support them, and the server drops them.
-Then no tools are sent, and the reports are true.
+Then no tools are sent, and the reports are correct.
 
-Reports that never rise above the largest one, however much more is sent, come from a server that silently drops the
-front of long prompts (koboldcpp, Ollama, Hunyuan: lesson 30): true, but not a count of the request that was sent.
+Reports that stop rising, however much more is sent, come from a server that silently drops the beginning of long
+prompts (koboldcpp, Ollama, Hunyuan: lesson 30): they are correct, but do not count the whole request.
 
-`UsageDoubts` is what all chats together know about an endpoint; it is reported once, and shown in `:checkhealth`.
+`UsageDoubts` collects the doubts of all chats by endpoint; each is reported once, and shown in `:checkhealth`.
 """
 
 from __future__ import annotations
@@ -29,44 +29,45 @@ import math
 
 import msgspec
 
-# How far below and above the calibration a tokenizer may count a text; half as much for an endpoint that was doubted
-# from its first report on: the longer a text is, the less its missing schemas would be noticed.
+# How far below and above the calibrated count a tokenizer may count a text, as shares; half of that for an endpoint
+# doubted since its first report, because missing schemas are harder to notice in a longer request.
 _TEXT_DOWN, _TEXT_UP, _ONCE_DOUBTED = 0.4, 1.5, 0.5
-# Providers write schemas in their own form: recorded ones cost from a third of their JSON on.
+# Providers encode schemas in their own format: recorded costs start at a third of the JSON's tokens.
 _SCHEMAS = 0.65
-# Images, pages, encrypted or unsent reasoning: at least nothing, at most this multiple of their size class.
+# Images, pages and encrypted or unsent reasoning cost between nothing and this multiple of their size class.
 _MAX_SIZED = 3.0
-# A band needs a floor: the wrapping of a short request is larger than the request.
+# Minimum tolerance in tokens, because the framing of a short request is larger than the request.
 _FLOOR = 128
 # The most a provider may add to a prompt, in tokens and as a share of the window.
 _MAX_HIDDEN, _MAX_HIDDEN_SHARE = 8_000, 0.5
-# The same until the next report: gateways and logins with their own prompt and tools add 25,000 to 40,000.
+# The same limit for an unconfirmed report: gateways and logins with their own prompt and tools add 25,000 to 40,000.
 _MAX_UNCONFIRMED = 64_000
-# Bands around the value expected from earlier reports: of new messages, of removed ones, of everything.
+# Tolerances around the value expected from earlier reports, as shares of new messages, removed messages and the whole.
 _NEW_DOWN, _NEW_UP, _TAKEN, _ALL = 0.6, 1.5, 0.3, 0.08
-# A reply may contain hidden parts; the next report shows them. The last figure is more than any model writes at once.
+# Bounds of a reported reply, as multiples of our count and in tokens: it may contain hidden parts, which the next
+# report shows. The last figure is more than any model writes at once.
 _MIN_REPLY, _MAX_REPLY, _UNSEEN_REPLY, _MAX_REPLY_LENGTH = 0.05, 4.0, 4_000, 300_000
-# No tokenizer counts this little for a whole request, so a report of at most this share lacks something: the tools, if
-# it is near the rest without them. The second such report has to follow the text by a step: the reports of a server
-# that counts only uncached tokens do not.
+# No tokenizer counts as little as this share of a whole request, so such a report lacks something: the tools, if it is
+# near the size without them. A second report must then change with the text, because the reports of a server that
+# counts only uncached tokens do not.
 _TOOLS_LEFT_OUT, _BARE_OFF, _BARE_FLOOR = 0.35, 0.25, 64
-# After this many trusted reports in a row, one that cannot be true does not cast doubt on them.
+# After this many trusted reports in a row, an impossible report does not cast doubt on them.
 _PROVED = 3
-# Two reports outside agree if they differ as the requests do; a smaller difference between those proves nothing.
+# Two doubted reports agree if they differ by as much as the requests do; requests that differ by less than `_STEP`
+# tokens prove nothing.
 _STEP, _STEP_OFF, _STEP_FLOOR = 120, 0.35, 48
 # A cache breakpoint may be some tokens before the end of a prompt.
 _CACHE_SLACK = 16
-# A server that cuts prompts reports between half of its window (Ollama) and all of it, this many times in a row, while
-# the text grows by at least this share of the window; no window is smaller than the minimum.
+# A server that cuts prompts reports between half of its window (Ollama) and all of it, `_FLAT` times in a row, while
+# the text grows by at least `_MORE_TEXT` of the window; no window is smaller than `_MIN_WINDOW`.
 _CUT_DOWN, _CUT_UP, _FLAT, _MORE_TEXT, _MIN_WINDOW = 0.4, 1.03, 2, 0.25, 1_000
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Our own count of a request, in the model's tokens (calibrated).
 
-    `sized` are images, pages, encrypted blocks, reasoning; `hidden` are tokens the provider was seen to add. `window`
-    is 0 if it is a guess, then `assumed` is the guess. `cleared` was left out by the provider itself, which reported
-    that.
+    `sized`: images, pages, encrypted blocks and reasoning. `hidden`: tokens that the provider is known to add.
+    `window`: 0 if unknown; then `assumed` is a guess. `cleared`: tokens that the provider reports having left out.
     """
 
     text: float
@@ -79,13 +80,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def guess(self) -> float:
-        """Return the best guess of the whole."""
+        """Return the best estimate of the whole request."""
         return max(0.0, self.text + self.schemas + self.sized + self.hidden - self.cleared)
 
     def holds(self, reported: float, doubt: float = 1.0) -> bool:
-        """Return whether any tokenizer and provider can count `reported` tokens for it.
+        """Return whether some tokenizer and provider could count `reported` tokens for this request.
 
-        The parts are independent of each other; `doubt` scales the usual bounds.
+        The errors of the parts are independent; `doubt` scales the lower bounds.
         """
         down = math.hypot(doubt * _TEXT_DOWN * self.text, doubt * _SCHEMAS * self.schemas, self.sized, self.hidden)
         hidden = self.max_hidden()
@@ -107,7 +108,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return not self.window or reported <= self.window
 
     def is_without_tools(self, reported: float) -> bool:
-        """Return whether a report fits the request without its tool schemas, and no tokenizer with them."""
+        """Return whether a report fits the request without its tool schemas and is too small for it with them."""
         bare = msgspec.structs.replace(self, schemas=0.0).guess
         return reported <= _TOOLS_LEFT_OUT * self.guess and abs(reported - bare) <= _BARE_OFF * bare + _BARE_FLOOR
 
@@ -117,7 +118,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Going(msgspec.Struct, frozen=True, kw_only=True):
-    """The sum of earlier reports and the new messages: `known` + `new`, after an edit that removed `taken`."""
+    """The size expected from earlier reports and new messages: `known` + `new`, after an edit that removed `taken`."""
 
     known: float
     new: float
@@ -150,9 +151,9 @@ class Doubt(msgspec.Struct, frozen=True):
     """A report that is not trusted, with its figure and our own count.
 
     `cut_to` is the size to which the server seems to cut prompts, 0 without such evidence. `unconfirmed`: the server
-    may have added its own prompt; the next report shows that, and until then the meter uses this one. `without_tools`:
-    how many reports in a row, up to this one, fit the requests without their tools and differ from each other as the
-    texts do.
+    may have added its own prompt; the next report shows whether it has, and until then the meter uses this one.
+    `without_tools`: how many reports in a row, up to this one, fit the requests without their tools and differ from
+    each other as the texts do.
     """
 
     reported: int
@@ -163,12 +164,12 @@ class Doubt(msgspec.Struct, frozen=True):
 
     @property
     def too_few(self) -> bool:
-        """Return whether it reports less than was sent."""
+        """Return whether the report is lower than our own count."""
         return self.reported < self.expected
 
 
 class UsageCheck:
-    """Judges the reports of one chat with one model. Without `enabled`, all reports that have a figure are trusted."""
+    """Judges the reports of one chat with one model. If not `enabled`, all reports that have a figure are trusted."""
 
     def __init__(self, *, enabled: bool = True) -> None:
         self._enabled = enabled
@@ -208,7 +209,7 @@ class UsageCheck:
         cut_to = self._cut_to(reported, request)
         if self._enabled and cut_to:
             return msgspec.structs.replace(doubt, cut_to=cut_to, expected=round(request.guess))
-        # A report that was doubted and still lacks just the schemas does not become true as new text is added.
+        # A doubted report that still lacks only the schemas does not become correct as new text is added.
         again = self._last is not None and request.lacks_schemas(reported, expected)
         near = going is None or (going.holds(reported) and not again)
         if self._follows and going is not None and not going.reaches(reported, request.max_hidden()):
@@ -221,7 +222,7 @@ class UsageCheck:
         agrees = whole_before or self._agrees(reported, request.guess)
         if agrees and self._may_be_so(reported, expected, request):
             self._believe()
-            # The total will differ from now on; only the value expected from the reports counts.
+            # From now on our own total does not apply; only the value expected from the reports does.
             self._follows = True
             return None
         self._without_tools = self._count_without_tools(reported, request)
@@ -241,7 +242,7 @@ class UsageCheck:
         return doubt
 
     def _count_without_tools(self, reported: float, request: Request) -> int:
-        """Return how many reports fit the requests without their tools; two texts of similar size count once."""
+        """Return how many reports fit the requests without their tools; requests of similar size count once."""
         if not request.is_without_tools(reported):
             return 0
         if not self._without_tools:
@@ -255,7 +256,7 @@ class UsageCheck:
     def _is_unconfirmed(self, doubt: Doubt, request: Request, going: Going | None) -> bool:
         """Return whether the server may have added its own prompt, to be confirmed by the next report.
 
-        A chat has one such chance. In the middle of a chat it needs a window, known or assumed, to limit the harm.
+        Allowed once per chat. In the middle of a chat it requires a known or assumed window, to limit the damage.
         """
         has_window = request.window or request.assumed
         if self._contradicted or (going is not None and (not has_window or going.taken >= _FLOOR)):
@@ -265,10 +266,10 @@ class UsageCheck:
         return plausible and (not self._unconfirmed or self._says_nothing(doubt.reported, request.guess))
 
     def _cut_to(self, reported: float, request: Request) -> int:
-        """Return the largest report if this one stays near it though much more text is sent, else 0.
+        """Return the largest report if this one stays near it although much more text was sent, else 0.
 
-        Reports that follow the sent text, at a lower level, belong to a shortened history, not to cut prompts. Pictures
-        and reasoning are left out: some models do not read those of earlier turns.
+        Reports that rise with the text, at a lower level, mean a shortened history, not cut prompts. Images and
+        reasoning are not counted, because some models do not read those of earlier turns.
         """
         text = request.text - request.cleared
         said, step = reported - self._before[0], text - self._before[1]
@@ -287,11 +288,11 @@ class UsageCheck:
         self._unconfirmed, self._without_tools = False, 0
 
     def _agrees(self, reported: float, guess: float) -> bool:
-        """Return whether the report differs from the previous doubted one as the requests differ."""
+        """Return whether the report differs from the previous doubted one by as much as the requests do."""
         return self._follows_step(reported, guess) and self._step(guess) >= _STEP
 
     def _says_nothing(self, reported: float, guess: float) -> bool:
-        """Return whether the requests differ too little to tell: the reports do not differ more."""
+        """Return whether requests and reports differ too little from the previous ones to prove anything."""
         return self._follows_step(reported, guess) and self._step(guess) < _STEP
 
     def _step(self, guess: float) -> float:
@@ -304,19 +305,19 @@ class UsageCheck:
         return abs(said - step) <= _STEP_OFF * abs(step) + _STEP_FLOOR
 
     def _may_be_so(self, reported: float, expected: float, request: Request) -> bool:
-        """Return whether there is an honest reason for the difference."""
+        """Return whether the difference has a legitimate explanation."""
         if reported > expected:
             return request.fits(reported)
         if self._never_told_enough or request.lacks_schemas(reported, expected):
-            # Nothing was left out since: it never was counted, or it is just the schemas.
+            # Nothing was newly omitted: the missing tokens were never counted, or are just the schemas.
             return False
         return request.holds(reported) or self.has_proved
 
     def is_reply(self, reported: float, reply: float, *, thinks: bool) -> bool:
         """Return whether `reported` tokens of output can be the reply, which is `reply` tokens by our own count.
 
-        `thinks`: it contains reasoning, whose size only the provider knows; then anything up to the most a model writes
-        at once is trusted.
+        `thinks`: it contains reasoning, whose size only the provider knows; then anything up to the maximum length of a
+        reply is trusted.
         """
         if not self._enabled:
             return True

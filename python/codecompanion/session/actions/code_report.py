@@ -36,7 +36,7 @@ _OFF = "No code is added to messages: context.enabled is false."
 
 
 class CodeRow(msgspec.Struct, frozen=True):
-    """A piece of code: its place, gatherer and score, whether it is sent to the model, and why not.
+    """A piece of code: its location, gatherer and score, whether it is sent to the model, and if not, why.
 
     `kind` and `name` are those of the definition; `anchor` and `anchor_at` those of `ChosenPiece`. `chosen_at`: the
     first line of the user's choice if the definition has moved since, 0 = unchanged. `is_above`: the model still has
@@ -72,9 +72,9 @@ class CodeReport(msgspec.Struct, frozen=True):
 
 
 async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
-    """Return the code that would be gathered for a question now; nothing is logged, and only gathering asks a model.
+    """Return the code that would be gathered for a question now, without logging anything.
 
-    Without a question: for the user's newest message.
+    Without a question, the user's newest message is used. No model is asked, except by the gathering itself.
 
     Raises:
         InputError: there is no question, or gathering is off.
@@ -131,7 +131,7 @@ _NOT_ABOUT = (
 
 
 async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
-    """Return the code gathered for a sent message, and how much of it the model has.
+    """Return the code gathered for a sent message, and how much of it the model still has.
 
     Raises:
         InputError: the chat has no such message.
@@ -214,7 +214,7 @@ def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeRep
 
 
 def _understood(fields: Mapping[str, Any]) -> str:
-    """Return how the question was classified, in words; `/trace` has the document's terms."""
+    """Describe how the question was classified; `/trace` uses the document's terms."""
     by = who_classified(fields.get("classified_by", ""), fields.get("likelihood"))
     about = "about" if fields.get("is_codebase_related") else "not about"
     return f"{about} the project ({by})" if by else WAS_ASKED_FOR

@@ -1,7 +1,7 @@
-"""`/cost` and `/trace` of a stored chat: read its log, write the report (R-356…R-360).
+"""Builds the `/cost` and `/trace` reports of a stored chat from its log (R-356…R-360).
 
-Logs stay in memory, because an open report is updated with every event of its chat: only new events are read then. The
-figures still come from the log alone.
+Logs stay in memory, because an open report is updated with every event of its chat: only the new events are then read.
+All figures still come from the log.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from codecompanion.session.services import Services
 from codecompanion.wire.requests import ShowCost, ShowTrace
 
 MAX_CHATS = 4
-"""The logs of at most this many chats stay in memory."""
+"""Maximum number of chats whose logs stay in memory."""
 
 
 class Reports:
-    """The reports of a host; thread-safe."""
+    """Builds the reports of a host; thread-safe."""
 
     def __init__(self) -> None:
         self._readers: dict[str, LogReader] = {}
@@ -51,7 +51,7 @@ class Reports:
         """Return `{title, text, turn, turns}`.
 
         Raises:
-            InputError: the turn does not exist; names the range.
+            InputError: the turn does not exist; the message gives the valid range.
             StoreError: the log cannot be read.
         """
         with self._lock:
@@ -77,7 +77,7 @@ def _speeds(services: Services, record: Record) -> dict[tuple[str, str], str]:
 
 
 def _local_counts(services: Services, chat_id: str) -> LocalCounts | None:
-    """Return both counts of the messages in the context, None if only the estimate is available."""
+    """Return the estimated and the exact count of the messages in the context, None if there is only an estimate."""
     if services.count_text is estimate_text:
         return None
     messages = project(services.store.load_events(chat_id)).messages

@@ -1,4 +1,4 @@
-"""`/fetch`: the readable text of a page as an attachment. Its text is data, never an instruction."""
+"""`/fetch`: attaches the readable text of a web page, as data, never as an instruction."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from codecompanion.session.chat.chat import Chat
 
 MAX_CHARS = 200_000
-"""About 50,000 tokens: longer pages are cut, with a note in the text."""
+"""Maximum characters of a page, about 50,000 tokens; longer pages are cut, with a note in the text."""
 CHARS_PER_TOKEN = 3
-"""A low ratio, so that text cut to the room fits."""
+"""Assumed characters per token; low, so that a page cut to the available tokens fits."""
 _MIN_CHARS = 1_000
 _CUT = "\n\n[cut here: {left} of {all} characters]\n"
 

@@ -1,4 +1,4 @@
-"""The running fetches of a chat: they can be stopped, and stop with the chat."""
+"""Tracks the running fetches of a chat: the user can stop them, and they stop with the chat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.waiting import stoppable
 
 
 class Fetches:
-    """The fetches of one chat."""
+    """The running fetches of one chat."""
 
     def __init__(self) -> None:
         self._running = set[asyncio.Task[str]]()

@@ -1,7 +1,7 @@
-"""Applies trust decisions to running chats: attaches or detaches rules, names the waiting files.
+"""Applies trust decisions to running chats: attaches or detaches rules, and reports files that wait for trust.
 
-A chat shows one line about files that wait for trust, again only when they change; it disappears when none wait. The
-line never blocks the chat.
+A chat shows one line about files that wait for trust, and repeats it only when they change; it disappears when none
+wait. The line never blocks the chat.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def follow_trust(chat: Chat) -> None:
 
 
 async def join_rules(chat: Chat) -> None:
-    """Attach rules that are allowed now and were not before; a new chat also gets the memory."""
+    """Attach rules that have become allowed; a new chat also gets the memory."""
     messages, _ = await chat.context.rules.autoload(chat.root())
     await chat.attach(*messages)
     if not chat.log.typed:

@@ -1,7 +1,6 @@
-"""The expected result of `/compact`: the figures in the question that precedes it (R-533).
+"""Forecasts the result of `/compact`, for the figures in its confirmation question (R-533).
 
-A dry run of the pipeline. The length of a model's summary is not known in advance; it is estimated from the size of the
-messages it replaces.
+It is a dry run of the pipeline; the length of a model's summary is estimated from the size of the messages it replaces.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.window.context_control import ContextControl
 
 SUMMARY_SHARE = 0.12
-"""Summaries of recorded coding chats had about this share of the replaced text's size."""
+"""Expected size of a summary as a share of the replaced text, from recorded coding chats."""
 MIN_SUMMARY_TOKENS = 250
 
 
 def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
-    """Return `{before, after, pins, rules, why}`: tokens now, about how many after, and the parts that stay.
+    """Return `{before, after, pins, rules, why}`: tokens now, estimated tokens after, and the parts that stay.
 
     `after` is 0 if it is unknown: the provider compacts, or nothing would change (`why` has the reason).
     """
@@ -30,7 +29,7 @@ def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     if control.native.compacts_on_demand:
         return {"before": before, "after": 0, "why": "", **kept}
     prepared, asks = drive(control.plans.compaction(), unwritten)
-    # The length of the last requested text; 0: no model writes one.
+    # The maximum length of the last requested summary in tokens, 0 if no model writes one.
     longest = asks[-1].request.max_output_tokens if asks else 0
     changed = prepared.changed
     if not changed:

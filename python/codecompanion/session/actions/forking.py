@@ -1,9 +1,9 @@
 """Branches of a chat: edit and resend, `/fork`.
 
 A branch is a separate chat. Its log begins with a copy of the original log up to the fork, followed by `ChatForked`:
-view, undo, pins and compactions of that time follow by projecting that log, whatever has happened to the messages
-since. Costs are counted after `ChatForked` only. The copy is one transaction, and the text to send is stored with it as
-the draft, so a kill leaves a whole branch or none. The original chat is not changed.
+projecting it yields the view, undo, pins and compactions at the fork, whatever has happened to the messages since.
+Costs are counted only after `ChatForked`. The copy is one transaction, and the text to send is stored with it as the
+draft, so if the process is killed, the branch is either complete or absent. The original chat is not changed.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _code_for(kept: Sequence[LogEvent]) -> Iterator[int]:
 
 
 def _attached_since(events: Sequence[LogEvent], place: int, before: View) -> Iterator[EventPayload]:
-    """Yield the attachments added and removed for the next message, because the edited one is the next now."""
+    """Yield the attachment changes meant for the chat's next message, which in the branch is the edited one."""
     ended = max((at for at, event in enumerate(events) if isinstance(event.payload, TurnEnded)), default=-1)
     fresh = events[max(place, ended) + 1 :]
     undone, here = frozenset(undone_ids(events)), {message.id for message in project(events).messages}
@@ -139,7 +139,7 @@ def _has_begun(events: Iterable[LogEvent], turn_id: str) -> bool:
 
 
 def _is_said_in(event: LogEvent, turn_id: str) -> bool:
-    """Return whether the turn has a message other than attachments and context for a question."""
+    """Return whether the event is a message of the turn, other than an attachment or the context of a question."""
     payload = event.payload
     if not isinstance(payload, MessageAdded) or payload.message.turn_id != turn_id:
         return False
@@ -157,7 +157,7 @@ def _is_of_turn(event: LogEvent, turn_id: str) -> bool:
 
 
 def next_title(title: str, family: Iterable[SessionInfo]) -> str:
-    """Return the title of another branch: the same title with the next free number."""
+    """Return the title of a new branch: the same title with the next free number."""
     base = _NUMBER.sub("", title)
     numbers = [
         int(found[1]) for info in family if (found := _NUMBER.search(info.title)) and info.title.startswith(base)
@@ -170,7 +170,7 @@ async def fork(services: Services, request: ForkChat) -> str:
 
     Raises:
         InputError: the chat or message does not exist, or the title is empty.
-        StoreError: the branch could not be stored; it does not exist.
+        StoreError: the branch could not be stored; none was created.
     """
     store, chat_id = services.store, request.fork or services.new_token()
     last_seq = await asyncio.to_thread(store.last_seq, request.chat)
@@ -178,7 +178,7 @@ async def fork(services: Services, request: ForkChat) -> str:
     if not last_seq:
         raise InputError(f"No stored chat has the id {request.chat!r}")
     if await asyncio.to_thread(store.knows, chat_id):
-        # The text may have been changed before the retry.
+        # On a retry, the text may have changed.
         await durable(store.save_draft(chat_id, request.draft))
         return chat_id
     cut = Cut(last_seq)

@@ -1,4 +1,4 @@
-"""The memory in a chat: attached when the chat is new, removed when its policy or the user's trust forbids it.
+"""Attaches the memory to a new chat, and removes it when the chat's policy or the user's trust forbids it.
 
 It is one message, shown as a line of the context block with its tokens. It is read once: a resumed chat keeps its
 original memory, so that its requests have the same prefix (prompt caches).
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 async def join_memory(chat: Chat) -> None:
     """Attach the project's memory to a chat that has no typed message yet.
 
-    An unreadable folder only causes a notice.
+    If the folder cannot be read, only a notice is shown.
     """
     try:
         await _join(chat)
@@ -66,9 +66,9 @@ async def _join(chat: Chat) -> None:
 
 
 async def follow_policy(chat: Chat) -> None:
-    """Remove the memory if the chat's policy has none; attach it if it has, in a chat without typed messages.
+    """Remove the memory if the chat's policy has none, else attach it to a chat without typed messages.
 
-    While a turn runs, its next request does the removal.
+    During a turn, the next request removes it.
     """
     if chat.task is not None:
         return

@@ -1,4 +1,4 @@
-"""The page of `:CodeCompanion memory`: everything remembered about a project, and deleting parts of it."""
+"""The `:CodeCompanion memory` page: shows everything remembered about a project, and deletes parts of it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _delete(services: Services, path: Path) -> str:
             return (UNKNOWN,)
 
     can_restore = memories.delete(path, forget)
-    name = " ".join(path.name.split())  # a line break in the name would show as one
+    name = " ".join(path.name.split())  # a line break in a file name must not split the line
     return f"Deleted {name}; u restores it" if can_restore else f"Deleted {name}"
 
 

@@ -1,7 +1,7 @@
-"""The changes that the policy would make, without sending or changing anything (R-546): before and after as a diff.
+"""Previews the changes that the policy would make as a diff, without sending or changing anything (R-546).
 
-A dry run of the same pipeline that prepares requests. A line stands for a summary that a model would write: its length
-is not known in advance.
+It is a dry run of the pipeline that prepares requests. A summary that a model would write is shown as a placeholder
+line, because its length is not known in advance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PREVIEW_CHARS = 90
 
 
 def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
-    """Return `{title, text, filetype, state}`: the next request as it is, and the changes that /compact would make."""
+    """Return `{title, text, filetype, state}`: the changes before the next request, and those by /compact."""
     before = log.view.messages
     sections = [_section("Before the next request", before, dry_run(control.plans.request()))]
     if control.native.compact_at:
@@ -41,7 +41,7 @@ def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
 def compare_with_last(control: ContextControl, events: Sequence[LogEvent]) -> dict[str, str]:
     """Return `{title, text, filetype, state}`: the differences between the next request and the last one (R-546).
 
-    After a restart, the last request is replaced by the view of that time: its shaping is no longer known.
+    After a restart, the view at the time of the last request is used, because its shaping is no longer known.
     """
     now, sent = control.shaper.current(), control.shaper.sent
     if sent is not None:
@@ -69,7 +69,7 @@ def _is_chat_request(event: LogEvent) -> bool:
 
 
 def _by_the_provider(control: ContextControl, before: Messages) -> str:
-    """Return the result of a compaction on demand; its summary is written by the provider."""
+    """Return the preview of an on-demand compaction, whose summary the provider writes."""
     part = CompactionPart(origin="", encrypted="[]", text=UNWRITTEN)
     work = replace_by_block(before, part, control.meter.counter.message, Message(id="preview", role="assistant"))
     return "\n".join(["# With /compact now: compacted by the provider", *_diff(before, work.messages)])
@@ -93,7 +93,7 @@ def _kind(report: StageReport) -> str:
 
 
 def _diff(before: Messages, after: Messages) -> list[str]:
-    """Return one line per message: unchanged, `-` as it is now, `+` as it would be."""
+    """Return one line per message: unchanged, or marked `-` as it is now and `+` as it would be."""
     removed_ids, replaced, inserted = difference(before, after)
     removed, fresh = frozenset(removed_ids), {message.id: message for message in replaced}
     following: dict[str, list[Message]] = {}

@@ -1,7 +1,7 @@
 """Reverts file changes by three-way merge, and never loses later changes (architecture.md).
 
 A revert is a change like any other: logged with both texts before it is made, made in the editor if the file is open
-there, and revertible itself. Places that overlap with later changes stay as they are, unless the user wants conflict
+there, and revertible itself. Hunks that overlap with later changes stay as they are, unless the user wants conflict
 markers in the editor.
 """
 
@@ -157,7 +157,7 @@ class Reverter:
         return {"text": _sentence(done, conflicts, verb), "reverted": len(done), "conflicts": conflicts}
 
     async def _revert_place(self, wanted: Sequence[str], place: int, *, markers: bool) -> dict[str, Any]:
-        """Revert one place of a change, or reapply it. The change counts until nothing of it is left."""
+        """Revert one hunk of a change, or reapply it; the change stays in effect until none of its hunks is left."""
         by_id = {change.id: change for change in changes_of(await self._chat.log.events())}
         change = by_id.get(wanted[0]) if len(wanted) == 1 else None
         if change is None:
@@ -174,7 +174,7 @@ class Reverter:
         which = "your change" if is_whole and not step.is_back else "a part of your change"
         await self._tell_model(name, which, back=step.is_back)
         self.tell(events)
-        # A place that completes a change again is described as it was when it was reverted.
+        # Reapplying the last missing hunk is reported as a hunk, like its revert.
         is_one_place = not is_whole or (step.is_back and not change.reverted)
         text = _sentence([f"one place of {name}" if is_one_place else name], [], verb)
         return {"text": text, "reverted": 1, "conflicts": []}
@@ -203,7 +203,7 @@ class Reverter:
     ) -> Conflict | None:
         """Revert the changes of one file, in this order, as one change; return why it was left unchanged.
 
-        With `place`, only this place of a single change.
+        With `place`, revert only this hunk of a single change.
         """
         oldest = steps[-1].change
         path, name = Path(oldest.began.path), oldest.began.name
@@ -264,7 +264,7 @@ class Reverter:
 
 
 def _which(steps: Sequence[ToRevert]) -> str:
-    """Return the words for the reverted changes in the note to the model; some places are "a part of" a change."""
+    """Return how the note to the model names the reverted changes; single hunks are "a part of" a change."""
     if len({change.id for step in steps for change in step.of}) > 1:
         return "your changes"
     change = steps[0].change

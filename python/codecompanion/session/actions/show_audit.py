@@ -16,7 +16,7 @@ from codecompanion.wire.requests import ShowAudit
 
 
 def show_audit(services: Services, request: ShowAudit) -> dict[str, Any]:
-    """Return `{title, text, said}`; blocks.
+    """Show the audit log or write it to a file; return `{title, text, said}`. Blocks.
 
     Raises: InputError: the log is empty, or the file cannot be written.
     """

@@ -1,7 +1,7 @@
 """The budgets of a chat: checked before a turn begins and after it ends (R-358).
 
-Spending is the store's running total, so a check costs the same for any length of chat. Without a budget nothing is
-checked.
+Spending is the store's running total, so the cost of a check does not depend on the chat's length. Without a budget,
+nothing is checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Spending:
-    """The remaining budget of one chat."""
+    """Checks the budgets of one chat."""
 
     def __init__(self, services: Services, chat_id: str) -> None:
         self._services, self._chat_id = services, chat_id
@@ -58,14 +58,14 @@ class Spending:
         return [budget.warning() for budget in fresh] or self._blind_warning(budgets)
 
     def _blind_warning(self, budgets: tuple[Budget, Budget]) -> list[str]:
-        """Return, once, that calls of this chat have no known price; a warning about the amount includes this."""
+        """Return a warning, once, that some calls of this chat have no known price; amount warnings already say so."""
         if self._has_said_unknown or not budgets[0].unpriced:
             return []
         self._has_said_unknown = True
         return [next(budget for budget in budgets if budget.limit_usd > 0).blind_warning()]
 
     def _are_included(self, adapters: tuple[str, ...]) -> bool:
-        """Return whether subscriptions cover everything a turn may call, including the model that looks for code."""
+        """Return whether subscriptions cover everything a turn may call, including the utility model."""
         asked = [name for name in (*adapters, self._services.settings.context.utility) if name]
         return bool(adapters) and all(map(self._services.is_included, asked))
 

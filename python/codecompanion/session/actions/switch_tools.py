@@ -1,4 +1,4 @@
-"""The tool list of a chat, and switching tools, as the editor requests it; imported on demand."""
+"""Lists and switches the tools of a chat on request of the editor; imported on demand."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class ViewEdits:
         ]
 
     def _changed(self, kind: ChangeKind, **fields: Any) -> ViewChanged:
-        """Return the change with its sizes."""
+        """Return a change of the view, with the token counts before and after it."""
         before = self.control.measured().tokens
         change = ViewChanged(change_id=self.services.new_token(), kind=kind, tokens_before=before, **fields)
         after = self.control.meter.measure(apply_change(self.log.view, change).messages).tokens

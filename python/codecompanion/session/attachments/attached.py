@@ -26,10 +26,10 @@ from codecompanion.session.attachments.pins import title_of
 from codecompanion.wire.events import ContextItem
 
 CHANGE_TAGS = (REVERTED_TAG, REAPPLIED_TAG)
-"""Notes that file changes were reverted or reapplied: the context block shows the last one for each file."""
+"""Tags of notes about reverted or reapplied file changes; the context block shows the last note for each file."""
 MAX_IMAGE_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 32_000_000
-"""The most Anthropic takes in one request; OpenAI takes as much."""
+"""Maximum size of a PDF: the limit of Anthropic, and also of OpenAI, for one request."""
 _FENCED = {"file": "The content of `{path}`:", "buffer": "The buffer `{path}`:", "selection": "Selected in `{path}`:"}
 _TITLES = {
     "page": "The text of the page {path}:",
@@ -39,11 +39,11 @@ _TITLES = {
     "now": "The time of this attachment:",
     "text": "`{path}`, as attached:",
 }
-"""Attachments that are not files: their text has no language."""
+"""Headings of attachments that are not files; their fenced code blocks have no language."""
 
 
 def text_attachment(kind: str, path: str, text: str, message_id: str, file: AttachedFile | None = None) -> Message:
-    """Return a text attachment, fenced so that its own fences cannot end it."""
+    """Return a text attachment, in a fenced code block that fences in the text cannot end."""
     intro = (_FENCED.get(kind) or _TITLES.get(kind, "{path}")).format(path=path)
     content = f"{intro}\n{fenced(text, label_of(path) if kind in _FENCED else '')}"
     return Message(id=message_id, role="user", tag=kind, path=path, content=content, file=file)

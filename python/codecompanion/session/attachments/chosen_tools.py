@@ -49,17 +49,17 @@ def named_in(text: str) -> tuple[str, ...]:
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """A message's choice, None = nothing new; why it is not sent, "" if it is; sentences for the user."""
+    """The tools that a message chooses: the change, None = nothing new; why it cannot be sent; notes for the user."""
 
     change: ViewChanged | None = None
     why_not: str = ""
     said: tuple[str, ...] = ()
     lacks: str = ""
-    """The extra whose packages must be installed first."""
+    """The package extra that must be installed first."""
 
 
 def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
-    """Return the choice that a message makes.
+    """Return the tools that a message chooses.
 
     An unknown name is an error: ignoring it would send the message with other tools than intended.
     """
@@ -269,7 +269,7 @@ def _why_not_sent(tool: Tool, model: ChatModel) -> str:
 
 
 def held_back_note(model: ChatModel) -> str:
-    """Return the tools that a small window holds back, why, and how to offer all of them; "" = none."""
+    """Return a note on the tools not offered because the context window is small, "" if there are none."""
     names = model.tools.held_back
     if not names or not model.may_have_tools:
         return ""

@@ -1,6 +1,6 @@
 """The context block: a chat's attachments, such as files, buffers, images, rules (R-548, R-549).
 
-Nothing may come between a call and its result, so an attachment added during a turn waits for the next request
+Nothing may come between a tool call and its result, so an attachment added during a turn waits for the next request
 boundary.
 """
 
@@ -33,7 +33,7 @@ from codecompanion.workspace.secret_files import is_secret
 
 
 class ContextBlock:
-    """The attachments of one chat, those in the view and those waiting."""
+    """The attachments of one chat, both in the view and waiting to join it."""
 
     def __init__(
         self, services: Services, log: ChatLog, control: ContextControl, must_be_idle: Callable[[str], None]
@@ -70,16 +70,16 @@ class ContextBlock:
         if self._shown_at != self._log.changes:
             self.show()
         log = self._log
-        # A change of provider undoes its compaction; a shaped request clears results for a turn; an answer cannot be
-        # replaced once the chat continues from it; an edit or compaction may have removed the text that a message
-        # refers to.
+        # Switching providers undoes the old provider's compaction; a shaped request clears results for a turn; an
+        # answer cannot be replaced once the chat continues from it; an edit or compaction may have removed the text
+        # that a message refers to.
         settled = self.shown_chain.has_answer and self.shown_chain != log.chain
         told = self._shown_undone == log.undone and self._shaped_away == self._shaped()
         if log.untold or settled or not told or self._shown_lost != self._lost_now():
             self.show_marks()
 
     def show_marks(self) -> None:
-        """Show the undone, cleared, pinned and gone messages, and the undo and redo state."""
+        """Show which messages are undone, cleared, pinned or removed, and the undo and redo state."""
         log, messages = self._log, self._control.shaper.current().messages
         log.untold, self._shown_undone, self._shaped_away = False, log.undone, self._shaped()
         self.shown_chain, self._shown_lost = log.chain, self._lost_now()
@@ -106,7 +106,7 @@ class ContextBlock:
                 return
             while waiting := tuple(self._waiting):
                 await self._log.write(*self._joining_of(waiting, turn_id, cycle))
-                # Messages added meanwhile are next; those withdrawn are gone from the queue.
+                # Messages added meanwhile are logged next; withdrawn ones are no longer in the queue.
                 self._waiting = deque(known for known in self._waiting if not any(known is one for one in waiting))
         self.show()
 
@@ -118,7 +118,7 @@ class ContextBlock:
         for message in waiting:
             older = _older(messages, message)
             if older:
-                # A newer one replaces it: not a change that the user could undo.
+                # Replacing an older attachment is not a change that the user can undo.
                 payloads.append(self._removal("detached", older, ChangeReport(superseded=True), messages))
                 messages = tuple(known for known in messages if known.id not in older)
             fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
@@ -161,7 +161,7 @@ class ContextBlock:
         """Start or stop sending changes of attachments; return a sentence about it.
 
         Raises:
-            InputError: one of them is not a file or buffer, or is a secret file by its name; nothing was changed.
+            InputError: one of them is not a file or buffer, or has the name of a secret file; nothing was changed.
         """
         known = [m for m in (*self._log.view.messages, *self._waiting) if m.id in items]
         paths = [message.path or "" for message in known if message.file is not None]
@@ -218,9 +218,9 @@ class ContextBlock:
         return [f"Rules removed from the chat, no longer trusted: {', '.join(names)}.", *told]
 
     async def drop_memory(self, root: Path) -> list[str]:
-        """Remove the memory if the policy has none, or if it has text of the folder's files that lost their trust.
+        """Remove the memory if the policy has none, or if it contains text of files that lost their trust.
 
-        Return a sentence about lost trust.
+        Return a sentence about the lost trust.
         """
         memories = [one for one in self._log.view.messages if one.tag == MEMORY_TAG]
         if not memories:
@@ -246,8 +246,8 @@ class ContextBlock:
 def _older(messages: Sequence[Message], message: Message) -> tuple[str, ...]:
     """Return the attachments that the message replaces.
 
-    Of notes about a file's changes, only the last one counts, but notes the model has already seen stay, so that the
-    next request begins like earlier ones (prompt caches).
+    A note about a file's changes replaces earlier notes, except those the model has already seen: they stay, so that
+    the next request has the same prefix as earlier ones (prompt caches).
     """
     tags: tuple[str | None, ...] = (message.tag,)
     if message.tag in CHANGE_TAGS:
@@ -261,7 +261,7 @@ def _older(messages: Sequence[Message], message: Message) -> tuple[str, ...]:
 
 
 def _turned(message: Message, live: bool) -> Message:
-    """Return a waiting attachment, live or not."""
+    """Return a waiting attachment with its live flag set."""
     return with_changes(
         message, file=None if message.file is None else msgspec.structs.replace(message.file, live=live)
     )

@@ -29,7 +29,7 @@ async def diff_attachment(what: str, root: Path) -> tuple[str, str]:
 
 
 def _text(diff: Diff, *, named: bool) -> str:
-    """Return the text; `named`: untracked files are listed in it."""
+    """Return the text of the attachment; with `named`, it lists untracked files."""
     text = diff.text
     if named:
         text += "".join(f"new file, not tracked: {name}\n" for name in diff.untracked[:_MAX_UNTRACKED])

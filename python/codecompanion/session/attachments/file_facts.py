@@ -1,4 +1,4 @@
-"""Facts in the headers of attached images and PDFs: type, width and height, pages. Used for counting and limits.
+"""Reads the type, dimensions and page count of attached images and PDFs, for token counts and limits.
 
 Pure and without dependencies. Unreadable values are 0, never an error: the provider decides whether it can use the
 file.
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from codecompanion.formats.regex import regex
 
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-"""Markers that begin a frame (SOF0…SOF15) and contain its size; the three excluded ones mean other things."""
+"""JPEG markers of frame headers (SOF0…SOF15), which contain the size; the three excluded ones mean other things."""
 _PDF_HEAD = 1024
 """`%PDF-` must begin within this many bytes (ISO 32000-1, annex H)."""
 _MAX_UNPACKED = 64_000_000
@@ -59,8 +59,8 @@ def is_pdf(data: bytes) -> bool:
 def count_pages(data: bytes) -> int:
     """Return the number of pages of a PDF, 0 if it cannot be found cheaply.
 
-    It is read from the linearization header or the largest page tree, or pages are counted; compressed object streams
-    are unpacked to find them.
+    The number comes from the linearization header or the largest page tree, else from counting pages; compressed object
+    streams are unpacked for this.
     """
     linearized = _LINEARIZED.search(data[: 2 * _PDF_HEAD])
     if linearized:
@@ -104,7 +104,7 @@ def _webp_size(data: bytes) -> tuple[int, int]:
 
 
 def _unpacked(data: bytes) -> Iterator[bytes]:
-    """Yield the compressed objects of a PDF, without damaged ones, up to a total size."""
+    """Yield the unpacked object streams of a PDF up to a total size, skipping damaged ones."""
     left = _MAX_UNPACKED
     for found in _OBJECT_STREAM.finditer(data):
         try:

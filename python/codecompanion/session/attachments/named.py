@@ -1,8 +1,8 @@
-"""A file attached after a message has already brought its text: it is named, not sent a second time.
+"""Replaces an attached file by a reference if an earlier message already contains its text.
 
-This follows the rule of `editor_context/already_sent.py`: a text is in a request once. But an attachment is permanent:
-when the message that shows the text is cleared, summarised or removed, the projection of the view
-(`model/references.py`) puts the text back into the attachment.
+As in `editor_context/already_sent.py`, a text is in a request only once. But an attachment is permanent: when the
+message that shows the text is cleared, summarised or removed, the projection of the view (`model/references.py`) puts
+the text back into the attachment.
 """
 
 from __future__ import annotations

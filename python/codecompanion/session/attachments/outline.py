@@ -1,4 +1,4 @@
-"""The outline of a file: its definitions with their lines, by tree-sitter. `/symbols`."""
+"""`/symbols`: the outline of a file, its definitions with their lines, by tree-sitter."""
 
 from __future__ import annotations
 

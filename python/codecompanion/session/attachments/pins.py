@@ -37,7 +37,7 @@ def _intro(source: str) -> str:
 
 
 def title_of(message: Message) -> str:
-    """Return a message in a few words, for a list or a sentence."""
+    """Return a short title of a message, for a list or a sentence."""
     if message.tag == GATHERED_TAG:
         return title_of_gathered(message)
     if message.mentioned is not None:
@@ -50,7 +50,7 @@ def title_of(message: Message) -> str:
 
 
 def to_pin(view: View, item: str) -> Message:
-    """Return the message of the view to pin; without an id the newest one by the user or the model.
+    """Return the message of the view to pin; without an id, the newest message of the user or the model.
 
     Raises:
         InputError: there is none, or it is already kept or cannot be pinned.

@@ -23,7 +23,7 @@ from codecompanion.workspace.secret_text import why_secret
 
 
 async def read_attachment(services: Services, request: Attach, root: Path) -> Message:
-    """Return the attachment; files are read here, in a thread, and relative paths start at `root`.
+    """Return the attachment; files are read in a thread, and relative paths are resolved against `root`.
 
     A path below `root` is named relative to it, as the tools name it.
 
@@ -64,7 +64,7 @@ async def read_attachment(services: Services, request: Attach, root: Path) -> Me
 
 
 def _is_live(services: Services, request: Attach, path: str, text: str) -> bool:
-    """Return whether changes of an attachment are sent to the model.
+    """Return whether later changes to an attachment are sent to the model.
 
     Raises:
         InputError: live was requested for a file whose name marks it as secret.

@@ -22,7 +22,7 @@ _KEPT = "{path} has changed. The chat keeps the version you trusted; :CodeCompan
 
 
 class RuleKeeper:
-    """Knows the files from which the rules of one chat came."""
+    """Tracks the files that the rules of one chat were read from."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -37,7 +37,7 @@ class RuleKeeper:
         return self._messages(item for item in loaded.items if item.real not in self._given), loaded.problems
 
     async def know(self, root: Path) -> None:
-        """Record the rules that a stored chat could have had: they do not join it again."""
+        """Record the rules that a stored chat could have had, so that they are not added again."""
         loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, self._may_read(root))
         self._given |= {item.real for item in loaded.items}
 
@@ -66,7 +66,7 @@ class RuleKeeper:
     async def changed(self, view: View, root: Path) -> tuple[tuple[Message, ...], tuple[str, ...]]:
         """Return the rule messages of changed files with their new text, and new read errors.
 
-        A new text of a file that is trusted by content waits; the chat keeps the trusted one.
+        New text of a file that is trusted by content is held back; the chat keeps the trusted text.
         """
         if not self._items:
             return (), ()
@@ -83,7 +83,7 @@ class RuleKeeper:
     def distrusted(self, view: View, root: Path) -> tuple[Message, ...]:
         """Return the rule messages of files that are no longer trusted."""
         gone = {path for path in self._items if self.is_distrusted(path, root)}
-        self._given -= {self._items[path].real for path in gone}  # when trusted again they join again
+        self._given -= {self._items[path].real for path in gone}  # once trusted again, they are added again
         return tuple(one for one in view.messages if one.tag == RULES_TAG and one.path in gone) if gone else ()
 
     def is_distrusted(self, label: str, root: Path) -> bool:
@@ -151,7 +151,7 @@ class RuleKeeper:
 
 
 def _nothing_found(group: str, loaded: RulesLoaded) -> str:
-    """Return why a group, loaded in full, has no rules."""
+    """Return why a fully loaded group has no rules."""
     if loaded.problems:
         return " ".join(loaded.problems)
     return f"The rules {group!r} have no file here; expected one of {', '.join(loaded.missing) or 'its files'}."

@@ -1,7 +1,7 @@
 """Whether the file text in a message still matches the file (lesson 24).
 
-Compared by content if the content is known (numbered lines of `read_file`, attached texts, the hash of an image), by
-modification time otherwise. A message that came from no file is never out of date.
+Contents are compared if known (numbered lines of `read_file`, attached texts, the hash of an image), else modification
+times. A message that does not come from a file is never out of date.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def changed_since(message: Message, call: ToolCall | None, text: str, root: Path
         if message.role == "user" and message.path and message.tag in ("file", "image", "document"):
             return _attachment(message, Path(root, message.path))
     except (OSError, CodeCompanionError):
-        # Unreachable, or not text any more: nothing can be said about it.
+        # The file is unreachable or no longer text: whether it has changed is unknown.
         return ""
     return ""
 

@@ -1,4 +1,4 @@
-"""The message about a changed attached file: its new text, or a diff if that is shorter. Pure."""
+"""Builds the message about a changed attached file: its new text, or a diff if that is shorter. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOO_LARGE = "`{path}` has changed since you last saw it, in too many places to s
 
 
 class Now(msgspec.Struct, frozen=True):
-    """The current state of a file: `text`, None if there is none; `why` then has the read error, "" = it is gone."""
+    """The current state of a file: its `text`, or None; then `why` is the read error, "" if the file is gone."""
 
     sha256: str
     text: str | None = None
@@ -35,7 +35,7 @@ class Now(msgspec.Struct, frozen=True):
 
 
 def whole_text(path: str, now: Now, message_id: str, *, again: bool = False) -> Message:
-    """Return the message with all of the file's text."""
+    """Return the message with the file's full text."""
     text = now.text or ""
     end = "" if text.endswith("\n") or not text else f"\n{_ENDLESS}"
     content = f"{(_AGAIN if again else _WHOLE).format(path=path)}\n{fenced(text, label_of(path))}{end}"
@@ -62,12 +62,12 @@ def absence(path: str, now: Now, message_id: str) -> Message:
 
 
 def too_large(path: str, message_id: str) -> Message:
-    """Return the message for a change that does not fit; the text the model knows stays the base."""
+    """Return the message for a change that does not fit; later diffs still start from the text the model knows."""
     return Message(id=message_id, role="user", tag=UPDATE_TAG, path=path, content=TOO_LARGE.format(path=path))
 
 
 def title_of_update(message: Message) -> str:
-    """Return a message of this module in a few words: the new state of the file."""
+    """Return a short title of an update message: the file and its new state."""
     path, file = message.path or "", message.file
     if file is None:
         return f"{path} · changed, too large to send"
