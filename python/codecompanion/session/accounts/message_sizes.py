@@ -59,7 +59,7 @@ class MessageSizes:
         return self._marks[key]
 
     def split(self, messages: Sequence[Message]) -> Split:
-        """Return the known sizes of the messages; if the list only grew since the last call, only new ones are read."""
+        """Return the known sizes of the messages; if the list only grew, only new messages are read."""
         return self._split.of(messages)
 
     def _read_new(self, split: Split, messages: tuple[Message, ...]) -> Split:

@@ -324,7 +324,7 @@ class ContextMeter:
             self.calibration = self.calibration.learn_extra(self._base - ratio * self._fixed, self._schemas)
 
     def _expected_sizes(self, split: Split) -> dict[Key, float]:
-        """Return the sizes of messages without a report, in the model's tokens; code is not prose."""
+        """Return the sizes of messages without a report, in the model's tokens; code and prose differ."""
         return {k: self.calibration.size(k[1], self._sizes.marks(k, message)) for k, message in split.new.items()}
 
     def _keep_base(self, messages: Sequence[Message], total: float) -> None:

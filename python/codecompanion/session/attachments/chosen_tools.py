@@ -1,4 +1,4 @@
-"""Tools and groups chosen in a chat: named in a message (`@{files}`), switched in the list, removed from its block.
+"""Tools and groups chosen in a chat: named in a message (`@{files}`), switched in the list, removed from the context.
 
 Each choice is one event of the log with the complete selection after it, so it can be undone, and it survives resuming
 and branching. The message that names a group is sent as typed.

@@ -28,7 +28,7 @@ class RuleKeeper:
         self._services = services
         self._items: dict[str, RulesItem] = {}
         self._given: set[str] = set()
-        """Real paths of the rules that the chat had or could have had; rules that the user removed do not rejoin."""
+        """Real paths of the rules that the chat had or could have had; rules that the user removed stay removed."""
         self._told: frozenset[str] = frozenset()
 
     async def autoload(self, root: Path) -> tuple[list[Message], tuple[str, ...]]:

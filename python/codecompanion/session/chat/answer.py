@@ -1,4 +1,4 @@
-"""The result of a piece of work that runs as the chat's task, for the request that waits for it."""
+"""Passes the result of work that runs as the chat's task to the request that waits for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codecompanion.errors import CodeCompanionError, InputError
 
 
 class Answer:
-    """The result of the work, or its error; `run` is executed as the chat's task."""
+    """The result of the work, or its error; `run` is the chat's task."""
 
     def __init__(self, work: Callable[[], Awaitable[str]]) -> None:
         self._work = work

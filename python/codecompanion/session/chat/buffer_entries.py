@@ -1,4 +1,4 @@
-"""The log as the buffer shows it, in order: one entry per message, card and mark, always the same for one log.
+"""Turns a log into the buffer's entries, in order: one per message, card and mark, always the same for one log.
 
 A projection of the log alone. Messages that left the view are shown too, with a mark
 (`session.history.messages_out_of_view`).
@@ -41,12 +41,12 @@ _DRAWN = frozenset((
     history.MessageAdded, history.PolicyEvent, history.ChatCreated, history.ModelSet, history.ViewChanged,
     history.ChatForked, history.TurnEnded,
 ))  # fmt: skip
-"""The events that `_Drawing` handles; a log has about as many others."""
+"""The types of events that `_Drawing` handles; about half of a log's events are of other types."""
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
 """Shown in place of the message that asks for the rest of a reply."""
 _ASKED = ("user", "updated", "gathered", "mentioned")
 CLOSED = "Neovim or its host was closed."
-"""The end of a turn with a call that the user did not answer, which its line says."""
+"""Shown at the end of an interrupted turn if a call was waiting for approval, as the call's line says."""
 INTERRUPTED = "Interrupted: Neovim or its host closed before the reply was complete."
 
 
@@ -61,7 +61,7 @@ class Before(msgspec.Struct, frozen=True):
 def entries(events: Sequence[history.LogEvent], before: Before = Before()) -> list[Entry]:  # noqa: B008 - frozen
     """Return the entries of a log, in order; attachments are shown in the context block instead.
 
-    If the beginning of the log is left out, `before` has the state there (`newest_entries`).
+    If the beginning of the log is left out, `before` is the state at that point (`newest_entries`).
     """
     undone = undone_ids(events)
     drawing = _Drawing(events, frozenset(undone), gone_from(events, undone), before)
@@ -92,7 +92,7 @@ def _with_reverted(events: Sequence[history.LogEvent], shown: list[Entry]) -> li
 
 
 class _Drawing:
-    """The entries of a log as they are built, with the state needed to draw the next one."""
+    """Builds the entries of a log, with the state needed to draw the next one."""
 
     def __init__(
         self, events: Sequence[history.LogEvent], undone: frozenset[str], gone: dict[str, str], before: Before
@@ -105,7 +105,7 @@ class _Drawing:
         }
         self._calls: dict[str, tuple[str, str, str]] = {}
         self._code: list[Entry] = []
-        """Attachments of a question that has not come yet: they are shown below it and precede it in the request."""
+        """Context of the next question: shown below it, but sent before it."""
         self._below: list[Entry] = []
         """Sentences shown below the next message (R-213)."""
         self._said: tuple[Entry, ...] = ()
@@ -191,7 +191,7 @@ class _Drawing:
             first = (place for place, entry in enumerate(self.shown) if before and entry.message_id == before)
             at = next(first, at)
         while change.kind == "compacted" and before is None and at and self._is_asked(self.shown[at - 1]):
-            at -= 1  # unanswered messages have survived it (R-551): they stay below it, where they were shown
+            at -= 1  # unanswered messages survive a compaction (R-551), so they stay below its card
         gone = next((self._gone[i] for i in summary_ids(change) if i in self._gone), "")
         self.shown[at:at] = _change_entries(change, change.change_id in self._undone, gone)
 
@@ -228,7 +228,7 @@ class _Drawing:
         elif message.tag == GO_ON_TAG:
             yield Entry(kind="note", text=ASKED_TO_GO_ON)
         elif message.tag == SUMMARY_TAG:
-            # A chat restored from a checkpoint begins with it; elsewhere a summary is drawn with its change.
+            # A chat restored from a checkpoint begins with a summary; other summaries are drawn with their change.
             text = bare_summary(message.text)
             from codecompanion.session.history.card_sections import card_sections  # not part of the start
 

@@ -1,7 +1,7 @@
 """One chat: its state and its parts. `Session`, above it, decides what happens when.
 
 One task at a time changes the history: a turn, a compaction, a change of the view. Attachments added meanwhile wait for
-a boundary, because nothing may come between a call and its result.
+a request boundary, because nothing may come between a tool call and its result.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BUSY = "Wait until the reply is complete, or stop it with q, then change the con
 
 
 class Chat:
-    """The state of one chat. `on_finished` is called when no task changes the history any more."""
+    """The state of one chat. `on_finished` is called once no task is changing the history."""
 
     def __init__(self, services: Services, log: ChatLog, snapshot: Snapshot, on_finished: Callable[[], None]) -> None:
         self.services, self.chat_id, self.log = services, log.chat_id, log
@@ -106,7 +106,7 @@ class Chat:
         self._one_change = asyncio.Lock()
         self._partial: Future[None] | None = None
         self.arrived: tuple[ReplySoFar, str] | None = None
-        """The reply as it arrives, and the id it is logged under, "" before that."""
+        """The reply being received, and the id it is logged under, "" before it is logged."""
         self.round: ToolRound | None = None
         """The tool round that is running, or the last one."""
 
@@ -208,7 +208,7 @@ class Chat:
         """Start a task that changes the history; the chat is busy from here on, even before the task's first step."""
         self.enter(State.PREPARING)
         self.task = asyncio.get_running_loop().create_task(self._guarded(work), name=f"chat {self.chat_id}")
-        # Not a `finally` inside: a task that is cancelled before its first step never gets there.
+        # Not a `finally` in the task, because a task cancelled before its first step never reaches it.
         self.task.add_done_callback(self._ended)
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -247,7 +247,7 @@ class Chat:
             return await answer.after(self.task)
 
     def must_be_idle(self, why: str) -> None:
-        """Refuse, with `why`, while a task changes the history.
+        """Raise an error with the message `why` while a task is changing the history.
 
         Raises:
             InputError: a task is running.
@@ -258,7 +258,7 @@ class Chat:
     def cancel(self) -> None:
         """Stop any running task; queued messages are returned as drafts. Immediate and final (lesson 41)."""
         self.compaction_request = None
-        # Idle with a task: the turn is over and about to report it.
+        # If the state is idle although a task runs, the turn is over and about to report it.
         running = None if self.state in (State.CANCELLING, State.IDLE) else self.task
         if running is not None:
             self.enter(State.CANCELLING, "stopping")
@@ -371,7 +371,7 @@ class Chat:
         return self.round
 
     def _recorded(self) -> Recorded | None:
-        """Return the tool results of the recording that plays the model, None for a real model."""
+        """Return the recorded tool results if a recording plays the model, None for a real model."""
         adapter = self.control.adapter()
         from codecompanion.adapters.offline.adapter import OfflineAdapter  # not part of the start
 

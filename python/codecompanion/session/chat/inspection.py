@@ -65,7 +65,7 @@ def describe_rows(
     total: int,
     narrows: Callable[[Source], bool] = _none,
 ) -> list[dict[str, Any]]:
-    """Return a row for each message, the system prompt first, then the tools; their tokens sum up to `total`."""
+    """Return a row for each message, the system prompt first, then the tools; their tokens add up to `total`."""
     system, specs_tokens, *figures = _figures(control, messages, specs, total)
     titles = _titles(control.tools.all(), messages[1:])
     tools = {call.id: call.name for message in messages for call in message.tool_calls}
@@ -103,8 +103,8 @@ def _reasons(control: ContextControl, messages: Messages) -> dict[str, str]:
 def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
     """Return the expected cache result for system prompt, tools and every message.
 
-    The common prefix with the last request, word for word, stays cached until the cache's lifetime is over; after a
-    restart the prefix is derived from the view alone.
+    The prefix that is identical to the last request stays cached until the cache expires; after a restart it is derived
+    from the view alone.
     """
     now, sent, cache = control.shaper.current(), control.shaper.sent, control.cache_state()
     count = len(now.messages)
@@ -125,9 +125,9 @@ def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
 def _figures(control: ContextControl, messages: Sequence[Message], specs: Sequence[ToolSpec], total: int) -> list[int]:
     """Return the tokens of system prompt, tools and each message; their sum is the meter's figure.
 
-    A message has the number shown below it in the chat. The rest of the provider's count is attributed to system prompt
-    and tools, whose form on the provider's side is unknown; if that would make them less than half or more than twice
-    their estimate, everything is scaled in proportion.
+    Each message has the number shown below it in the chat. The rest of the provider's count is attributed to system
+    prompt and tools, because the provider's encoding of them is unknown; if that would make them less than half or more
+    than twice their estimate, everything is scaled in proportion.
     """
     meter = control.meter
     fixed = [meter.counter.message(messages[0]), meter.counter.tools(specs)]
@@ -139,7 +139,7 @@ def _figures(control: ContextControl, messages: Sequence[Message], specs: Sequen
 
 
 def scaled(figures: Sequence[int], total: int) -> list[int]:
-    """Return the figures in the same proportions, summing up to `total` exactly."""
+    """Return the figures in the same proportions, adding up to exactly `total`."""
     whole = sum(figures)
     if whole <= 0:
         return [0 for _ in figures]

@@ -1,7 +1,7 @@
-"""The newest blocks of a long chat, drawn first, from the end of its log alone. Pure.
+"""Draws the newest blocks of a long chat first, from the end of its log alone. Pure.
 
-`buffer_entries` draws them like a whole log, from the start of a turn on. They are returned only if no earlier event
-can change them: the targets of undos, reverts and cards must be among these events.
+`buffer_entries` draws them like a whole log, beginning at the start of a turn. They are returned only if no earlier
+event can change them: the targets of undos, reverts and cards must be among these events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def newest_entries(events: Sequence[LogEvent], state: TailState, count: int = FI
 
 
 def _sure_from(shown: Sequence[Entry]) -> int:
-    """Return the first position that does not depend on entries waiting for the first question."""
+    """Return the first position that does not depend on context logged earlier for the first question."""
     first = next((at for at, entry in enumerate(shown) if entry.kind == "user"), 0)
     below = range(first + 1, len(shown))
     return next((at for at in below if shown[at].kind not in _BELOW_QUESTION), len(shown))

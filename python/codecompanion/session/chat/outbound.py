@@ -29,7 +29,7 @@ async def _nothing_to_know(text: str) -> None:
 
 
 class OutboundQueue:
-    """The submits of one chat that wait for a request boundary.
+    """The submitted messages of one chat that wait for a request boundary.
 
     `refuse` returns why a text cannot be sent, None if it can; `before` collects the context sent before a message.
     """
@@ -89,7 +89,7 @@ class OutboundQueue:
         )
 
     def tell(self) -> None:
-        """Show every queued submit as waiting, also those that do not wait for a request."""
+        """Show every queued message as waiting, even if it is not waiting for a request."""
         for submit in self._waiting:
             self._services.emit(Queued(chat=self._log.chat_id, submit_id=submit.submit_id))
 
@@ -191,9 +191,9 @@ class OutboundQueue:
     def _sent_before(self, submit: Submit, turn_id: str) -> Message | None:
         """Return the last logged message if an earlier turn logged these exact words and it has no answer.
 
-        A host killed between logging and reporting leaves the message both in the log and with the user; sent again it
-        is the same message, not a second one (lesson 36). The same applies to a retry after a failure, but not to an
-        edit in place: its lines may have changed.
+        A host killed between logging and reporting leaves the message both in the log and with the user; if it is sent
+        again, it is the same message, not a second one (lesson 36). The same applies to a retry after a failure, but
+        not to an edit in place: its lines may have changed.
         """
         last = self._log.view.messages[-1] if self._log.view.messages else None
         if submit.edit is not None or last is None or not is_typed_by_user(last):

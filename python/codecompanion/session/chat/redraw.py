@@ -17,18 +17,18 @@ from codecompanion.session.chat.chat import Chat
 from codecompanion.wire.events import Entry, Event, Redrawn, ReplyStarted, Restored
 
 _ALONG = ("gathered", "updated", "mentioned")
-"""Entries of these kinds show their size in the model's tokens."""
+"""Kinds of entries whose size is shown in the model's tokens."""
 DELETED = "This chat was deleted and is no longer in the history."
 
 
 async def redraw(chat: Chat) -> None:
-    """Send everything in one step, so that nothing comes between the log and work in progress.
+    """Send the whole chat in one step, so that no event comes between the log and work in progress.
 
     Raises:
         InputError: the chat was deleted meanwhile; nothing was sent.
     """
     view, (entries_shown, events) = chat.log.view, await _read(chat)
-    # Read again only if something was written meanwhile. Newer events missing from a new reading were deleted.
+    # Read again only if something was written meanwhile. Newer events missing from the second read were deleted.
     while chat.log.view is not view and chat.log.view.last_seq > (events[-1].seq if events else 0):
         view, (entries_shown, events) = chat.log.view, await _read(chat)
     if not events and chat.log.view.last_seq:

@@ -1,7 +1,7 @@
-"""Everything removed from a chat's view, for the user and the model to find and read again (R-516).
+"""Finds and reads messages removed from a chat's view, for the user and the model (R-516).
 
-The log has all of it; messages that are unchanged in the view are not listed. Keys are positions in the log: short, and
-stable across restarts.
+The log still has all of them; messages that are unchanged in the view are not listed. Keys are positions in the log:
+short, and stable across restarts.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Removed:
 
         Without words, return all, newest first. Equal results of the same call are listed once, as the newest.
         """
-        # A call without text is read by its key, from the summary; listed, it would hide its result.
+        # A call without text is read by its key, which is in the summary; in the list it would hide its result.
         taken = {one.seq: one for one in self._taken() if one.message.text}
         groups: dict[object, list[_Taken]] = {}
         for one in taken.values():
@@ -139,7 +139,7 @@ class Removed:
 def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
     """Yield the chat's messages that are not in the view word for word, in the order of the log.
 
-    Left out: rules, which come from their files, our own messages, those without text, and results of `recall`.
+    Excluded are rules, which come from their files, our own messages, messages without text, and `recall` results.
     """
     here = {message.id: said_and_called(message) for message in view.messages}
     how = _how_it_went(events)
@@ -168,7 +168,7 @@ def said_and_called(message: Message) -> str:
 
 
 def _how_it_went(events: Sequence[LogEvent]) -> dict[str, str]:
-    """Return how each message was removed, by id: by the newest change that is not undone."""
+    """Return how the newest change that is not undone removed each message, by message id."""
     how: dict[str, str] = {}
     undone = frozenset(undone_ids(events))
     for event in events:

@@ -1,4 +1,4 @@
-"""Requests as they were sent, read from the log: the model's input at any point (R-328)."""
+"""Reads requests from the log as they were sent: the model's input at any point (R-328)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SentRequest(msgspec.Struct, frozen=True):
 def read_sent(
     events: Sequence[LogEvent], number: int, control: ContextControl, read_blob: Callable[[str], bytes]
 ) -> SentRequest:
-    """Return a request of the chat, also one for a summary; numbers begin at 1, and −1 is the newest.
+    """Return a request of the chat, which may be a summary request; numbers begin at 1, and −1 is the newest.
 
     Raises:
         InputError: the number is out of range.
@@ -141,7 +141,7 @@ def _for_summary(sent: RequestSent, read_blob: Callable[[str], bytes]) -> tuple[
 
 
 def _shaped(requests: Sequence[RequestSent]) -> tuple[dict[str, Message], dict[str, Message]]:
-    """Return the replacements of messages in the last of these requests, and its packets, by id."""
+    """Return the message replacements and packets in force for the last of these requests, by id."""
     replaced, packets = dict[str, Message](), dict[str, Message]()
     for shaping in (sent.shaped for sent in requests):
         if shaping is None:
@@ -180,7 +180,7 @@ def inspect_sent(found: SentRequest, control: ContextControl) -> dict[str, Any]:
 
 
 def show(request: ChatRequest, item: str, body: bytes, title: str) -> dict[str, Any]:
-    """Return `{title, text, filetype, state}`: a message of the request, or without `item` its body.
+    """Return `{title, text, filetype, state}`: a message of the request or, without `item`, the request body.
 
     Raises:
         InputError: the request has no message with that id.

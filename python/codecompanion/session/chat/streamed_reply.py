@@ -53,8 +53,8 @@ class _Growing(msgspec.Struct):
 class ReplySoFar:
     """The parts of a reply received so far, in order. `finished` stays None until the end marker.
 
-    Alternating plain reasoning and text stay one part each; encrypted reasoning and tool calls separate parts, because
-    their position matters to the provider that receives them again.
+    Alternating plain reasoning and text are merged into one part each; encrypted reasoning and tool calls split them,
+    because their position matters to the provider that receives them again.
     """
 
     def __init__(self) -> None:
@@ -123,8 +123,8 @@ class ReplySoFar:
     def content(self) -> Content:
         """Return the content of the message: a string, or parts if there was more than text.
 
-        Without an end marker nothing encrypted is stored, because the parts it belongs to may be missing. Trailing
-        marks of calls carry no information and are left out.
+        Without an end marker nothing encrypted is stored, because the parts it belongs to may be missing. Trailing call
+        marks carry no information and are left out.
         """
         calls = len(self.finished.tool_calls) if self.finished else 0
         parts = [

@@ -1,7 +1,7 @@
-"""Follows the view of one chat and stores its new messages: the conversation of its checkpoints (R-461, R-463).
+"""Stores the conversation of a chat's checkpoints by adding the new messages of its view (R-461, R-463).
 
-Keys are hidden and limits applied once per message, when it is written. A chat is written as a whole when it is opened,
-when more keys have become known, and when most of its file is no longer in the view.
+API keys are hidden and limits applied once per message, when it is written. The whole chat is rewritten when it is
+opened, when more keys have become known, and when most of its file is no longer in the view.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from codecompanion.store.files.conversations import Place
 
 Files = Mapping[str, tuple[int, int]]
 SPARE_BYTES = 1024 * 1024
-"""A file may be this much larger than twice the size of the view."""
+"""Bytes by which a file may exceed twice the size of the view before it is rewritten."""
 
 
 class ConversationFile(msgspec.Struct):
-    """The stored part of one chat. One call at a time; all of them block."""
+    """The stored conversation of one chat. Only one call at a time; all calls block."""
 
     chat_id: str
     files: CheckpointFiles
@@ -60,7 +60,7 @@ class ConversationFile(msgspec.Struct):
             return stored
 
         named = {self.redact(path): read for path, read in fresh_files.items()}
-        self._place = None  # after a failure everything is written again
+        self._place = None  # if the write fails, the next one rewrites everything
         if named or parts != [(0, len(self._written))]:
             place = self.files.append_conversation(self.chat_id, place, lines_of(parts, kept, named, encode))
         self._place = place
@@ -79,7 +79,7 @@ class ConversationFile(msgspec.Struct):
         self._written = messages
 
     def redacted(self, message: Message) -> Message:
-        """Return the message with keys hidden; finding keys is most of the cost of a write, so it is done once."""
+        """Return the message with keys hidden; cached, because finding keys is most of the cost of a write."""
         known = self._redacted.get(message.id)
         if known is None or known[0] is not message:
             known = message, self._without_keys(message)

@@ -1,8 +1,8 @@
 """Writes one chat's snapshot and checkpoint files, in a thread: reads new log events, builds, hides keys.
 
-The snapshot is written first, so that it is never older than the checkpoint made with it (R-474). The cost of a write
-does not grow with the chat: the conversation is stored in increments (`conversation_file`), and larger writes (the
-first one, or after an edit in the middle) yield to other threads. Nothing here touches the running chat: it gets values
+The snapshot is written first, so that it is never older than its checkpoint (R-474). The cost of a write does not grow
+with the chat: the conversation is stored in increments (`conversation_file`), and larger writes (the first one, or
+after an edit in the middle) yield to other threads. Nothing here touches the running chat: the writer receives values
 and a store that any thread may read.
 """
 
@@ -46,7 +46,7 @@ _BATCH = 250
 
 
 class Wanted(msgspec.Struct):
-    """One write: its purpose, and the current chat. `removed` are the messages that a compaction will remove."""
+    """A requested write: its purpose, and the current chat. `removed`: the messages that a compaction will remove."""
 
     kind: Kind
     trigger: str
@@ -61,7 +61,7 @@ class Wanted(msgspec.Struct):
 
 
 class StateWriter(msgspec.Struct):
-    """The files of one chat. One call at a time; all of them block."""
+    """Writes the files of one chat. Only one call at a time; all calls block."""
 
     chat_id: str
     store: Store
@@ -74,7 +74,7 @@ class StateWriter(msgspec.Struct):
     periodic_at: int = 0
     """The number of meaningful messages at the last periodic checkpoint, or when the chat was opened."""
     is_awaited: bool = False
-    """Whether a caller waits for the current write; until then it runs slowly."""
+    """Whether a caller is waiting for the current write; otherwise it runs slowly."""
     _unknown: Mapping[str, Any] | None = None
     _periodic_hash: str = ""
     _completed_at: int = 0
@@ -83,7 +83,7 @@ class StateWriter(msgspec.Struct):
     _readable: Messages = ()
     """The same view without a provider's own compaction."""
     _standing: Message | None = None
-    """The summary in that view."""
+    """The summary message in that view."""
     _packet: tuple[Messages, EvidencePacket] | None = None
     """The evidence of the next checkpoint, and the messages it covers."""
     _conversation: ConversationFile = cast("ConversationFile", None)  # made below
@@ -93,7 +93,7 @@ class StateWriter(msgspec.Struct):
 
     @property
     def has_grown(self) -> bool:
-        """Return whether the log has grown since the chat was opened, or completed."""
+        """Return whether the log has grown since the chat was opened or its completion checkpoint was written."""
         return self.tally.last_change > max(self.opened_at, self._completed_at)
 
     def catch_up(self) -> None:
@@ -122,7 +122,7 @@ class StateWriter(msgspec.Struct):
         self._look_at(messages)
         if self._readable:
             self._store(self._readable)
-            self._packet = None  # not two of them at once
+            self._packet = None  # frees the old packet before the new one is built
             covered = tuple(map(self._conversation.redacted, removed))
             self._packet = covered, build_packet(covered, self.chat_id, 0, pause=self._stand_back())
 
@@ -131,7 +131,7 @@ class StateWriter(msgspec.Struct):
         self._packet = None
 
     def _take_packet(self, covered: Messages, now_ms: int) -> EvidencePacket:
-        """Return the evidence of these messages, prepared or new."""
+        """Return the evidence of these messages, using the prepared packet if it matches."""
         prepared, self._packet = self._packet, None
         if prepared is not None and prepared[0] == covered:
             return msgspec.structs.replace(prepared[1], generated_at=now_ms)
@@ -229,7 +229,7 @@ class StateWriter(msgspec.Struct):
         return size + self._conversation.size
 
     def _unknown_keys(self) -> Mapping[str, Any]:
-        """Return the fields that the file had before our first write."""
+        """Return the fields that were in the file before our first write."""
         if self._unknown is None:
             self._unknown = _without_bulk(self.files.newest(self.chat_id) or {})
         return self._unknown
@@ -245,7 +245,7 @@ class StateWriter(msgspec.Struct):
         return self._periodic_hash
 
     def _summary(self, wanted: Wanted, standing: Message | None) -> StructuredSummary:
-        """Return the compact half: the given summary, else the one in the view, else the last answer."""
+        """Return the checkpoint's summary: the given one, else the one in the view, else the last answer."""
         sources: dict[Kind, SummarySource] = {"pre_compaction": "compaction_summary", "completion": "completion"}
         from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
 
@@ -256,7 +256,7 @@ class StateWriter(msgspec.Struct):
         return parse_summary(self.redact(self.tally.last_assistant), "fallback")
 
     def _look_at(self, messages: Messages) -> None:
-        """Process the view; if it has only grown, only new messages."""
+        """Process the view; if it has only grown, process only the new messages."""
         grown = grown_from(self._view, messages)
         new = messages[grown:]
         if live_blocks(new) or not grown:
@@ -278,7 +278,7 @@ class StateWriter(msgspec.Struct):
         return project([*events, *(LogEvent(last, 0.0, ChangeUndone(change_id=change)) for change in undone)]).messages
 
     def _clean(self, raw: dict[str, Any], place: Place) -> dict[str, Any]:
-        """Return the payload with keys hidden in all other texts, and a reference to its conversation."""
+        """Return the payload with keys hidden outside the conversation, which is replaced by a reference."""
         clean = {key: value if key in _BULKY else _redact_all(value, self.redact) for key, value in raw.items()}
         del clean["conversationHistory"]
         clean.pop(REACHED, None)

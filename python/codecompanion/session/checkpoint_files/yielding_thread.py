@@ -1,7 +1,7 @@
-"""Long work in a thread that yields: a slice of work, then a rest in which the loop and other threads get the GIL.
+"""Runs long work in a thread in slices, with a pause after each in which the loop and other threads get the GIL.
 
-Other threads wait for a slice at most; without the pauses each of their steps would wait for a thread switch (5 ms) as
-long as the work goes on. Awaited work does not rest: it only offers the GIL.
+Other threads wait for at most one slice; without the pauses, each of their steps would wait for a thread switch (5 ms)
+while the work runs. Awaited work does not sleep: it only offers the GIL.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 SLICE_S, MAX_REST_S = 0.002, 0.02
 AT_LEISURE, AWAITED = 4.0, 0.0
-"""The length of a rest, in slices: for background work, and for awaited work.
+"""The length of a pause in slices, for background work and for awaited work.
 
 A sleep of 0 only switches to a waiting thread.
 """

@@ -1,4 +1,4 @@
-"""The document's own tiers over the index: hybrid, full text, vectors, term counting (R-227 … R-235)."""
+"""The search tiers that the document defines: hybrid, full text, vectors, term counting (R-227 … R-235)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEYWORDS_ONLY = (0.0, 1.0)
 
 
 class DocumentTiers:
-    """The tiers for one question. `connection` None: there is no index, so only term counting works."""
+    """The tiers for one question. If `connection` is None, there is no index and only term counting works."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""The evidence for a question in a project's index, read within milliseconds (R-207).
+"""Reads the evidence for a question from a project's index within milliseconds (R-207).
 
-Everything that is read is counted first: common words of a large project are counted once, and are free afterwards.
+The counts of words are cached, so that the common words of a large project are counted only once.
 """
 
 from __future__ import annotations

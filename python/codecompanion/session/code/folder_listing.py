@@ -1,4 +1,4 @@
-"""The files of a project, listed again only when one of its folders has changed."""
+"""Lists the files of a project, again only when one of its folders has changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from codecompanion.workspace.project_files import Choice, ListedFiles, list_project_files
 
 _SAME_TIME_NS = 100_000_000
-"""This soon after a change another file may be added without changing the folder's time."""
+"""Within this time after a change, another file may be added without changing the folder's modification time."""
 
 
 class FolderListing:
@@ -23,7 +23,7 @@ class FolderListing:
 
     @property
     def last_count(self) -> int:
-        """Return the number of files last listed, 0 = never."""
+        """Return the number of files last listed, 0 if none were listed yet."""
         return len(self._listed.paths) if self._listed else 0
 
     def files(self) -> ListedFiles:
@@ -41,7 +41,7 @@ class FolderListing:
         return self._listed
 
     def _folder_times(self) -> dict[str, int]:
-        """Return the modification times of all folders with files of the project."""
+        """Return the modification times of all folders that contain files of the project."""
         times, base = {}, f"{self._root}/"
         names = () if self._listed is None else self._listed.folders
         for name in (*names, ".git/index"):

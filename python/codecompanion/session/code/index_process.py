@@ -1,4 +1,4 @@
-"""The process that builds an index beside the host: at low priority, killable, ended with the host.
+"""Runs the worker process that builds an index: at low priority, killable, and ended with the host.
 
 The host writes one line (the job) to its standard input and keeps it open; when that closes, the host is gone and the
 worker ends at once. The worker answers with one line of JSON per batch. Each written batch is durable, so the next
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 END_S = 2.0
 _LINE_LIMIT = 1_000_000
-"""The most bytes of a worker's line: the vector of a model with many dimensions."""
+"""Maximum bytes of a line from a worker, enough for the vector of a model with many dimensions."""
 
 
 class IndexJob(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class IndexJob(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """A line of the worker. `is_finished` with `why` "": the index is complete."""
+    """A line from the worker. If `is_finished` and `why` is "", the index is complete."""
 
     done: int = 0
     total: int = 0
@@ -50,14 +50,14 @@ OnProgress = Callable[[Literal["building", "ready", "unusable"], int, int, str],
 
 
 class WorkerProcess:
-    """At most one worker at a time. `module` is the program it runs; the job is a line of JSON."""
+    """Runs at most one worker at a time. `module` is the program it runs; the job is a line of JSON."""
 
     def __init__(self, on_progress: OnProgress, module: str = "codecompanion.engine.index_worker") -> None:
         self._on_progress, self._module = on_progress, module
         self._process: asyncio.subprocess.Process | None = None
         self._following: asyncio.Task[None] | None = None
         self.has_answered = False
-        """Whether the last worker ended with a final answer; otherwise it was killed."""
+        """Whether the last worker sent a final answer; if not, it was killed."""
 
     @property
     def is_running(self) -> bool:
@@ -65,7 +65,7 @@ class WorkerProcess:
         return self._following is not None and not self._following.done()
 
     async def start(self, job: msgspec.Struct) -> str:
-        """Start the job, replacing a running one; return why that failed, "" = it runs."""
+        """Start the job, replacing a running one; return why that failed, "" if it runs."""
         await self.stop()
         try:
             self._process = await start_worker(self._module, job)
@@ -75,7 +75,7 @@ class WorkerProcess:
         return ""
 
     async def wait(self) -> None:
-        """Wait for the worker to end; at once if none runs."""
+        """Wait for the worker to end; return at once if none runs."""
         if self._following is not None:
             await asyncio.shield(self._following)
 
@@ -132,7 +132,7 @@ async def start_worker(module: str, first: msgspec.Struct) -> asyncio.subprocess
 
 
 def worker_environment() -> dict[str, str]:
-    """Return the worker's environment: the path of the package, and no variables that could be keys."""
+    """Return the worker's environment: the path of the package, and no variables that could contain API keys."""
     kept = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "SYSTEMROOT")
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
     found = {name: os.environ[name] for name in kept if name in os.environ}

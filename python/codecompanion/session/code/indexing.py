@@ -1,4 +1,4 @@
-"""From files to an index: reading, parsing, cutting into chunks and writing.
+"""Builds an index from files: reads and parses them, cuts them into chunks and writes these.
 
 `build` updates the whole index from the disk; it continues where an earlier one was stopped. It runs in a separate
 process or from the command line, never in the host. `index_file` and `index_text` process a single file.
@@ -36,7 +36,7 @@ from codecompanion.workspace.syntax.languages import language_of
 from codecompanion.workspace.syntax.parse import parse
 
 LOOK_AGAIN = 0
-"""`mtime_ns` of a file that has just changed, so another change could have the same time: it is read once more."""
+"""`mtime_ns` stored for a file that has just changed: another change could have the same time, so it is read again."""
 _SAME_TIME_NS = 100_000_000
 _BATCH_BYTES = 1_500_000
 _BATCH_FILES = 200
@@ -46,7 +46,7 @@ Report = Callable[[int, int], None]
 
 
 class Built(msgspec.Struct, frozen=True):
-    """The result of a build: files written, removed, and left out by name, per reason; `is_busy`: another one runs."""
+    """The result of a build: files written, removed, and left out by name; `is_busy`: another build is running."""
 
     written: int = 0
     removed: int = 0
@@ -65,7 +65,7 @@ def index_file(root: Path, path: str, choice: Choice, now_ns: int) -> IndexedFil
 
 
 def index_text(path: str, text: str) -> IndexedFile:
-    """Return the text of an unsaved buffer in the indexed form that replaces its file's."""
+    """Return the text of an unsaved buffer in indexed form, to replace that of its file."""
     content = text.encode("utf-8", "surrogateescape" if _is_of_bytes(text) else "replace")
     shown = shareable(FileText(content, why_not=why_no_text(content)), path)
     indexed = _indexed(path, shown.content, FROM_BUFFER, len(content), shown.why_not)
@@ -97,7 +97,7 @@ def _indexed(path: str, content: bytes, mtime_ns: int, size: int, why_not: str) 
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The differences between an index and the disk: files to read, files to forget."""
+    """The differences between an index and the disk: files to read and files to remove."""
 
     changed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ def compare(root: Path, listed: Iterable[str], known: Mapping[str, tuple[int, in
         except (OSError, ValueError):
             continue
         if not stat.S_ISREG(found.st_mode):
-            continue  # a link or a pipe is not read
+            continue  # links and pipes are not read
         there.add(path)
         if known.get(path) != (found.st_mtime_ns, found.st_size):
             changed.append(path)
@@ -170,7 +170,7 @@ def build(
 
 
 def _latest_first(root: Path, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths, most recently committed first, so that a partial index is the useful part."""
+    """Return the paths, most recently committed first, so that a partial index has the most useful files."""
     if len(paths) <= _BATCH_FILES:
         return tuple(paths)
     rank: dict[str, int] = {}

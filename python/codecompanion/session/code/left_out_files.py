@@ -1,4 +1,4 @@
-"""The files of a project that are not searched, in one sentence: no file is left out silently."""
+"""Reports the files of a project that are not searched in one sentence: no file is left out silently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHYS = {
     "binary": "binary",
     "hidden": "hidden",
 }
-"""Surprising reasons come first."""
+"""Reasons and how they are shown, the surprising ones first."""
 _WITHOUT_NAMES = ("binary", "hidden")
 
 
@@ -37,7 +37,7 @@ def left_out_files(by_name: Mapping[str, LeftOut], by_content: Iterable[tuple[st
 
 
 def left_out_sentence(found: Mapping[str, LeftOut]) -> str:
-    """Return the files that are not searched, as in `Not searched: 1 too large (data.py).`; "" = there are none."""
+    """Return a sentence such as `Not searched: 1 too large (data.py).`, "" if all files are searched."""
     told = []
     for why in (*_WHYS, *sorted(found.keys() - _WHYS.keys())):
         one = found.get(why)

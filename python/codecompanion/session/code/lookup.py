@@ -1,4 +1,4 @@
-"""Looking up names and text in a project, for the tool `code_search`: definitions, uses, lines."""
+"""Looks up definitions, uses and lines of text in a project, for the tool `code_search`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXACT, _LINE = 1.0, 0.5
 def look_up(searcher: CodeSearcher, query: str, kind: Kind, below: str, limit: int) -> SearchOutcome:
     """Return at most `limit` places below the path `below`, for a question, a name or a text. Blocks.
 
-    A name without a definition is searched for as a question, so that a small mistake still gets an answer.
+    A name without a definition is searched for as a question, so that a small misspelling still finds something.
     """
     options = SearchOptions(top_k=limit, below=below, with_common=kind == "any", beside_hits=False)
     if kind == "any":
@@ -122,5 +122,5 @@ def _holds_text(query: str) -> Callable[[str], bool]:
 
 
 def _names(query: str) -> list[str]:
-    """Return the names in `Class.method` or `a_function`, the last one first, because it is the one asked for."""
+    """Return the names in `Class.method` or `a_function`, last first, because the last is the one asked for."""
     return list(dict.fromkeys(reversed(_NAME.findall(query))))

@@ -1,9 +1,9 @@
-"""The host's index of one project: updated from disk when it is used, usable while it grows.
+"""The host's index of one project: updated from disk when it is used, and usable while it is being built.
 
 `refresh` compares the index with the disk by stat, replaces files by their unsaved buffers, and writes small changes
-itself. Large changes are left to a separate process (`worker`); until that is done, outdated files are listed, so that
-they can be searched as text. Nothing here blocks the loop, and the state of the index raises no errors: without an
-index, `state` says why, and every file is listed as not indexed.
+itself. Large changes are left to a separate process (`worker`); until it has finished, outdated files are listed, so
+that they can be searched as text. Nothing here blocks the loop, and an unusable index raises no errors: `state` gives
+the reason, and every file is listed as not indexed.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ _log = logging.getLogger(__name__)
 
 MAX_OWN_FILES = 25
 MAX_OWN_BYTES = 400_000
-"""The worker writes larger changes, to keep the host responsive."""
+"""Maximum size of changes that the host writes itself; the worker writes larger ones, to keep the host responsive."""
 MAX_COMPARED = 20_000
-"""Larger projects are compared by the worker; the host checks only files that are reported as changed."""
+"""Maximum files that the host compares with the disk; in larger projects it checks only files reported as changed."""
 COMPARE_AGAIN_S = 15.0
 FAILED_AGAIN_S = 60.0
-"""A full disk stays full: for this long no question starts another worker."""
+"""How long no question starts a worker after a failed one, because a full disk stays full."""
 WRITE_PATIENCE_S = 0.2
-"""While a worker writes a batch, a question waits at most this long for files just saved."""
+"""How long a question waits to write files just saved while a worker writes a batch."""
 TEXT_SEARCH_S = 5.0
 MAX_READ_FILES = 50
-"""At most this many files are read here; more are searched by a program."""
+"""Maximum files searched in this process; more are searched by an external program."""
 
 Phase = Literal["absent", "building", "ready", "unusable"]
 
@@ -75,9 +75,9 @@ class IndexState(msgspec.Struct, frozen=True):
 
 
 class Freshness(msgspec.Struct, frozen=True):
-    """How current the index is. `pending`: files whose content it does not have yet, to be searched as text.
+    """How up to date the index is. `pending`: files whose content it does not have yet, to be searched as text.
 
-    `is_complete` False: it was never finished.
+    If not `is_complete`, it was never finished.
     """
 
     is_complete: bool = False
@@ -116,7 +116,7 @@ class ProjectIndex:
     # ---- called by searches
 
     async def refresh(self, unsaved: Mapping[str, str] | None = None) -> Freshness:
-        """Update the index from the disk and from unsaved buffers (path → text), as far as that is quick.
+        """Update the index from the disk and from unsaved buffers (path → text), as far as this is quick.
 
         Starts the worker for the rest.
         """
@@ -140,13 +140,13 @@ class ProjectIndex:
         return freshness
 
     def mark_changed(self, path: str) -> None:
-        """Note that the editor has written or removed a file (relative to the root): it is checked first."""
+        """Note that the editor has written or removed a file (relative to the root), so that it is checked first."""
         self._told.add(path)
 
     # ---- read by searches; each blocks
 
     def read_text(self, path: str) -> str | None:
-        """Return the text of a file as the user sees it: of its unsaved buffer, else from disk."""
+        """Return the text of a file as the user sees it: from its unsaved buffer, else from disk."""
         if path in self._unsaved:
             text, why = without_secrets(self._unsaved[path], path)
             return None if why else text
@@ -180,12 +180,12 @@ class ProjectIndex:
             self._set(IndexState("unusable", why=why))
 
     async def wait(self) -> IndexState:
-        """Wait until the worker has ended, and return the state after that."""
+        """Wait until the worker has ended, and return the state."""
         await self._worker.wait()
         return self.state
 
     async def counts(self) -> IndexCounts:
-        """Return the counts of the index, all 0 without an index."""
+        """Return the index's counts, all 0 without an index."""
         try:
             return await asyncio.to_thread(self.reader.counts)
         except (StoreError, OSError):
@@ -208,7 +208,7 @@ class ProjectIndex:
     # ---- in a thread
 
     def _refresh(self) -> tuple[Freshness, bool]:
-        """Return how current the index is, and whether the worker must do the rest."""
+        """Return how up to date the index is, and whether the worker must do the rest."""
         known = self._known_files()
         if not known:
             self._told.clear()
@@ -231,7 +231,7 @@ class ProjectIndex:
         return left_out_files(self._listing.files().left_out_by_name, by_content)
 
     def _try_to_write(self, difference: Difference, buffers: Mapping[str, str]) -> int | None:
-        """Return the number of files written; None: a worker or another Neovim is writing, or the disk is full."""
+        """Return the number of files written, None if a worker or another Neovim is writing, or the disk is full."""
         try:
             return self._write(difference, buffers)
         except IndexUnusable:
@@ -245,7 +245,7 @@ class ProjectIndex:
         return max(len(known), self._listing.last_count) > MAX_COMPARED
 
     def _known_files(self) -> dict[str, tuple[int, int]]:
-        """Return the indexed files, {} = there is no usable index."""
+        """Return the indexed files, {} without a usable index."""
         try:
             version = self.reader.data_version()
             if version != self._known_version:
@@ -258,7 +258,7 @@ class ProjectIndex:
             return {}
 
     def _difference(self, known: Mapping[str, tuple[int, int]]) -> tuple[Difference, bool]:
-        """Return how the disk differs, without unsaved files; True: only a part of it was checked."""
+        """Return how the disk differs, without unsaved files, and whether only a part was checked."""
         told, self._told = self._told, set()
         if self._is_large(known):
             there = {path: known[path] for path in {*told, *self._unsaved} if path in known}
@@ -286,11 +286,11 @@ class ProjectIndex:
             return ()
 
     def _changed_buffers(self, known: Mapping[str, tuple[int, int]]) -> dict[str, str]:
-        """Return the unsaved texts that the index does not have."""
+        """Return the unsaved texts that are not in the index."""
         found = {}
         for path, text in self._unsaved.items():
             if path not in known and (self.root / path).exists():
-                continue  # a file that git ignores
+                continue  # git ignores this file
             if known.get(path, (0, 0))[0] != FROM_BUFFER or self.reader.digest(path) != digest_of_text(text):
                 found[path] = text
         return found

@@ -28,20 +28,20 @@ def choice_of(settings: GatheringSettings) -> Choice:
 
 
 MAX_OPEN = 4
-"""At most this many projects keep their index open; the least recently used one is closed."""
+"""Maximum number of open indexes; beyond it, the least recently used one is closed."""
 
 
 class ProjectIndexes:
-    """All indexes of a host. Used from the engine's loop."""
+    """All indexes of a host. Use it on the engine's loop."""
 
     def __init__(self, cache_dir: Path, emit: Callable[[Event], None]) -> None:
-        """Create it without reading anything. `emit` receives the progress of index builds."""
+        """Create the object without reading anything. `emit` receives the progress of index builds."""
         self._cache_dir = cache_dir
         self._emit = emit
         self._open: OrderedDict[Path, ProjectIndex] = OrderedDict()
 
     async def of(self, root: str | Path, choice: Choice | None = None) -> ProjectIndex:
-        """Return the index of a folder. A different choice of files takes effect at once."""
+        """Return the index of a folder. A changed choice of files takes effect at once."""
         from codecompanion.session.code.project_index import ProjectIndex
 
         real = Path(await asyncio.to_thread(os.path.realpath, root))
@@ -59,7 +59,7 @@ class ProjectIndexes:
         return index
 
     def mark_changed(self, paths: Iterable[str]) -> None:
-        """Let the indexes check these files (absolute paths) first."""
+        """Mark these files (absolute paths) as changed, so that their indexes check them first."""
         for path in paths:
             for root, index in self._open.items():
                 if path.startswith(f"{root}/"):

@@ -1,6 +1,6 @@
-"""The state a searcher keeps between two questions: words of paths and commits, and the reference graph.
+"""The state a searcher keeps between questions: words of paths and commits, and the reference graph.
 
-It follows the index: files are added and removed one by one, the graph is read again.
+It follows the index: files are added and removed individually, and the graph is reread.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from codecompanion.workspace.git_edits import Edits
 from codecompanion.workspace.git_history import Commit
 
 _MAX_FILES_OF_A_SUBJECT = 10
-"""The subject of a larger commit says little about each file."""
+"""Maximum files of a commit whose subject is used: that of a larger commit says little about each file."""
 _MAX_FILES_OF_A_LIKE_COMMIT = 20
 _RECENT = 10.0
-"""Commits after which a change counts half as recent."""
+"""Number of commits after which the recency of a change is halved."""
 
 
 class ProjectWords:
-    """The words of one project. `paths`: file id → path, as of the last index state.
+    """The words of one project. `paths`: file id → path, as of the last seen state of the index.
 
-    `file_names`: names of files without their extensions, lower case.
+    `file_names`: names of files without their extensions, in lower case.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class ProjectWords:
             self._put_paths()
 
     def forget_index(self) -> None:
-        """Drop the index: there is none now."""
+        """Drop everything from the index, because there is none now."""
         self._state, self.paths, self.ids = None, {}, {}
         self._graph.clear()
         self.word_counts.clear()
@@ -96,7 +96,7 @@ class ProjectWords:
         return self.path_words.paths()
 
     def edges(self, connection: sqlite3.Connection, paths: Iterable[str]) -> dict[str, dict[str, float]]:
-        """Return user → definer → strength between these files and all others."""
+        """Return {using file: {defining file: strength}} between these files and all others."""
         files = [self.ids[path] for path in paths if path in self.ids]
         found: dict[str, dict[str, float]] = defaultdict(dict)
         for (user, definer), weight in self._graph.edges_of(connection, files).items():

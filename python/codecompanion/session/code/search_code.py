@@ -1,6 +1,6 @@
-"""`search_code`: the code of a project that a question is about (R-227 … R-238).
+"""`search_code` finds the code of a project that a question is about (R-227 … R-238).
 
-The index is updated first, as far as that is quick; files it does not know yet are searched as text. The work is done
+The index is updated first, as far as this is quick; files that are not in it yet are searched as text. The search runs
 in a thread; a searcher's state lives as long as the project's index.
 """
 
@@ -28,7 +28,7 @@ from codecompanion.workspace.git_history import Commit, read_head, recent_commit
 
 
 class _IndexedProject:
-    """A `ProjectIndex` as the searcher sees it."""
+    """Adapts a `ProjectIndex` to the searcher's `SearchedProject` interface."""
 
     def __init__(self, index: ProjectIndex) -> None:
         # The searcher lives as long as the index, so it must not keep the index alive.
@@ -43,7 +43,7 @@ class _IndexedProject:
         return index.read_text(path) if index is not None else None
 
     def not_indexed(self) -> Sequence[str]:
-        """Return the files that the index does not have, or has in an older state."""
+        """Return the files that are missing or outdated in the index."""
         return self.freshness.pending
 
     def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
@@ -74,10 +74,10 @@ async def search_code(
     vectors: ChunkVectors | None = None,
     unsaved: Mapping[str, str] | None = None,
 ) -> SearchOutcome:
-    """Return the places of a project that a question is about, best first.
+    """Return the locations in a project that a question is about, best first.
 
-    `unsaved`: path → text of buffers that differ from their files. The state of the index, git or the vectors raises no
-    errors: `SearchOutcome.not_used` lists missing sources.
+    `unsaved`: path → text of buffers that differ from their files. An unusable index, git or vectors raise no errors:
+    `SearchOutcome.not_used` lists missing sources.
     """
     started = time.perf_counter()
     searcher = await _searcher(index, unsaved)
@@ -98,7 +98,7 @@ async def evidence_of(index: ProjectIndex, question: str, unsaved: Mapping[str, 
 async def look_up_code(
     index: ProjectIndex, query: str, kind: Kind, below: str, limit: int, unsaved: Mapping[str, str] | None = None
 ) -> SearchOutcome:
-    """Return at most `limit` places of a name, a text or a question below the path `below` ("" = everywhere)."""
+    """Return at most `limit` locations for a name, a text or a question below the path `below` ("" = everywhere)."""
     searcher = await _searcher(index, unsaved)
     return await asyncio.to_thread(look_up, searcher, query, kind, below, limit)
 

@@ -30,7 +30,7 @@ class ChunkVectors(Protocol):
     """The vectors of indexed code, such as `session.vectors.question_vector.QuestionVectors`."""
 
     async def nearest(self, index: ProjectIndex, question: str) -> NearestChunks:
-        """Return the function that finds the chunks nearest to a question; a missing part raises no error."""
+        """Return the function that finds the chunks nearest to a question; missing parts raise no error."""
         ...
 
 
@@ -39,12 +39,12 @@ MAX_TOP_K = 50
 
 
 class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """`below`: only files below this path, "" = all. `per_file`: places of one file in the joined ranking.
+    """Options of one search. `below`: only files below this path, "" = all. `per_file`: results per file when ranked.
 
     `in_play`: files the user has open, mentioned or just edited. `hybrid`: the document's weights, decay and diversity.
-    `most`: total results, common files included. `with_common`: common project files follow if the question is broad
-    (`is_broad` = the caller knows that it is) or nothing is found; `beside_hits`: also if there are hits for the
-    question's own words; `every_manifest`: also those the document does not name.
+    `most`: total results, common files included. `with_common`: append common project files if the question is broad
+    (`is_broad` = the caller knows that it is) or nothing is found; `beside_hits`: append them even if the question's
+    own words have hits; `every_manifest`: include manifests that the document does not name.
     """
 
     tier: WantedTier = "auto"
@@ -63,7 +63,7 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
 def search_options(
     pipeline: GatherPipeline, hybrid: HybridSettings, *, in_play: tuple[str, ...] = (), is_broad: bool = False
 ) -> SearchOptions:
-    """Return how a pipeline searches; `hybrid` applies to the document's tiers (R-228, R-263)."""
+    """Return the search options of a pipeline; `hybrid` applies to the document's tiers (R-228, R-263)."""
     common, ranked = pipeline.find(AppendCommonFiles), pipeline.find(SearchRanked)
     asked = SearchOptions(
         in_play=in_play,

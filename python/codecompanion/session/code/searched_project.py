@@ -1,4 +1,4 @@
-"""The interface of a project for searches: its index, files not in it yet, and the current text of its files."""
+"""The project interface for searches: the index, files not in it yet, and the current text of files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SearchedProject(Protocol):
         ...
 
     def not_indexed(self) -> Sequence[str]:
-        """Return the project's files that the index does not know yet."""
+        """Return the project's files that are not in the index yet."""
         ...
 
     def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:

@@ -1,6 +1,6 @@
-"""Searches one project: reads the index, runs the pure ranking, fetches the text (R-227 … R-238).
+"""Searches one project: reads the index, ranks the results, fetches their text (R-227 … R-238).
 
-Works with any available sources: a full, partial or missing index; with or without git or vectors. Text is read from
+Works with the available sources: a full, partial or missing index, with or without git and vectors. Text is read from
 the file, or from the unsaved buffer, at the time of the answer.
 """
 
@@ -36,17 +36,17 @@ from codecompanion.store.code_index.word_search import find_any
 
 HISTORY_CHECKED_EVERY_S = 10.0
 MAX_NEAREST = 400
-"""The number of chunks requested from the vectors."""
+"""Number of nearest chunks requested from the vector search."""
 MAX_DEFINING_FILES = 2
 MAX_PLACES = 300
-"""More than fit into the largest budget (R-244); the text of each is read."""
+"""Maximum locations whose text is read; more than fit into the largest budget (R-244)."""
 _FIRST_LINES = 40
 _WITHOUT_WORDS = 0.1
-"""The weight of a file's first place, relative to places with words of the question."""
+"""The weight of a file's beginning, relative to locations that contain words of the question."""
 
 
 class CodeSearcher:
-    """Searches one project; its state between two questions follows the index and HEAD."""
+    """Searches one project; its state between questions follows the index and HEAD."""
 
     def __init__(self, project: SearchedProject, weights: Ranking | None = None) -> None:
         self.project = project
@@ -57,14 +57,14 @@ class CodeSearcher:
         self._head, self._head_read = "", float("-inf")
 
     def search(self, text: str, options: SearchOptions, nearest: NearestChunks | None = None) -> SearchOutcome:
-        """Return the best places of the project for a question. Blocks: run it in a thread.
+        """Return the best locations in the project for a question. Blocks: run it in a thread.
 
-        It answers with any source missing; with none at all the results are empty.
+        Any source may be missing; without any source the results are empty.
         """
         started = time.perf_counter()
         try:
             outcome = self._answer(text, options, nearest, [])
-        except StoreUnavailable as error:  # it opened, but a part of it could not be read
+        except StoreUnavailable as error:  # the index opened, but a part of it could not be read
             outcome = self._answer(text, options, nearest, [f"index: {error}"], with_index=False)
         return msgspec.structs.replace(outcome, ms=(time.perf_counter() - started) * 1000)
 
@@ -115,9 +115,9 @@ class CodeSearcher:
         return lambda word: rarity(counts.chunks_with(connection, word), chunks)
 
     def names_here(self, connection: sqlite3.Connection | None, text: str) -> frozenset[str]:
-        """Return words of a question that would be left out, but are names of files or definitions here.
+        """Return words of a question that would be ignored, but are names of files or definitions here.
 
-        A name that many files define is as vague as the word.
+        A name that many files define is excluded: it is as vague as the word.
         """
         asking = asking_words(text)
         found = self.words.file_names.intersection(asking)
@@ -135,7 +135,7 @@ class CodeSearcher:
         options: SearchOptions,
         nearest: NearestChunks | None,
     ) -> Evidence:
-        """Return all evidence for a question; also used when the weights are fitted."""
+        """Return all evidence for a question; fitting the weights uses it too."""
         self._follow_history()
         path_words = self.words.path_words
         indexed = self._chunk_hits(connection, question, options, nearest) if connection else ()
@@ -199,7 +199,7 @@ class CodeSearcher:
         nearest: NearestChunks | None,
         not_used: list[str],
     ) -> tuple[SearchTier, tuple[FoundCode, ...]]:
-        """Return the results of all signals, and the tier: the document's best one that took part (R-238)."""
+        """Return the results of all signals, and the document's best tier among them (R-238)."""
         question = read_question(text, self.names_here(connection, text))
         if not question.words and not question.names:
             return "terms", ()
@@ -232,7 +232,7 @@ class CodeSearcher:
         def ask(limit: int) -> dict[int, float]:
             try:
                 return dict(nearest(limit))
-            except Exception as error:  # without vectors, words are enough
+            except Exception as error:  # the search continues without vectors
                 not_used.append(f"vectors: {str(error) or type(error).__name__}")
                 return {}
 
@@ -347,5 +347,5 @@ class CodeSearcher:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Return whether a path is the folder or file, or is below it; everything is below ""."""
+    """Return whether a path is the given folder or file, or is below it; everything is below ""."""
     return not folder or path == folder or path.startswith(folder + "/")

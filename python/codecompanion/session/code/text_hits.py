@@ -1,6 +1,6 @@
-"""Files that the index does not know yet, searched as text: counted words, and the lines around them.
+"""Searches files that are not in the index yet as text: counts words, and returns the lines around them.
 
-The results look like index hits, so that the ranking joins both (an index is usable while partial).
+The results look like index hits, so that both can be ranked together and a partial index is usable.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from codecompanion.formats.regex import regex
 from codecompanion.formats.word_rarity import rarity
 
 MAX_FILES = 200
-"""At most this many files are read for one question."""
+"""Maximum number of files read for one question."""
 LINES_AROUND = 12
 _NAME_COUNTS = 3
-"""For choosing lines, a whole name counts as much as this many words."""
+"""Weight of a whole name relative to a word when lines are chosen."""
 _WORD = regex(r"[^\W_]+")
 
 
@@ -27,7 +27,7 @@ FilesWith = Callable[[Collection[str], Sequence[str]], Sequence[str]]
 
 
 class TextHit(msgspec.Struct, frozen=True):
-    """The best lines of a file; `words`: the number of occurrences in the file of each word of the question."""
+    """The best lines of a file; `words`: how often each word of the question occurs in the file."""
 
     path: str
     start: int
@@ -37,9 +37,9 @@ class TextHit(msgspec.Struct, frozen=True):
 
 
 def richest_first(words: Sequence[str], paths: Sequence[str], files_with: FilesWith) -> Sequence[str]:
-    """Return at most `MAX_FILES` paths, first those of files that contain the most words.
+    """Return at most `MAX_FILES` paths, those of files with the most of the words first.
 
-    If there are no more files than that, all are returned in their order, without a search.
+    If there are no more than `MAX_FILES`, all are returned in their order, without a search.
     """
     if len(paths) <= MAX_FILES:
         return paths
@@ -52,7 +52,7 @@ def search_texts(
 ) -> list[TextHit]:
     """Return the files of `paths` that contain one of the words (lower case), best first.
 
-    `names` of code count as further words, but only as whole words: `f_4` is not in `f_44`.
+    `names` of code count as additional words, but match only as a whole: `f_4` is not in `f_44`.
     """
     whole = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE) for name in names]
     found = ((path, text) for path in paths[:MAX_FILES] if (text := read(path)) is not None)
@@ -77,7 +77,7 @@ def _hit(path: str, text: str, words: Sequence[str], names: Sequence[re.Pattern[
 
 
 def _scored(hit: TextHit, hits: Sequence[TextHit]) -> TextHit:
-    """Return the hit with a score like BM25: rare words count more, repeated ones less and less."""
+    """Return the hit with a score like BM25: rare words count more, and each repetition counts less."""
     score = 0.0
     for place, count in enumerate(hit.words):
         with_it = sum(bool(other.words[place]) for other in hits)

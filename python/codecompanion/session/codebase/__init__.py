@@ -1,1 +1,1 @@
-"""Gathered code as a message of a chat, and a message's requests to the project."""
+"""Gathered code as a message of a chat, and the requests for code in a message."""

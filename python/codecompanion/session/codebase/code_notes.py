@@ -16,7 +16,7 @@ _NO_KEYWORDS = "question did not look project-related"
 
 
 def why_no_code(text: str, gathered: Gathered, asked_in: Path | None, *, is_project: bool) -> tuple[str, ...]:
-    """Return why a message got no code; nothing if none is expected.
+    """Return a note on why a message got no code, or nothing if none is expected.
 
     `asked_in`: the folder where code was requested, None = the policy gathers automatically.
     """
@@ -31,7 +31,7 @@ def why_no_code(text: str, gathered: Gathered, asked_in: Path | None, *, is_proj
 
 
 def _why_nothing(gathered: Gathered, root: Path, is_project: bool) -> str:
-    """Return in a few words why a question got no code."""
+    """Return a short reason why a question got no code."""
     if not is_project:
         return f"{root.name or root} is not a project"
     if gathered.timed_out:

@@ -1,6 +1,6 @@
-"""A message's requests to the project, and the parts that were not understood (R-213).
+"""Reads the requests for code in a message, and the parts that were not understood (R-213).
 
-Most messages have none, and nothing is imported for them.
+Most messages have none; for these, nothing is imported.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 GATHERING_OFF = "No code · context.enabled is false"
 _MAX_MISSING = 3
 _PLAIN_TEXTS = (".html", ".css", ".json", ".toml", ".txt", ".yaml", ".yml", ".xml")
-"""File extensions besides those of the known languages."""
+"""File extensions of text formats, besides those of the known languages."""
 
 
 class CodeRequest(msgspec.Struct, frozen=True):
-    """The mentions of a message, whether code must be gathered for it, and sentences on parts not understood."""
+    """The mentions of a message, whether code must be gathered for it, and sentences about parts not understood."""
 
     mentions: Mentions
     is_wanted: bool
@@ -39,9 +39,9 @@ async def code_request_of(
     always: bool,
     written: Collection[str] = (),
 ) -> CodeRequest | None:
-    """Return the request of a message, None if it asks for nothing and no code is gathered automatically.
+    """Return the code request of a message, None if there is none and no code is gathered automatically.
 
-    `enabled` and `always` as for `wants_code`. `written`: the mentions that the editor handles and has sent.
+    `enabled` and `always` are as in `wants_code`. `written`: the mentions that the editor handles and has sent.
     """
     has_signs = "@" in text or "#" in text
     if not has_signs and (enabled is False or (enabled == "auto" and not always)):
@@ -65,7 +65,7 @@ async def code_request_of(
         asks = mentions.codebase or bool(found) or any(one.asks_for_code for one in near)
         others = told_of([one for one in near if not one.asks_for_code])
         return CodeRequest(mentions, False, (*others, GATHERING_OFF) if asks else others)
-    if is_wanted:  # gathering itself reports unreadable files; a decorator was never meant as one
+    if is_wanted:  # gathering itself reports unreadable files; a decorator is not meant as a file
         named = tuple(name for name in mentions.files if name in found or _is_meant_as_file(name))
         named = tuple(name for name in named if name not in folders)
         told = (*told_of(near), *_folders(folders), *_beyond(mentions))
@@ -75,14 +75,14 @@ async def code_request_of(
 
 
 def _folders(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a sentence about folders: they are not read."""
+    """Return sentences saying that these folders were not read."""
     from codecompanion.workspace.named_files import IS_FOLDER
 
     return tuple(f"@{name} was not read: {IS_FOLDER}" for name in names[:_MAX_MISSING])
 
 
 def _beyond(mentions: Mentions) -> tuple[str, ...]:
-    """Return a sentence about names beyond the limit."""
+    """Return a sentence about the ignored names beyond the limit."""
     from codecompanion.retrieval.mentions import MAX_FILES
 
     more = mentions.beyond
@@ -103,7 +103,7 @@ def _missing(names: tuple[str, ...], root: Path) -> tuple[str, ...]:
 
 
 def _is_meant_as_file(name: str) -> bool:
-    """Return whether a name ends like a project file; a decorator, a package or a person does not."""
+    """Return whether a name ends like a project file, unlike a decorator, a package or a person."""
     from codecompanion.workspace.syntax.languages import language_of
 
     last = name.rpartition("/")[2]

@@ -16,11 +16,11 @@ from codecompanion.session.codebase.shown_code import body_of_gathered, title_of
 from codecompanion.wire.events import CodeGathered
 
 _MAX_DROPPED = 100
-"""The most dropped pieces that are logged."""
+"""Maximum number of dropped pieces in the log."""
 
 
 def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
-    """Return the message before its question, None if there is no code to show (R-202)."""
+    """Return the message to send before its question, None if there is no code to show (R-202)."""
     if not gathered.text.strip():
         return None
     return Message(
@@ -34,7 +34,7 @@ def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
 
 
 def _references(gathered: Gathered) -> tuple[Reference, ...]:
-    """Return the sentence about code still above, if any, with its replacement for when that code has left."""
+    """Return the sentence about code still above, if any, with the text that replaces it once that code is removed."""
     chosen = gathered.selection
     named = name_seen(chosen.above)
     if not named or not chosen.above_ids or named not in gathered.text:
@@ -44,7 +44,7 @@ def _references(gathered: Gathered) -> tuple[Reference, ...]:
 
 
 def _pieces(gathered: Gathered) -> tuple[GatheredPiece, ...]:
-    """Return the pieces for the model, best first, cut ones with the file's lines; then those it still sees above."""
+    """Return the pieces sent, best first, cut ones with the file's line count; then those still above."""
     lines: dict[str, int] = {}
     for whole in gathered.found:
         lines[whole.path] = max(lines.get(whole.path, 0), whole.end)
@@ -72,7 +72,7 @@ def _piece(snippet: Snippet, lines: int = 0) -> GatheredPiece:
 
 
 def gathered_record(gathered: Gathered, message_id: str, turn_id: str) -> PolicyEvent:
-    """Return the record for `/trace` (R-268); `message_id` "" = no code was shown."""
+    """Return the record for `/trace` (R-268); `message_id` is "" if no code was shown."""
     said, chosen = gathered.classification, gathered.selection
     fields: dict[str, Any] = {
         "message_id": message_id,

@@ -1,6 +1,6 @@
 """The interface between a chat that wants the code for a question and its gatherer (R-201).
 
-The gatherer knows nothing about chats, and the chat nothing about gathering.
+The gatherer does not depend on chats, and a chat does not depend on gathering.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A question, and the facts available when it is asked.
 
     `root`: the project. `files`: the names the user wrote with `@` (R-213), restricted to `lines` if given; `active`:
-    the file the user works in, "" = none (R-214), `cursor`: its line there. `max_tokens`: the most the code may take
-    (R-245), whatever the budget of `model` is; named files may take all of it. `is_asked`: the user asked for code, so
+    the file the user works in, "" = none (R-214); `cursor`: the line there. `max_tokens`: the maximum size of the code
+    (R-245), whatever the budget of `model` is; named files may use all of it. `is_asked`: the user asked for code, so
     the question is not classified. `only_files`: `root` is not a project, and only the named files are read. `unsaved`:
     the texts of changed buffers, by absolute path. `left_out` and `pinned`: pieces that must not or must be in the
     result. `seen`: messages of gathered code that the model sees unchanged; code in them is not sent again. `pipeline`:
@@ -51,7 +51,7 @@ class Gatherer(Protocol):
     """Gathers code for chats."""
 
     async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
-        """Return the gathered code; on cancellation all work stops. `tell` receives a few words about slow steps.
+        """Return the gathered code; on cancellation all work stops. `tell` receives short descriptions of slow steps.
 
-        The result reports failed parts (R-202, R-203).
+        The result lists failed parts (R-202, R-203).
         """

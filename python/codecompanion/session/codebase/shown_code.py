@@ -1,4 +1,4 @@
-"""The display of a message of gathered code: one line, and a line for each piece. Read from the message alone."""
+"""How a message of gathered code is displayed: a title line, and a line for each piece, from the message alone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.messages import GatheredPiece, Message
 
 _CHOSEN = ("mention", "pinned")
-"""Sources chosen by the user, who expects all of their text."""
+"""Sources of pieces chosen by the user, who expects their full text."""
 SOURCES = {"mention": "named", "active": "open", "ast": "defined", "common": "project"}
-"""The sources of pieces, in the words of the help; `/trace` and the command line use the document's."""
+"""The display names of sources, as in the help; `/trace` and the command line use the document's names."""
 TOLD_EVENT = "told_below_message"
 """The event name for a sentence that is shown below the following message."""
 
 
 def title_of_gathered(message: Message) -> str:
-    """Return the number of snippets and files, and how many are only named because the model still sees them."""
+    """Return the numbers of snippets and files sent, and of snippets not resent because the model still sees them."""
     sent = [piece for piece in message.gathered if not piece.is_above]
     cut = len({piece.path for piece in sent if piece.is_cut and piece.source in _CHOSEN})
     return "".join(
@@ -37,14 +37,14 @@ def how_much(paths: Sequence[str], above: int) -> str:
 
 
 def body_of_gathered(message: Message) -> str:
-    """Return the pieces, one per line, best first: place, name, source and score, tokens."""
+    """Return the pieces, one per line, best first: location, name, source and score, tokens."""
     return "\n".join(map(line_of_piece, message.gathered))
 
 
 def line_of_piece(piece: GatheredPiece) -> str:
-    """Return a piece on one line; it begins with its place, in the form that `gf` reads."""
+    """Return a piece on one line; it begins with its location, in the form that `gf` reads."""
     size = f"{counted(piece.tokens, 'token')}{', still above' if piece.is_above else ''}"
-    if not piece.path:  # a map, the architecture, memories: no lines of a file
+    if not piece.path:  # a map, the architecture and memories are not lines of a file
         return f"{piece.source} · {size}"
     place = f"{piece.path}:{piece.start}-{piece.end}" if piece.start else piece.path
     place += cut_mark(piece.is_cut, piece.of)

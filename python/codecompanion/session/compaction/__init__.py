@@ -1,1 +1,1 @@
-"""Carrying out edits and compactions: the summariser, commits, effects, events."""
+"""Carries out edits and compactions: the summariser, commits, effects, events."""

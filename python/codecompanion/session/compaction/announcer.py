@@ -63,9 +63,9 @@ class Announcer(msgspec.Struct, frozen=True):
         return events_of((found.emits.failed,), occasion, compaction_id)
 
     def status(self, prepared: Prepared) -> tuple[PolicyEvent, ...]:
-        """Return how full the window was before the policy ran, if that is worth a warning (R-144).
+        """Return an event about the fill level before the policy ran, if it is worth a warning (R-144).
 
-        `sentTokens` is the size of the request that is sent, so it shows what the policy achieved.
+        `sentTokens` is the size of the request that is sent, which shows the effect of the policy.
         """
         first = prepared.reports[0].before if prepared.reports else prepared.measure
         if not self.policy.status_event or warning_level(first.tokens, self.room.window) == "none":
@@ -85,7 +85,7 @@ class Announcer(msgspec.Struct, frozen=True):
         tell(self.emit, self.chat_id, named)
 
     def _occasion(self, stage_id: str, occasion: Occasion, *, model: str = "", duration_ms: int = 0) -> Occasion:
-        """Return the occasion with the figures of the stage's table and the current model."""
+        """Return the occasion completed with the stage's thresholds and the current model."""
         stage, room = self.policy.stage(stage_id), self.room
         trigger = threshold_tokens(stage.trigger, room) if stage is not None else None
         target = target_tokens(stage.trigger, stage.target, stage.target_gap, room) if stage is not None else 0

@@ -1,7 +1,8 @@
-"""The success and failure of one chat's automatic compactions: retries, pauses, and warnings to the user (R-532).
+"""Tracks whether a chat's automatic compactions succeed: retries, pauses, and warnings to the user (R-532).
 
-Two guards: one for compactions that failed or had no effect, one for the model that writes summaries. If a policy can
-do without that model, a compaction succeeds although the model failed, and asking it every time is a hidden cost.
+There are two guards: one for compactions that failed or had no effect, one for the model that writes summaries. If a
+policy can do without that model, a compaction succeeds even if the model fails, and asking it each time would be a
+hidden cost.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from codecompanion.context.work import Measure
 from codecompanion.formats.plural import counted
 
 _NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop"})
-"""Reasons why a stage had nothing to do yet: these do not count as failures."""
+"""Reasons of stages that had nothing to do yet; these do not count as failures."""
 
 
 PAUSE_ENDS_WITH_GROWTH = 0.05
@@ -30,7 +31,7 @@ PAUSE_GROWS_TO = 8
 
 
 class CompactionGuard(msgspec.Struct, frozen=True):
-    """The record of automatic compaction: consecutive failures, pauses since the last success, end of the pause.
+    """The state of automatic compaction: consecutive failures, pauses since the last success, end of the pause.
 
     A pause ends at the cycle or request size (tokens) stored here.
     """
@@ -49,10 +50,10 @@ class CompactionGuard(msgspec.Struct, frozen=True):
         return CompactionGuard()
 
     def after_failure(self, cycle: int, tokens: int, window: int, cooldown: Cooldown) -> CompactionGuard:
-        """Return the guard after a failed or useless compaction; a pause begins with the last failure allowed.
+        """Return the guard after a failed or useless compaction; the last failure allowed starts a pause.
 
-        After a pause there is one try before the next, longer one. In a small window a single tool result is enough
-        growth: a pause ends early only above the size that ended the previous one.
+        After a pause, one attempt is allowed before the next, longer pause. In a small window a single tool result is
+        enough growth, so a pause ends early only above the size that ended the previous one.
         """
         failures = self.failures + 1
         if failures < cooldown.failures:
@@ -67,7 +68,7 @@ class CompactionGuard(msgspec.Struct, frozen=True):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """The figures for judging a compaction. `overhead`: system prompt and tool schemas, in tokens."""
+    """The figures for judging a compaction. `overhead`: tokens of system prompt and tool schemas."""
 
     policy: Policy
     room: Room
@@ -82,7 +83,7 @@ class Standing(msgspec.Struct, frozen=True):
         )
 
     def problem(self, report: StageReport, stage: Stage) -> str:
-        """Return the problem with a compaction, "" if it helped."""
+        """Return why a compaction did not help, "" if it did."""
         if report.outcome != "changed":
             return report.detail
         if stage.trigger.always or not is_crossed(stage.trigger, report.after, self.room):
@@ -91,7 +92,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class CompactionWatch:
-    """The guards of one chat. Each reports its first pause, and the next one only after a success in between."""
+    """The guards of one chat. Each reports its first pause, and another only after a success in between."""
 
     def __init__(self, warn: Callable[[str, bool], None]) -> None:
         """`warn` shows a sentence to the user; True = it is removed when a compaction succeeds."""
@@ -99,11 +100,11 @@ class CompactionWatch:
         self.compactions = CompactionGuard()
         self.writer = CompactionGuard()
         self.writer_is_proven = False
-        """Whether the model's last output was a summary: only then several parts are requested at once."""
+        """Whether the model's last output was a summary; only then are several parts requested at once."""
         self.unusable_writer = ""
-        """The model whose last replies were not summaries, until it writes one or another is chosen."""
+        """The model whose last replies were not summaries, until it writes one or another model is chosen."""
         self.writes_in_place = True
-        """Whether the model may be asked within the chat itself: it did not continue the task instead."""
+        """Whether the model may be asked in the chat itself; False once it continued the task instead."""
 
     def reset(self) -> None:
         """Forget failures: the view was cleared or the model changed."""
@@ -165,7 +166,7 @@ class CompactionWatch:
 
 
 def _judged(guard: CompactionGuard, problem: str, size: Measure, standing: Standing) -> CompactionGuard:
-    """Return the guard after one more try; `problem` "" = it went well."""
+    """Return the guard after one more attempt; `problem` is "" if it succeeded."""
     if not problem:
         return guard.after_success()
     return guard.after_failure(standing.cycle, size.tokens, standing.room.window, standing.policy.cooldown)

@@ -1,4 +1,4 @@
-"""Work in a thread while a summary is written: slow at first, at full speed once the summary arrives, stoppable."""
+"""Runs work in a thread while a summary is written: slowly at first, at full speed once the summary arrives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _Stopped(Exception):
 
 
 class Meanwhile:
-    """One piece of such work, started at once; it calls the function it is given between its steps."""
+    """Background work, started at once; between its steps it calls the function it is given, which may stop it."""
 
     def __init__(self, work: Callable[[Callable[[], None]], None]) -> None:
         self._is_awaited = self._is_stopped = False
@@ -33,11 +33,11 @@ class Meanwhile:
         self._stand_back()
 
     async def finish(self) -> None:
-        """Wait until it ends; from now on it runs at full speed."""
+        """Run the rest of the work at full speed and wait until it ends."""
         self._is_awaited = True
         await to_the_end(self._task)
 
     async def stop(self) -> None:
-        """End it at its next step, and wait for that."""
+        """Stop the work at its next step, and wait until it ends."""
         self._is_stopped = True
         await self.finish()

@@ -1,6 +1,6 @@
-"""Runs a preparation: asks the summariser, commits each stage as one event, tells the user (R-529…R-533, R-543).
+"""Runs a preparation: asks the summariser, commits each stage as one event, informs the user (R-529…R-533, R-543).
 
-`context.pipeline` decides; this module has the effects: model calls with a deadline, the log, the events.
+`context.pipeline` decides; this module carries it out: model calls with a deadline, the log, the events.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from codecompanion.wire.events import ContextEdited, Notice, Retrying, Severity
 
 T = TypeVar("T")
 AT_ONCE = 4
-"""How many parts of a long history are summarised at the same time (R-120): more would run into rate limits.
+"""Maximum parts of a long history summarised at the same time (R-120); more would exceed rate limits.
 
-A local server gets at most one per slot: the others would only wait there.
+A local server gets at most one per slot, because others would only wait.
 """
 BESIDE_LOOP_TOKENS = 20_000
 """A preparation of a larger view runs in a thread: it would block another chat's stream for too long (about 10 ms)."""
 MAX_SILENCES = 10
-"""All calls of a run may together be silent for this many times the limit of one call (lesson 18)."""
+"""Limit on the total silence of a run's calls, as a multiple of the limit for one call (lesson 18)."""
 
 
 class Summariser(msgspec.Struct, frozen=True):
-    """The model that writes a summary, its adapter, and the name shown to the user."""
+    """The model that writes a summary, and its adapter."""
 
     adapter: Adapter
     model: str
@@ -58,9 +58,9 @@ class Summariser(msgspec.Struct, frozen=True):
 
 
 class Compactor(msgspec.Struct):
-    """Runs the preparations of one chat. `new_record` makes the record of a compaction, if one is needed.
+    """Runs the preparations of one chat. `new_record` returns the record of a compaction.
 
-    `announcer` has the event names of the policy's documents. `as_sent` returns the chat as it would be sent now,
+    `announcer` knows the event names of the policy's documents. `as_sent` returns the chat as it would be sent now,
     without messages that wait for an answer.
     """
 
@@ -72,13 +72,13 @@ class Compactor(msgspec.Struct):
     effects: EffectRunner
     as_sent: Callable[[], ChatRequest]
     refusal: str = ""
-    """Why a provider refused a summary request itself, "" if none did."""
+    """Why a provider rejected a summary request, "" if none did."""
     has_told: bool = False
-    """Whether the user has seen why it failed."""
+    """Whether the user has seen why the compaction failed."""
 
     @property
     def silence_s(self) -> float:
-        """Return how long a call may be silent, in seconds."""
+        """Return the maximum silence of a call, in seconds."""
         return self.services.settings.chat.compaction_timeout_s
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
@@ -98,12 +98,12 @@ class Compactor(msgspec.Struct):
 
 
 def parts_at_once(*, is_local: bool, slots: int) -> int:
-    """Return how many parts are requested at the same time; `slots` of a local server, 0 if not reported."""
+    """Return how many parts to request at the same time; `slots`: those of a local server, 0 if not reported."""
     return min(AT_ONCE, slots or 1) if is_local else AT_ONCE
 
 
 def _sent_summary(work: Work) -> str:
-    """Return the summary as the model gets it, with its keys and the quoted request; "" if none was written.
+    """Return the summary as the model gets it, with recall keys and the quoted request; "" if none was written.
 
     A handoff's introduction is shown to the user (R-432); other headers only repeat the card's title.
     """
@@ -112,7 +112,7 @@ def _sent_summary(work: Work) -> str:
 
 
 def _asked_for(ask: Ask, request: SummaryRequest) -> str:
-    """Return the inspector's name for a request."""
+    """Return the name of a request in the inspector."""
     what = "memory entry" if ask.stage.event == "memory_flushed" else "summary"
     if request.in_place:
         return f"{what}, in the chat"
@@ -163,7 +163,7 @@ class _Run:
             self._owner.effects.forget_prepared()
 
     async def _step(self, preparation: Preparation, reply: SummaryReply | None) -> Ask | Prepared:
-        """Advance the preparation; with much to read, in a thread, so that other chats do not wait."""
+        """Advance the preparation, in a thread if the view is large, so that other chats do not wait."""
         return await self._beside_loop(partial(_next_of, preparation, reply))
 
     async def _beside_loop(self, work: Callable[[], T]) -> T:
@@ -226,14 +226,14 @@ class _Run:
         """Return how many parts are requested at the same time."""
         try:
             summariser = self._owner.summariser(ask.use_chat_adapter)
-        except CodeCompanionError:  # reported by the request itself
+        except CodeCompanionError:  # the request itself reports it
             return 1
         adapter = summariser.adapter
         is_local = self._owner.services.adapters.settings(adapter.name).local_server
         return parts_at_once(is_local=is_local, slots=adapter.facts(summariser.model).slots)
 
     async def _ask(self, ask: Ask, request: SummaryRequest) -> SummaryReply:
-        """Ask once; a name that does not resolve is a failure like any other (R-504)."""
+        """Send one summary request; an unresolvable adapter or model is a failure like any other (R-504)."""
         too_long = f"the summariser wrote nothing for {self._silence.total_s:g} s in total"
         if self._silence.left_s <= 0:
             return SummaryReply(error=too_long)
@@ -276,19 +276,19 @@ class _Run:
         return reply
 
     def _tell_retry(self, call: RequestRecord, event: RetryScheduled) -> float:
-        """Show it; return for how many seconds a local server is waited for now: the model is not silent then."""
+        """Show a retry; return the seconds spent waiting for a local server, which do not count as silence."""
         call.take_retry(event)
         owner, retry = self._owner, msgspec.structs.asdict(event)
         owner.services.emit(Retrying(chat=owner.log.chat_id, **retry))
         return event.wait_ms / 1000 if event.waiting else 0.0
 
     async def _abandon(self, error: BaseException) -> None:
-        """End an announced compaction that cannot go on; nothing was changed."""
+        """End an announced compaction that cannot continue, without a change."""
         cancelled = isinstance(error, asyncio.CancelledError)
         await self._fail("it was stopped" if cancelled else str(error), cancelled=cancelled)
 
     async def _fail(self, reason: str, *, cancelled: bool = False) -> None:
-        """End the compaction without a change, also under the policy's own event name."""
+        """End the compaction without a change, and log the policy's own failure event."""
         announcer, ask = self._owner.announcer, self._asked
         named = announcer.failed(ask.stage.id, ask.before.tokens, reason, self.record.id) if ask is not None else ()
         if self.record.is_open:
@@ -311,7 +311,7 @@ class _Run:
                 case "context_edited":
                     await self._commit_edit(report, report.work, current)
                 case "context_compacted" if not report.removed_messages and not self.record.is_open:
-                    # A tier that only shortened messages: there is no summary to show.
+                    # The tier only shortened messages, so there is no summary to show.
                     await self._commit_edit(report, report.work, current)
                 case "context_compacted":
                     await self._commit_compaction(report, report.work, current)
@@ -329,13 +329,13 @@ class _Run:
             owner.announcer.tell(status)
 
     async def _flush(self) -> None:
-        """Write to the memory: after the checkpoint and before any removal (R-408, R-446)."""
+        """Write flushes to the memory, after the checkpoint and before any removal (R-408, R-446)."""
         flushes, self._flushes = self._flushes, []
         for report in flushes:
             await self._owner.effects.after(report.stage.effects.after, report)
 
     async def _commit_edit(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
-        """Log an edit; its own id lets the user undo it apart from the compaction of the same run."""
+        """Log an edit under its own id, so that the user can undo it separately from a compaction of the same run."""
         owner = self._owner
         change = view_change(report, work, before, owner.services.new_token())
         named = owner.announcer.changed(report, change.change_id, "", 0)
@@ -353,7 +353,7 @@ class _Run:
         from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on  # not part of the start
 
         if not report.asked:
-            # Or it replaces one that asked and got no answer.
+            # This is a no-op if it replaces a compaction that asked a model and got no answer.
             also, failed = partial(announcer.began, report), report.stage.emits.failed
             begin = partial(record.begin, also=also, failed_event=failed)
             began = await begin(report.trigger, NO_MODEL, report.before.tokens, card=report.stage.card)

@@ -1,4 +1,4 @@
-"""One compaction in the log and for the editor: exactly one start and one end, for every summariser (R-543)."""
+"""Logs and reports one compaction, with exactly one start and one end for every summariser (R-543)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STANDARD_CARD = Card()
 
 
 def failure(card: Card, reason: str) -> str:
-    """Return the sentence about a compaction that changed nothing."""
+    """Return the message for a failed compaction, which changed nothing."""
     return f"{card.failed}: {reason.rstrip('.')}. Nothing was changed."
 
 
@@ -32,7 +32,7 @@ class CompactionRecord(msgspec.Struct):
     """A running compaction, reused for the next one. `id` is also the id of the change that completes it.
 
     `is_open`: it has begun and not ended, both in the log and for the user. `has_told`: the user has seen why the
-    newest one failed.
+    newest compaction failed.
     """
 
     services: Services
@@ -56,12 +56,12 @@ class CompactionRecord(msgspec.Struct):
         card: Card = STANDARD_CARD,
         also: Callable[[str], Sequence[PolicyEvent]] = lambda compaction_id: (),
     ) -> Sequence[PolicyEvent]:
-        """Announce the compaction, once; until it ends, later calls only update the summariser's name.
+        """Announce the compaction once; until it ends, later calls only update the summariser's name.
 
         Returns the named events that were logged with it (made by `also`); the caller sends them to the editor.
 
         Raises:
-            StoreError: it has not begun; the user has seen why.
+            StoreError: the compaction has not begun; the user has seen why.
         """
         self.label = label
         if self.is_open:
@@ -92,7 +92,7 @@ class CompactionRecord(msgspec.Struct):
         return named
 
     async def fail(self, reason: str, *, cancelled: bool = False, also: Sequence[PolicyEvent] = ()) -> None:
-        """End it without a change, unless it has ended; the user sees why. `also` is logged with it."""
+        """End the compaction without a change, unless it has ended; the user sees why. `also` is logged with it."""
         if not self.is_open:
             return
         self.is_open = False
@@ -108,17 +108,17 @@ class CompactionRecord(msgspec.Struct):
 
     @property
     def duration_ms(self) -> int:
-        """Return how long it has taken so far."""
+        """Return the duration so far, in milliseconds."""
         return round((self.services.clock() - self._started_at) * 1000)
 
     def report(self, removed: Sequence[Message], summary: str) -> ChangeReport:
-        """Return the report stored with the change: summariser, number of messages, cycles, duration."""
+        """Return the report to store with the change: summariser, number of messages, cycles, duration."""
         gone = [message for message in removed if message.tag != SUMMARY_TAG]
         cycles = [message.cycle for message in gone if message.cycle is not None] or [0]
         return ChangeReport(
             compaction_id=self.id,
             summariser=self.label,
-            messages=sum(message.tag not in UNSHOWN_TAGS for message in gone),  # as many as the fold above shows
+            messages=sum(message.tag not in UNSHOWN_TAGS for message in gone),  # the number that the fold above shows
             cycles=(min(cycles), max(cycles)),
             duration_ms=self.duration_ms,
             summary=summary,
@@ -127,7 +127,7 @@ class CompactionRecord(msgspec.Struct):
         )
 
     def placed(self, change: ViewChanged, messages: Sequence[Message]) -> ViewChanged:
-        """Return the change with the message above which its card is shown; `messages` is the view before it."""
+        """Return the change with the message above which its card is shown; `messages`: the view before the change."""
         report = msgspec.structs.replace(change.report, before=place_of_card(messages, change))
         return msgspec.structs.replace(change, report=report)
 
@@ -159,6 +159,6 @@ class CompactionRecord(msgspec.Struct):
         )
 
     def close(self) -> None:
-        """Leave the state `compacting`, however it ended."""
+        """Leave the state `compacting`, however the compaction ended."""
         if self.id:
             self.on_compacting(False)

@@ -1,4 +1,4 @@
-"""The result of a preparation, computed without asking a model or changing anything."""
+"""Computes the result of a preparation without asking a model or changing anything."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def dry_run(preparation: Preparation) -> Prepared:
 
 
 def unwritten(ask: Ask) -> SummaryReply:
-    """Return the placeholder."""
+    """Return the placeholder for a summary."""
     return SummaryReply(text=UNWRITTEN, source="caller")

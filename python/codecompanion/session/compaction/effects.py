@@ -1,9 +1,9 @@
-"""The effects a policy lists (`checkpoint`, `snapshot`, `memory_flush`, `daily_log`) and the checkpoints of every chat.
+"""Runs the effects a policy lists (`checkpoint`, `snapshot`, `memory_flush`, `daily_log`), and writes checkpoints.
 
-While the setting `checkpoint_every_messages` is on, every chat has its checkpoints, those of compactions included,
-whatever its policy lists; off, only the policy's own effects are left. `before` is run, and durable, before a change is
-logged (R-472); `after` follows it. Periodic and completion checkpoints (R-464…R-466) and the snapshot after each turn
-are written in the background. A failed write does not end the turn: it is reported once, as a sentence and as the event
+If the setting `checkpoint_every_messages` is on, every chat gets checkpoints, including those of compactions, whatever
+its policy lists; if off, only the policy's own effects run. `before` runs, and is durable, before a change is logged
+(R-472); `after` runs after it. Periodic and completion checkpoints (R-464…R-466) and the snapshot after each turn are
+written in the background. A failed write does not end the turn: it is reported once, as a notice and as the event
 `checkpoint_failed`. The contents are defined by `context.checkpoints.snapshot`, `context.checkpoints.evidence_packet`
 and `store`.
 """
@@ -44,7 +44,7 @@ CHECKPOINT, SNAPSHOT, MEMORY_FLUSH, DAILY_LOG = "checkpoint", "snapshot", "memor
 
 
 class EffectRunner(msgspec.Struct):
-    """The effects of one chat. `keeping` None: nothing is kept outside the database."""
+    """Runs the effects of one chat. If `keeping` is None, nothing is stored outside the database."""
 
     chat_id: str
     log: ChatLog
@@ -60,14 +60,14 @@ class EffectRunner(msgspec.Struct):
     queued: Callable[[], Sequence[str]] = tuple
     """The queued messages."""
     outside: Callable[[Sequence[Message]], Sequence[Source]] = lambda messages: ()
-    """Sources among the summarized messages that narrow grants; a memory written from these messages gets them too."""
+    """Sources among the summarized messages that narrow grants; a memory written from these messages has them too."""
     last_flush: LastFlush = msgspec.field(default_factory=LastFlush)
     _writer: StateWriter | None = None
     _boundaries: int = 0
     """The number of requests since the chat was opened."""
     _order: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     _following: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
-    """Runs the effects after one change before those after the next."""
+    """Ensures that the effects after one change run before those after the next."""
     _running: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
     _told_failure: bool = False
     _told_memory: bool = False
@@ -75,7 +75,7 @@ class EffectRunner(msgspec.Struct):
     _is_removal_coming: bool = False
 
     def __post_init__(self) -> None:
-        """Remember the end of the log at opening time: earlier messages do not count as new."""
+        """Remember where the log ends when the chat is opened, because earlier messages do not count as new."""
         if self.keeping is not None:
             kept = self.keeping
             opened_at = self.log.view.last_seq
@@ -87,7 +87,7 @@ class EffectRunner(msgspec.Struct):
     # ---- effects listed by a policy
 
     def prepare_soon(self, names: Sequence[str], subject: Sequence[Message]) -> None:
-        """Prepare in the background the checkpoint that is written before these messages are removed (R-472)."""
+        """Prepare in the background the checkpoint to be written before these messages are removed (R-472)."""
         if (CHECKPOINT in names or self._is_on) and self._writer is not None:
             self._is_removal_coming = True
             gone = {message.id for message in subject}
@@ -95,7 +95,7 @@ class EffectRunner(msgspec.Struct):
             self._soon(self._prepare(messages, tuple(message for message in messages if message.id in gone)))
 
     def forget_prepared(self) -> None:
-        """Drop everything prepared for a removal that is not going to happen, also if it is still being prepared."""
+        """Drop everything prepared for a removal that will not happen, even if it is still being prepared."""
         self._is_removal_coming = False
         if self._writer is not None:
             self._writer.forget_prepared()
@@ -106,7 +106,7 @@ class EffectRunner(msgspec.Struct):
             await self.before_removal(names, change, report.work.summary, report.event)
 
     async def before_removal(self, names: Sequence[str], change: ViewChanged, summary: str, trigger: str) -> None:
-        """Do the same for a change that none of our stages made: a provider's own compaction."""
+        """Run them for a change that none of our stages made: a provider's own compaction."""
         if not change.removed or not (CHECKPOINT in names or self._is_on):
             return
         gone = frozenset(change.removed)
@@ -130,7 +130,7 @@ class EffectRunner(msgspec.Struct):
                 await self._save(snapshot)
 
     def flush_failed(self, report: StageReport) -> None:
-        """Start the waiting time as after a successful flush, and tell the user once (R-446)."""
+        """Start the same interval as after a successful flush, and tell the user once (R-446)."""
         self.last_flush = LastFlush(at=self.clock(), tokens=report.before.tokens)
         if not self._told_flush:
             self._told_flush = True
@@ -138,7 +138,7 @@ class EffectRunner(msgspec.Struct):
             self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
 
     def after_soon(self, names: Sequence[str], report: StageReport) -> None:
-        """Run `after` in the background. The snapshot is of the chat as it is now."""
+        """Run `after` in the background, with a snapshot of the chat as it is now."""
         if names or self._keeps(report):
             self._soon(self._after(names, report, self._wanted("snapshot", report.event)))
 
@@ -180,7 +180,7 @@ class EffectRunner(msgspec.Struct):
 
     @contextlib.contextmanager
     def _awaiting(self) -> Iterator[None]:
-        """Speed up the current and coming writes: the caller is waiting for them."""
+        """Speed up current and future writes while the caller waits for them."""
         if self._writer is not None:
             self._writer.is_awaited = True
         try:
@@ -215,8 +215,8 @@ class EffectRunner(msgspec.Struct):
     def _may_be_due(self) -> bool:
         """Return whether the log may have grown enough for a periodic checkpoint, without reading it.
 
-        A stored chat is read for this at its second request or after its first turn: reading a long log during the
-        first request would delay it.
+        The log of a stored chat is first read at its second request or after its first turn, because reading a long log
+        would delay the first request.
         """
         writer = self._writer
         if writer is None:
@@ -246,7 +246,7 @@ class EffectRunner(msgspec.Struct):
         async with self._order:
             try:
                 await asyncio.to_thread(writer.prepare, messages, removed)
-            except StoreError as error:  # the checkpoint itself fails the same way and reports it
+            except StoreError as error:  # writing the checkpoint fails the same way and reports it
                 _log.debug("a checkpoint could not be prepared: %s", error)
             if not self._is_removal_coming:
                 writer.forget_prepared()
@@ -265,7 +265,7 @@ class EffectRunner(msgspec.Struct):
             await self._announce("conversation_snapshot", Occasion(more=more))
 
     async def _guarded(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Return the result of `work`, None if it failed: the chat continues, and the user sees one notice."""
+        """Return the result of `work`, None if it failed; the chat then continues, and the user sees one notice."""
         try:
             return await work
         except StoreError as error:
@@ -342,7 +342,7 @@ class EffectRunner(msgspec.Struct):
         return targets
 
     async def _announce(self, name: PolicyEventName, occasion: Occasion) -> None:
-        """Log a named event and send it to the editor; on a full disk it is only sent."""
+        """Log a named event and send it to the editor; if it cannot be stored, it is only sent."""
         named = events_of((name,), occasion)
         try:
             await self.log.write(*named)

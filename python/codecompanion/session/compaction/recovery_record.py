@@ -1,6 +1,6 @@
 """Logs and reports how a request that the provider refused as too long was made smaller (R-451).
 
-Uses the event names of the policy's `recovery`; a policy without them logs nothing. Decides nothing.
+Uses the event names of the policy's `recovery`; for a policy without them, nothing is logged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOTHING_LEFT = "nothing more can be removed from the request"
 
 
 class RecoveryRecord(msgspec.Struct, frozen=True):
-    """One attempt: `refused` tokens were too many, `target` is the size to reach."""
+    """One attempt to make a request smaller: `refused` is its size and `target` the size to reach, in tokens."""
 
     announcer: Announcer
     log: ChatLog
@@ -33,7 +33,7 @@ class RecoveryRecord(msgspec.Struct, frozen=True):
         await self._tell((self.names.started,), None, "")
 
     async def end(self, reports: Sequence[StageReport], after: int) -> None:
-        """Report the outcome: the request is smaller now, or why it is not."""
+        """Report whether the request is smaller now, and if not, why."""
         changed = [report for report in reports if report.work is not None]
         if after < self.refused:
             await self._tell(self.names.changed, changed[-1] if changed else None, "")

@@ -1,10 +1,10 @@
-"""How long the summary calls of one run may be silent in total (lesson 18). Pure; used by `compaction`."""
+"""Limits how long the summary calls of one run may be silent in total (lesson 18). Pure; used by `compaction`."""
 
 from __future__ import annotations
 
 
 class SilenceBudget:
-    """Sums the silence of calls in seconds, by batch: of calls that wait at the same time the longest counts."""
+    """Sums the silence of calls in seconds; of calls that wait at the same time, only the longest counts."""
 
     def __init__(self, total_s: float) -> None:
         self.total_s = total_s
@@ -20,5 +20,5 @@ class SilenceBudget:
 
     @property
     def left_s(self) -> float:
-        """Return the remaining silence; 0 or less when it is spent."""
+        """Return the remaining seconds; 0 or less when the budget is spent."""
         return self.total_s - self._before_s - self._longest_s

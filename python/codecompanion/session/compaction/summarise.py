@@ -1,7 +1,7 @@
 """Asks an adapter for a summary and returns its reply, with a limit on silence (lesson 18).
 
-Used by chats and the command line. A model that is writing is never cut off: a local one takes minutes for a long
-summary.
+Used by chats and the command line. A model that is writing is never cut off, because a local model takes minutes for a
+long summary.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from codecompanion.errors import AdapterError, ContextOverflow, RequestRejected
 from codecompanion.model.messages import Message
 
 _CHARS_PER_TOKEN = 3
-"""For reasoning whose size the provider does not report; it is better to reserve too much than too little."""
+"""Assumed for reasoning whose size the provider does not report; low, to reserve too much rather than too little."""
 
 
 def summary_request(
     model: str, request: SummaryRequest, thinking_tokens: int = 0, *, chat: ChatRequest | None = None
 ) -> ChatRequest:
-    """Return the request for the adapter; an in-place one continues the `chat`.
+    """Return the summary request for the adapter; an in-place request continues the `chat`.
 
-    `thinking_tokens`: tokens the model is known to spend before its answer; the limit grows by them, within the window.
+    `thinking_tokens`: tokens the model is known to spend before its answer; they are added to the limit, within the
+    window.
     """
     most = max(request.max_output_tokens, request.room_tokens)
     order = Message(id="summary-prompt", role="user", content=request.prompt)
     if chat is not None:
-        # The chat's own limit, if there is one: another limit could change the model's thinking budget.
+        # Keep the chat's own limit, if there is one, because another limit could change the model's thinking budget.
         limit = min(max(chat.max_output_tokens, request.max_output_tokens + thinking_tokens), most)
         return msgspec.structs.replace(
             chat,
@@ -57,10 +58,10 @@ async def ask_summary(
     on_retry: Callable[[RetryScheduled], None] = lambda event: None,
     on_begin: Callable[[], None] = lambda: None,
 ) -> SummaryReply:
-    """Return the reply to a summary request; every failure except cancellation is part of it, as one sentence.
+    """Return the reply to a summary request; any failure except cancellation is returned in it, as one sentence.
 
-    `silence_s`: the longest time without a piece of the reply, in seconds; neither keep-alives nor waiting for a server
-    to start count. `on_begin` is called with the first piece.
+    `silence_s`: the maximum time without a piece of the reply, in seconds; keep-alives do not reset it, and waiting for
+    a server to start does not count. `on_begin` is called at the first piece.
     """
     name = request.model or adapter.name
     texts: list[str] = []
