@@ -1,1 +1,1 @@
-"""One chat: state machine, queue, agent loop."""
+"""One chat: its state machine, queue and agent loop."""

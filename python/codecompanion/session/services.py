@@ -1,4 +1,4 @@
-"""The services that the engine gives a chat: everything with an effect, made once and shared by all chats."""
+"""The services that the engine provides to chats: everything with an effect, created once and shared by all chats."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ POLICY_KEY = "interactions.chat.opts.policy"
 DEFAULT_TOOL_TIMEOUT_S = 60.0
 MAX_FAILURES = 50
 _LEARNED = ("ratio", "weight", "extra", "above", "below")
-"""The stored fields of a calibration; the rest follows from the model's name."""
+"""The stored fields of a calibration; the others are derived from the model's name."""
 
 
 class Keeping(msgspec.Struct, frozen=True):
-    """The storage outside of the database, and the limits on the memory's content.
+    """The storage outside the database, and the restrictions on the memory's content.
 
-    `redact` hides keys, `keys_known` changes when it knows more of them.
+    `redact` hides API keys; the value of `keys_known` changes when more keys are known.
     """
 
     checkpoints: CheckpointFiles
@@ -91,7 +91,7 @@ class Mcp(Protocol):
     """The MCP servers of a host."""
 
     async def look(self, chat: Any) -> None:
-        """Update the servers of files that the chat may use: a file, or the decision about it, may have changed."""
+        """Update the servers from the chat's configuration files, because a file or its trust may have changed."""
 
     async def wait_for(self, chat: Any) -> None:
         """Start the servers the chat can use and wait up to the configured time; report missing ones."""
@@ -102,11 +102,11 @@ class Services(msgspec.Struct):
 
     `emit` sends an event to the editor, `clock` returns seconds since the epoch, `lookup(adapter, model)` returns model
     windows (None = unknown), `price(adapter, model, passes)` the cost of calls in US dollars (None = unknown),
-    `report_bug` logs a bug and returns the sentence for the user. `keeping` has the places of checkpoints and memories,
-    None = none are kept. `calibrations` has the learned figures of each (endpoint, model). Tools ask `editor` for open
+    `report_bug` logs a bug and returns the sentence for the user. `keeping`: where checkpoints and memories are stored,
+    None = none are. `calibrations`: the learned calibration of each (endpoint, model). Tools ask `editor` for open
     files. `mistakes` are sentences about the configuration that each chat shows when it is opened. `usage_doubts` are
     the endpoints whose reports cannot be true; without `checks_usage` every report is trusted. `environment` is the
-    user's, with secrets.
+    user's environment, including secrets.
     """
 
     settings: Settings
@@ -121,14 +121,14 @@ class Services(msgspec.Struct):
     count_text: Callable[[str], int]
     report_bug: Callable[[BaseException], str]
     trust: Trust = msgspec.field(default_factory=Trust)
-    """Decides which files of a folder may run or instruct the model: none until the user trusts them."""
+    """Decides which files of a folder may be run or may instruct the model; none until the user trusts them."""
     calibrations: dict[tuple[str, str], Calibration] = msgspec.field(default_factory=dict)
     keeping: Keeping | None = None
     mistakes: list[str] = msgspec.field(default_factory=list)
     failures: list[str] = msgspec.field(default_factory=list)
-    """Sentences about the user's own tools and strategies that failed, the newest last."""
+    """Messages about failures of the user's own tools and strategies, newest last."""
     stopped: dict[str, StoppedPolicy] = msgspec.field(default_factory=dict)
-    """Policies that are wrong, or have a wrong option, by name."""
+    """Stopped policies by name: their definition or one of their options is invalid."""
     unusable_writers: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """(adapter, model) on the user's own servers that wrote no usable summary when last asked."""
     usage_doubts: UsageDoubts = msgspec.field(default_factory=UsageDoubts)
@@ -140,40 +140,40 @@ class Services(msgspec.Struct):
     gatherer: Gatherer | None = None
     """Gathers code for a question (R-201), None = no gathering."""
     indexes: ProjectIndexes | None = None
-    """The code indexes of the projects, None = there is no folder for them."""
+    """The code indexes of the projects, None = no folder is available for them."""
     mcp: Mcp | None = None
-    """MCP servers, None = there are none."""
+    """The MCP servers, None if there are none."""
     vectors: ProjectVectors | None = None
-    """Makes and compares vectors of code, None = search uses words alone."""
+    """Computes and compares vectors of code, None = search uses words only."""
     context_sources: dict[str, Source] = msgspec.field(default_factory=dict)
-    """Sources of editor context items that come `by_host`, by name, in addition to the built-in ones."""
+    """Additional sources of editor context items that the host provides (`by_host`), by name."""
     editor_facts: EditorFacts = msgspec.field(default_factory=EditorFacts)
     """The facts about the editor that the model may see."""
     proxy: str = ""
     """The configured proxy, "" = the system's."""
     sandbox: Sandbox | None = None
-    """The sandbox for commands, None = they run as the user."""
+    """The sandbox for commands, None = they run without one."""
     pages_dir: Path | None = None
     """The cache folder for fetched pages, None = no cache."""
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
-    """The most tokens each model has spent on thinking before a summary (R-433)."""
+    """Maximum tokens that each model has spent on thinking before a summary (R-433)."""
     audit: AuditLog = msgspec.field(default_factory=lambda: AuditLog(None, str, lambda sentence: None))
-    """The audit log."""
+    """The log of actions that can be audited; by default nothing is stored."""
     told_guesses: set[tuple[str, str]] = msgspec.field(default_factory=set)
-    """The (adapter, model) pairs whose window is a guess that was reported to the user (R-506)."""
+    """The (adapter, model) pairs whose guessed context window was reported to the user (R-506)."""
 
     def __repr__(self) -> str:
-        return "Services()"  # not the environment
+        return "Services()"  # must not show the environment
 
     def report_mistake(self, sentence: str) -> None:
-        """Report a configuration mistake that was found only now, once; it is listed from then on."""
+        """Report a configuration mistake found after startup, once, and add it to the list."""
         if sentence not in self.mistakes:
             self.mistakes.append(sentence)
             self.emit(Notice(level=Severity.WARN, text=sentence))
             self._list_what_is_wrong()
 
     def report_failure(self, sentence: str, before: str = "") -> None:
-        """List a failure of the user's own code ("" = it works), replacing an earlier one; the caller reports it."""
+        """List a failure of the user's own code ("" = it works) in place of an earlier one; the caller reports it."""
         failures = [one for one in self.failures if one != before or one == sentence]
         failures += [sentence] if sentence and sentence not in failures else []
         if failures != self.failures:
@@ -184,13 +184,13 @@ class Services(msgspec.Struct):
         self.emit(Mistakes(mistakes=tuple(self.mistakes), failures=tuple(self.failures)))
 
     def policy(self, overrides: Mapping[str, Any], name: str = "", adapter_name: str = "") -> Policy:
-        """Return the policy of a chat: the one it chose, that of its adapter, or the configured one (K1).
+        """Return the policy of a chat: the chosen policy, else its adapter's, else the configured one (K1).
 
-        The user's settings and the chat's overrides are applied as far as the policy has these options: they may be for
-        another policy (`ignored_settings` lists the rest). A stopped policy is replaced.
+        The user's settings and the chat's overrides are applied if the policy has these options; the others may be
+        meant for another policy (`ignored_settings` lists them). A stopped policy is replaced.
 
         Raises:
-            ConfigError: the policy does not exist, or an option does not fit.
+            ConfigError: the policy does not exist, or an option is invalid.
         """
         policy = running_policy(self.settings, self.stopped, self._wanted_policy(name, adapter_name))
         policy = with_known_options(policy, self.settings.chat.context_management, OPTIONS_KEY)
@@ -201,7 +201,7 @@ class Services(msgspec.Struct):
         return name or chat.adapter_policies.get(adapter_name) or chat.policy
 
     def stopped_policy(self, name: str, adapter_name: str) -> tuple[str, StoppedPolicy] | None:
-        """Return the stopped policy that the chat should have, by its name; None = its policy runs."""
+        """Return the name and details of the chat's wanted policy if it is stopped, else None."""
         found = find_stopped(self.settings, self.stopped, self._wanted_policy(name, adapter_name))
         return (found, self.stopped[found]) if found else None
 
@@ -231,7 +231,7 @@ class Services(msgspec.Struct):
         )
 
     def passes_reported(self, adapter_name: str, model: str, about: str, passes: Sequence[Usage]) -> UsageReported:
-        """Return the usage event of calls that gave no reply: summaries, and compactions on demand."""
+        """Return the usage event of calls without a reply in the chat: summaries and on-demand compactions."""
         reported = UsageReported(
             message_id=about,
             adapter=adapter_name,
@@ -258,7 +258,7 @@ class Services(msgspec.Struct):
     def prices(self, adapter: str, model: str, prompt_tokens: int) -> Prices | None:
         """Return the list prices for a prompt of that size; some models charge more for long ones.
 
-        None = unknown, or irrelevant because a subscription pays.
+        None = unknown, or covered by a subscription.
         """
         if self.is_included(adapter):
             return None
@@ -275,7 +275,7 @@ class Services(msgspec.Struct):
         )  # fmt: skip
 
     def is_included(self, adapter: str) -> bool:
-        """Return whether a subscription pays for the requests of an adapter."""
+        """Return whether a subscription covers the requests of an adapter."""
         return adapter in self.adapters.names() and self.adapters.settings(adapter).included
 
     def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:
@@ -291,7 +291,7 @@ class Services(msgspec.Struct):
         return f"{adapter_name} {address}".rstrip()
 
     def calibration(self, adapter_name: str, model: str) -> Calibration:
-        """Return the calibration of the model at this endpoint: the learned one, else the initial one."""
+        """Return the learned calibration of the model at this endpoint, else the initial one."""
         return self.calibrations.get((self.endpoint(adapter_name), model)) or Calibration.for_model(model)
 
     def keep_calibration(self, adapter_name: str, model: str, learned: Calibration) -> None:
@@ -323,7 +323,7 @@ class Services(msgspec.Struct):
     def tool_context(
         self, snapshot: Snapshot, timeout_s: float = DEFAULT_TOOL_TIMEOUT_S, root: Path | None = None
     ) -> ToolContext:
-        """Return the context of a tool call with this time limit; `root` is the workspace, if the caller has it."""
+        """Return the context of a tool call with this timeout; `root` is the workspace, if already known."""
         workspace = Workspace(root or self.root(snapshot))
         memory = self.memory_of(workspace.root)
         return ToolContext(
@@ -349,7 +349,7 @@ class Services(msgspec.Struct):
         )
 
     def memory_of(self, root: Path) -> ProjectMemory | None:
-        """Return the memory of the project that a workspace belongs to, None = no memory is kept."""
+        """Return the memory of the project that a workspace belongs to, None if no memory is kept."""
         kept, own = self.keeping, self.settings.context.memories
         if kept is None:
             return None

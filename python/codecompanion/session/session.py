@@ -1,6 +1,7 @@
-"""The user's requests to a chat, and their timing. Runs on the engine's loop, never blocks it.
+"""Carries out the user's requests to a chat at the right time. Runs on the engine's loop and never blocks it.
 
-A submit while busy waits in the queue and is delivered exactly once, at the next request boundary (lesson 16).
+A message submitted while the chat is busy is queued and delivered exactly once, at the next request boundary (lesson
+16).
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from codecompanion.session.turn.edit_turn import EditTurn
 
 IDLE_S = 1.0
-"""How long a chat of unknown size must be idle before it is counted."""
+"""Seconds that a chat of unknown size must be idle before its tokens are counted."""
 
 
 class Session(Chat):
-    """One chat of this host, with the requests of its user."""
+    """One chat of this host, with its user's requests."""
 
     def __init__(self, services: Services, log: ChatLog, snapshot: Snapshot) -> None:
         super().__init__(services, log, snapshot, self._finished)
@@ -48,18 +49,18 @@ class Session(Chat):
         self._edit: EditTurn | None = None
         """The edit in place whose reply is awaited."""
         self._counting: asyncio.Task[None] | None = None
-        """Has the next request counted while the chat is idle."""
+        """Counts the next request while the chat is idle."""
 
     @cached_property
     def edits(self) -> ViewEdits:
-        """The user's changes of the view: undo, pins, removed messages."""
+        """The user's changes to the view: undo, pins, removed messages."""
         from codecompanion.session.actions.view_edits import ViewEdits  # not part of the start
 
         return ViewEdits(self)
 
     @cached_property
     def changes(self) -> Reverter:
-        """The changes of files by the tools of this chat, and reverting them."""
+        """Lists and reverts the file changes made by this chat's tools."""
         from codecompanion.session.actions.reverting import Reverter  # not part of the start
 
         return Reverter(self)
@@ -67,7 +68,7 @@ class Session(Chat):
     # ---- requests of the user
 
     def submit(self, request: Submit) -> None:
-        """Accept a message: sent at once when idle, else queued and shown (lesson 16). Returns at once.
+        """Accept a message: send it if the chat is idle, else queue and show it (lesson 16). Returns at once.
 
         Raises:
             InputError: the text is empty, or the chat is busy and this is an edit in place.
@@ -89,7 +90,7 @@ class Session(Chat):
         self.begin(self._turns)
 
     def compact(self, instructions: str, *, go_on: bool = False) -> None:
-        """Carry out `/compact`: now when idle, at the next request boundary when busy (R-533)."""
+        """Carry out `/compact` now if the chat is idle, else at the next request boundary (R-533)."""
         self._goes_on = go_on
         if self.turn is not None and self.turn.asking.take(instructions):
             return
@@ -108,7 +109,8 @@ class Session(Chat):
         try:
             await self.context.detach(items)
         finally:
-            # Also after a refusal: the lines the user deleted belong to attachments that are still sent.
+            # Show the block again even after a refusal, because the attachments whose lines the user deleted are still
+            # sent.
             self.context.show()
             self.show_meter()
 
@@ -123,7 +125,7 @@ class Session(Chat):
         self.control.watch.reset()
         await self.log.write(ModelSet(adapter=self.adapter_name, model=self.model))
         if self.task is None:
-            # While a turn runs, its next preparation does this.
+            # During a turn, its next preparation does this.
             await self.control.native.drop_foreign_blocks()
             await self._resume_meter()
         self.emit(
@@ -155,7 +157,7 @@ class Session(Chat):
             self.show_meter()
 
     async def clear(self) -> None:
-        """Empty the view except rules and memory (`/clear`); the log keeps everything. Stops a running task first."""
+        """Stop any task and empty the view except rules and memory (`/clear`); the log keeps everything."""
         await self.stop()
         await self.log.write_late()
         gone = tuple(message.id for message in self.log.view.messages if message.tag not in STARTING_TAGS)
@@ -171,7 +173,7 @@ class Session(Chat):
     async def regenerate(self, snapshot: Snapshot) -> None:
         """Answer the user's last message again; the old answer leaves the view, never the log, and can be restored.
 
-        After a compaction its summary is answered; later attachments stay.
+        After a compaction, the summary is answered; later attachments stay.
 
         Raises:
             InputError: a turn is running, or there is no user message.
@@ -214,9 +216,9 @@ class Session(Chat):
         await self._run_turn(cycle)
 
     async def _ask_behind_reply(self, cycle: int, turn_id: str = "", *, compacted: bool = False) -> None:
-        """Ask the model to continue if the chat ends with its own words; else there is a message to answer.
+        """Ask the model to continue if the chat ends with its own reply; otherwise there is a message to answer.
 
-        After a compaction of a complete reply the request mentions the compaction: nothing was cut (R-528).
+        After a compaction of a complete reply, the request mentions the compaction, because nothing was cut (R-528).
         """
         newest = _newest(self.log.view.messages)
         if newest is not None and newest.role == "assistant":
@@ -242,26 +244,26 @@ class Session(Chat):
         await self.effects.close()
 
     def emit(self, event: Event) -> None:
-        """Send an event to the editor, followed by its meaning for an edit in place."""
+        """Send an event to the editor, followed by the resulting event for an edit in place, if any."""
         super().emit(event)
         told = self._edit.take(event) if self._edit is not None else None
         if told is not None:
             super().emit(told)
 
     def show_meter(self) -> None:
-        """Show how large the next request is; if that is only estimated, it is counted while the chat is idle."""
+        """Show the size of the next request; if it is only an estimate, count the request while the chat is idle."""
         super().show_meter()
         self._count_idle()
 
     def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Begin to work on the history; nothing else is asked of the endpoint."""
+        """Start a task that changes the history, and stop counting the next request."""
         self._stop_counting()
         super().begin(work)
 
     # ---- inside
 
     def _count_idle(self) -> None:
-        """Let the next request be counted in a moment, unless something happens before."""
+        """Schedule a count of the next request, unless something happens before."""
         self._stop_counting()
         if self.task is None and self.control.fitting.wants_idle_count:
             self._counting = asyncio.get_running_loop().create_task(self._count())
@@ -277,7 +279,7 @@ class Session(Chat):
                 self.keep_calibration()
                 self.show_meter()
         except Exception as error:
-            self.services.report_bug(error)  # in the log only: the user did not ask for the count
+            self.services.report_bug(error)  # only logged, because the user did not request the count
 
     def _finished(self) -> None:
         """Process requests that arrived meanwhile."""
@@ -296,7 +298,7 @@ class Session(Chat):
         try:
             await self._run_turns(answer_again)
         except Exception:
-            # A message left in the queue would be retried at once, and fail again, endlessly.
+            # A message left in the queue would be retried and fail again in an endless loop.
             self.queue.give_back("Not sent. Your message is back in the input.")
             raise
 
@@ -306,7 +308,7 @@ class Session(Chat):
             refused = await self.queue.refused()
             try:
                 if self.queue.are_all(refused) and not answer_again:
-                    # Before the message is returned: two equal sentences in a row are shown once.
+                    # Must precede returning the message, so that two equal sentences in a row are shown once.
                     refusal = [*refused.values()][-1]
                     await self.control.shaper.give_up(refusal.why, refusal.tokens)
             finally:
@@ -324,13 +326,13 @@ class Session(Chat):
                 return
 
     async def _know_server(self) -> None:
-        """Update the state of the model's server; if no model was named, use the one that runs."""
+        """Update the state of the model's server; if no model is configured, use the one that it runs."""
         await self.control.window.know_server()
         if runs := self.control.window.model_that_runs:
             await self.use_model(self.adapter_name, runs)
 
     async def _run_turn(self, cycle: int, turn_id: str = "") -> bool:
-        """Run one turn; return whether it ended well."""
+        """Run one turn; return whether it ended normally."""
         self.control.edits_in_place = self.queue.edits_in_place
         self.turn = Turn(self, turn_id or self.services.new_token(), cycle)
         reason = await self.turn.run()
@@ -344,7 +346,7 @@ class Session(Chat):
         refusal = await self.spending.refusal(self.adapter_name, self.control.policy.summary_adapter.name)
         if refusal:
             self.enter(State.IDLE)
-            # The same sentence twice is shown once.
+            # The same sentence is given twice, so it is shown only once.
             self.queue.give_back(refusal)
             self.emit(TurnFinished(chat=self.chat_id, reason="limit", error=refusal))
         return not refusal
@@ -359,7 +361,7 @@ class Session(Chat):
         if not changed or self.queue:
             return
         if not self._goes_on and self.control.policy.resume == "continue" and _is_answered(self.log.view.messages):
-            # K6: a pending request continues; without one, nothing is sent in its place.
+            # K6: only a pending request continues; if there is none, nothing is sent in its place.
             return
         setting = self.services.settings.chat.on_compact
         if self._goes_on or setting == "submit" or (setting == "auto" and waits):

@@ -1,7 +1,7 @@
-"""The states of a chat and the steps between them: one enum, one table (architecture.md).
+"""The states of a chat and the transitions between them: one enum, one table (architecture.md).
 
 idle → preparing → streaming → running_tools → (preparing …) → idle
-with compacting and awaiting_approval where they occur, and cancelling from anywhere but idle.
+with compacting and awaiting_approval where needed, and cancelling from any state except idle.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.errors import InvalidTransition
 
 
 class State(StrEnum):
-    """The activity of a chat."""
+    """The current activity of a chat."""
 
     IDLE = "idle"
     PREPARING = "preparing"
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.IDLE: frozenset({State.PREPARING, State.COMPACTING}),
-    # If compaction is paused and the request does not fit, it waits for the user, too.
+    # AWAITING_APPROVAL: if compaction is paused and the request does not fit, it waits for the user.
     State.PREPARING: frozenset(
         {State.COMPACTING, State.STREAMING, State.AWAITING_APPROVAL, State.IDLE, State.CANCELLING}
     ),
@@ -41,10 +41,10 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 
 
 def step(current: State, wanted: State) -> State:
-    """Return the wanted state.
+    """Return the wanted state if the transition is allowed.
 
     Raises:
-        InvalidTransition: the table has no such step. Staying in the same state is always allowed.
+        InvalidTransition: the table does not have this transition. Staying in the same state is always allowed.
     """
     if wanted is current or wanted in TRANSITIONS[current]:
         return wanted
@@ -52,6 +52,6 @@ def step(current: State, wanted: State) -> State:
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """The end of a turn. `why` is the sentence for the user, "" for a normal end."""
+    """The end of a turn. `why`: the reason shown to the user, "" for a normal end."""
 
     why: str = ""

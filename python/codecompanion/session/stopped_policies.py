@@ -1,4 +1,4 @@
-"""The policy that replaces a stopped one, whose table or one of its options is wrong."""
+"""Chooses the policy that replaces a stopped one, whose table or one of whose options is invalid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICIES_KEY = "interactions.chat.opts.policies"
 
 
 class StoppedPolicy(msgspec.Struct, frozen=True):
-    """A stopped policy and its replacement `instead`. `key` is the option that stops it, `problem` the sentence."""
+    """A stopped policy. `instead`: its replacement; `key`: the option that is invalid; `problem`: why."""
 
     instead: str
     key: str
@@ -22,12 +22,12 @@ class StoppedPolicy(msgspec.Struct, frozen=True):
 
 
 def default_policy() -> str:
-    """Return the name of the policy of an empty configuration; it is never stopped."""
+    """Return the name of the default policy of an empty configuration, which is never stopped."""
     return load({}).chat.policy
 
 
 def running_policy(settings: Settings, stopped: Mapping[str, StoppedPolicy], name: str) -> Policy:
-    """Return the policy that runs if this one is wanted, before settings are applied to it.
+    """Return the policy that runs if `name` is wanted, before settings are applied to it.
 
     Raises:
         ConfigError: the policy does not exist.

@@ -274,7 +274,7 @@ class Chat:
         return wanted
 
     async def deliver_queued(self, turn_id: str, cycle: int) -> str:
-        """Log the messages waiting for this boundary, then show them as sent (lesson 36); return why one was not."""
+        """Log the messages waiting for this boundary, then show them as sent (lesson 36); return why one is refused."""
         await self.context.join(turn_id, cycle)
         refused = await self.queue.deliver(turn_id, cycle)
         self.show_meter()

@@ -22,7 +22,7 @@ _WITHOUT_NAMES = ("binary", "hidden")
 
 
 def left_out_files(by_name: Mapping[str, LeftOut], by_content: Iterable[tuple[str, str]]) -> dict[str, LeftOut]:
-    """Return the files left out, by reason; `by_content`: (path, reason) of those left out after reading, first."""
+    """Return the files left out, by reason; `by_content`, (path, reason) of files left out after reading, is first."""
     found: dict[str, LeftOut] = {}
     for path, why in by_content:
         reason, _, secret = why.partition(": ")

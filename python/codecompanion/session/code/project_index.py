@@ -95,7 +95,7 @@ class ProjectIndex:
         choice: Choice | None = None,
         on_change: Callable[[IndexState], None] = lambda state: None,
     ) -> None:
-        """Create it without reading anything. `on_change` is called on the loop for every change of `state`."""
+        """Create the index object, reading nothing. `on_change` is called on the loop whenever `state` changes."""
         self.root = Path(os.path.realpath(root))
         self.choice = choice or Choice()
         self.path = index_path(cache_dir, self.root)

@@ -23,7 +23,7 @@ _NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop
 
 
 PAUSE_ENDS_WITH_GROWTH = 0.05
-"""A pause ends early when the request has grown by this share of the window: one long loop is a single cycle."""
+"""A pause ends early when the request has grown by this share of the window, as one long loop is a single cycle."""
 
 
 PAUSE_GROWS_TO = 8
@@ -138,13 +138,13 @@ class CompactionWatch:
                 self._keep_writer(why_not_by_model(report), report.before, standing)
 
     def take_recovery(self, prepared: Prepared, standing: Standing) -> None:
-        """Note how the summariser did while a refused request was made smaller; only its own guard changes."""
+        """Note the summariser's results while a refused request was made smaller; only its guard changes."""
         for report in prepared.reports:
             if report.asked and report.event == "context_compacted":
                 self._keep_writer(why_not_by_model(report), report.before, standing)
 
     def keep(self, problem: str, after: Measure, standing: Standing, *, was_told: bool) -> None:
-        """Note the result of an automatic compaction; `problem` "" = it helped. `was_told`: the user just read it."""
+        """Note the result of an automatic compaction; `problem` "" = it helped. `was_told`: the user just saw it."""
         self.compactions = _judged(self.compactions, problem, after, standing)
         if self.compactions.pauses == 1:
             why = "" if was_told else f": {problem.rstrip('.')}"

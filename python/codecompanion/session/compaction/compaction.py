@@ -40,7 +40,7 @@ AT_ONCE = 4
 A local server gets at most one per slot, because others would only wait.
 """
 BESIDE_LOOP_TOKENS = 20_000
-"""A preparation of a larger view runs in a thread: it would block another chat's stream for too long (about 10 ms)."""
+"""View size in tokens above which a preparation runs in a thread, to not block other chats' streams for about 10 ms."""
 MAX_SILENCES = 10
 """Limit on the total silence of a run's calls, as a multiple of the limit for one call (lesson 18)."""
 
@@ -276,7 +276,7 @@ class _Run:
         return reply
 
     def _tell_retry(self, call: RequestRecord, event: RetryScheduled) -> float:
-        """Show a retry; return the seconds spent waiting for a local server, which do not count as silence."""
+        """Show a retry; return the seconds of waiting for a local server, which do not count as silence."""
         call.take_retry(event)
         owner, retry = self._owner, msgspec.structs.asdict(event)
         owner.services.emit(Retrying(chat=owner.log.chat_id, **retry))

@@ -54,7 +54,7 @@ class EffectRunner(msgspec.Struct):
     clock: Callable[[], float]
     new_id: Callable[[], str]
     every_messages: Callable[[], int] = lambda: 0
-    """How often a periodic checkpoint is due (R-464); 0 = only those that a policy's stages ask for."""
+    """Number of messages between periodic checkpoints (R-464); 0 = only those that a policy's stages request."""
     root: Callable[[], Path] = Path
     """The workspace, whose daily log may be written."""
     queued: Callable[[], Sequence[str]] = tuple

@@ -60,8 +60,8 @@ async def ask_summary(
 ) -> SummaryReply:
     """Return the reply to a summary request; any failure except cancellation is returned in it, as one sentence.
 
-    `silence_s`: the maximum time without a piece of the reply, in seconds; keep-alives do not reset it, and waiting for
-    a server to start does not count. `on_begin` is called at the first piece.
+    `silence_s`: the maximum time without a piece of the reply, in seconds; neither keep-alives nor reports of a server
+    that is starting reset it. `on_begin` is called at the first piece.
     """
     name = request.model or adapter.name
     texts: list[str] = []

@@ -1,7 +1,7 @@
-"""The inputs of a durable summary besides the view: the whole log, and the last summary's facts (R-319, R-324, R-326).
+"""Reads the inputs of a durable summary besides the view: the log and the last summary's facts (R-319, R-324, R-326).
 
 Reading the log takes time in proportion to the chat, so it happens only when such a summary is due. The originals of
-cleared messages, from which a ledger is written, are read one by one, by their place in the log.
+cleared messages, from which a ledger is written, are read individually, by their position in the log.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _log = logging.getLogger(__name__)
 
 
 class SummarySources:
-    """`history` returns all messages as if nothing had been summarised, `artifact` is the source of the last summary.
+    """Two inputs of a summary: `history` returns all messages unsummarised, `artifact` is the last summary's source.
 
-    Both are None if nothing was read.
+    Both are None until they are read.
     """
 
     def __init__(self, log: ChatLog) -> None:
@@ -35,11 +35,11 @@ class SummarySources:
         self._originals: dict[str, Message] = {}
 
     def original(self, message: Message) -> Message:
-        """Return the message as it was added, if its result has since been cleared and that was read; else itself."""
+        """Return the original of a cleared message if it has been read, else the message itself."""
         return self._originals.get(message.id, message) if message.edited else message
 
     async def read(self, policy: Policy, *, due: bool) -> None:
-        """Load both if the policy writes a typed summary and one is due; else drop them."""
+        """Load the inputs that the policy needs for a summary that is due; drop the others."""
         steps = {step.use for stage in policy.stages for tier in stage.tiers for step in tier.steps}
         self.history = self.artifact = None
         if due and "summarize_artifact" in steps:
@@ -52,12 +52,12 @@ class SummarySources:
             self._originals = {}
 
     async def _read_originals(self) -> None:
-        """Read the cleared messages of the view as they were added; those read before are kept."""
+        """Load the original text of the view's cleared messages; reuse those already loaded."""
         cleared = {message.id for message in self._log.view.messages if message.edited}
         self._originals = {name: one for name, one in self._originals.items() if name in cleared}
         try:
             found = await self._log.added(cleared - self._originals.keys())
-        except StoreError as error:  # the ledger has less content; the compaction continues
+        except StoreError as error:  # the compaction continues with a shorter ledger
             _log.warning("the originals of cleared messages could not be read: %s", error)
             return
         self._originals |= {message.id: message for message in found}

@@ -1,1 +1,1 @@
-"""Carries out completion at the cursor: one request per editor at a time (R-261)."""
+"""Completes code at the cursor, with one request per editor at a time (R-261)."""

@@ -1,6 +1,7 @@
-"""Suggests code at the cursor: one request per editor at a time, a newer one cancels the older (R-256 … R-261).
+"""Suggests code at the cursor: one request per editor at a time; a newer request cancels the older (R-256 … R-261).
 
-Any failure is an answer without suggestions and with one sentence. Nothing here is imported before the first request.
+Any failure results in an answer without suggestions and with a one-sentence reason. Nothing here is imported before the
+first request.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ _log = logging.getLogger(__name__)
 MAX_COUNT = 5
 MAX_HEAD_CHARS = 20_000
 _STEP = 0.3
-"""The temperature step for each further suggestion, so that it differs."""
+"""Increase of the temperature for each further suggestion, so that it differs."""
 _MAX_TEMPERATURE = 1.0
 _FITS = 0.9
-"""The share of the server's limit for the prompt: the reply has to fit too."""
+"""The share of the server's limit used for the prompt; the reply has to fit too."""
 _LATE_STOPS = ("\n\n\n",)
 
 
@@ -53,11 +54,12 @@ class Suggestion(msgspec.Struct, frozen=True):
 
 
 class Suggestions(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer. Without `items`, `why` has the reason, "" = no suggestion, or the request was cancelled.
+    """The answer to a request. Without `items`, `why` is the reason, "" = no suggestion, or the request was cancelled.
 
-    `failed`: the server could not be asked, or refused. `stopped`: its model cannot fill in, so it is asked again only
-    on a manual request. `model` is the one that answers, the configured one until that is known. `off`: this file never
-    gets suggestions. `address`: the endpoint that would be asked, if no suggestion was wanted.
+    `failed`: the server could not be reached or refused the request. `stopped`: its model does not support
+    fill-in-the-middle, so it is asked again only on a manual request. `model`: the model that answers, or the
+    configured one until that is known. `off`: this file never gets suggestions. `address`: the endpoint that would be
+    asked, if no suggestion was requested.
     """
 
     items: tuple[Suggestion, ...] = ()
@@ -75,7 +77,7 @@ class FindsProjects(Protocol):
     """The part of `projects.Projects` that a completer uses."""
 
     async def find(self, path: str, cwd: str) -> tuple[ProjectReader, str] | None:
-        """Return the project of a file and the file's path in it, None if it is in none."""
+        """Return the project of a file and the file's path in it, None if there is no project."""
         ...
 
     async def aclose(self) -> None:
@@ -86,7 +88,7 @@ class FindsProjects(Protocol):
 class Completer:
     """Completion for one editor. `clock` returns seconds, `report_bug` logs a bug and returns a sentence.
 
-    `context_window` is the model's, in tokens, 0 = unknown.
+    `context_window` is the model's context window in tokens, 0 = unknown.
     """
 
     def __init__(
@@ -108,10 +110,10 @@ class Completer:
         self._knowledge = SteadyKnowledge()
         self._is_shrunk = False
         self._stopped = self._model = ""
-        """Why the server is no longer asked; the model that it reports."""
+        """Why the server is no longer asked, and the model that it reports."""
 
     async def complete(self, request: CompleteCode) -> Suggestions:
-        """Return suggestions; raises only when it is cancelled itself."""
+        """Return suggestions; raise only if this call itself is cancelled."""
         began = self._clock()
         task = asyncio.ensure_future(self._find(request))
         if request.count:
@@ -221,7 +223,7 @@ class Completer:
     async def _show(
         self, request: CompleteCode, project: tuple[ProjectReader, str] | None, asked: Asked, family: Family
     ) -> Shown:
-        """Return the text shown to the model: the document's window, or less of it plus knowledge of the project."""
+        """Return the text shown to the model: the document's window, or a smaller one plus knowledge of the project."""
         if project is not None:
             try:
                 return await self._show_project(request, *project, asked, family)
@@ -255,7 +257,7 @@ class Completer:
         return await asyncio.to_thread(self._knowledge.show, reader, place, self._total, cost)
 
     def _ask_for(self, shown: Shown, asked: Asked, family: Family, path: str, project: str) -> CodeRequest:
-        """Return the request for the endpoint: one prompt with the family's tokens, or the texts separately."""
+        """Return the request for the endpoint: one prompt with the family's tokens, or separate texts."""
         settings = self._settings
         has_tokens = family.fills_in and asked.reads_tokens
         suffix, extra = "", tuple[tuple[str, str], ...]()

@@ -1,4 +1,4 @@
-"""The source of completions: a fill-in endpoint, or a chat model if configured (R-261)."""
+"""The source of completions: a fill-in-the-middle endpoint, or a chat model if configured (R-261)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLACEHOLDER = regex(r"\$\{(\w+)\}")
 
 
 class Asked(Protocol):
-    """The interface of a source. `reads_tokens` and so on as in `CompletionEndpoint`; `address` is for display."""
+    """The interface of a source. `reads_tokens` etc. are as in `CompletionEndpoint`; `address` is for display."""
 
     reads_tokens: bool
     takes_suffix: bool
@@ -58,7 +58,7 @@ def make_asked(settings: CompletionSettings, adapters: AdapterRegistry, chat_ada
 
 
 class AskedEndpoint:
-    """A fill-in endpoint."""
+    """A source that asks a fill-in-the-middle endpoint."""
 
     is_chat = False
 
@@ -79,7 +79,7 @@ class AskedEndpoint:
 
 
 class AskedChat:
-    """A chat model that gets the file with a mark at the cursor."""
+    """A source that asks a chat model, which receives the file with a mark at the cursor."""
 
     is_chat = True
     reads_tokens = takes_extra = False

@@ -1,4 +1,4 @@
-"""The context of a place for the model: the file and knowledge of its project; fresh, or kept between keystrokes."""
+"""Builds the context of a cursor position: its file and knowledge of the project, new or reused between keystrokes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from codecompanion.completion.prompt_plan import NO_ANCHOR, Plan, anchor_of, pla
 from codecompanion.session.complete.project_view import ProjectReader, RecentRange
 
 KEPT_LINES = 8
-"""The knowledge of the project is kept within this many lines.
+"""The knowledge of the project is reused while the cursor moves by at most this many lines.
 
-A prompt with the same beginning does not have to be read again by the server.
+The server does not have to process the same beginning of a prompt again.
 """
 _SPARE_CHARS = 200
-"""Room for text typed until the next choice."""
+"""Characters reserved for text typed until the next choice."""
 _PACKING_CHARS = 200
-"""Packing the pieces temporarily needs this much more than they take."""
+"""Additional characters needed temporarily while the pieces are packed."""
 _WASTED_CHARS = 400
-"""At most this much room may stay unused."""
+"""Maximum characters that may stay unused."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A cursor in a file of a project; `head` is text above `before` that is not joined to it, `line` 0-based."""
+    """A cursor in a file of a project; `head`: text above `before` that is not adjacent to it; `line` is 0-based."""
 
     path: str
     before: str
@@ -47,7 +47,7 @@ class Shown(msgspec.Struct, frozen=True):
 def make_project_prompt(
     reader: ProjectReader, family: Family, path: str, before: str, after: str, total: int
 ) -> FimPrompt:
-    """Return the prompt of `total` characters for a place in the file at `path`, relative to the project's root."""
+    """Return the prompt of `total` characters for a position in the file at `path`, relative to the project's root."""
     place = Place(path=path, before=before, after=after)
     shown = SteadyKnowledge(is_steady=False).show(reader, place, total, line_cost(family, path))
     return build_project_prompt(
@@ -56,7 +56,7 @@ def make_project_prompt(
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """The last choice: its place, the version of the project, and its size in characters."""
+    """The last choice: its position, the version of the project, and its size in characters."""
 
     root: str = ""
     version: int = 0
@@ -67,10 +67,10 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class SteadyKnowledge:
-    """The knowledge of a project, kept while the user types in one place. Blocks: call it in a thread."""
+    """Knowledge of a project, reused while the user types in one place. Blocks: call it in a thread."""
 
     def __init__(self, *, is_steady: bool = True) -> None:
-        """Start empty. Without `is_steady` every prompt is the best one, whatever came before."""
+        """Start empty. If not `is_steady`, each prompt is the best possible, regardless of earlier ones."""
         self._is_steady = is_steady
         self._kept: _Kept | None = None
         self._anchor = ("", "")
@@ -94,7 +94,7 @@ class SteadyKnowledge:
             known = _choose(view, plan, plan.knowledge_chars - spare, cost)
             size = sum(one.cost(cost) for one in known)
             if size + _WASTED_CHARS < plan.knowledge_chars and (plan.window.above or plan.window.below):
-                # The file may use the project's spare room; packed as tightly, not all of it would fit again.
+                # The file may use the project's spare room; the extra room lets all pieces be packed again.
                 room = size + _PACKING_CHARS
                 plan = self._plan(place, total, room + spare)
                 known = _choose(view, plan, min(room, plan.knowledge_chars), cost)

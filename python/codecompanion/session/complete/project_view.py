@@ -1,7 +1,7 @@
 """Reads a project for completion: its code index if there is one, and a few of its files.
 
-Blocks for some milliseconds: call it in a thread. Without an index it uses the files that were edited or visited and
-those in the same folder. Files outside of the root, with secrets (R-266), or too large are not read.
+Blocks for some milliseconds: call it in a thread. Without an index it uses the files that were edited or visited, and
+those in the same folder. Files outside the root, with secrets (R-266), or too large are not read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 _KEPT_FILES = 64
 _MAX_TYPES = 4
 _MAX_OWN_CHARS = 8_000
-"""The most characters of the same file, above the window and below it."""
+"""Maximum characters of the same file, both above and below the window."""
 _TYPES = ("class", "interface", "type", "module")
 
 
@@ -43,7 +43,7 @@ class RecentRange(msgspec.Struct, frozen=True):
 
 
 class _Buffer(msgspec.Struct, frozen=True):
-    """The text of an unsaved buffer, and its file's time and size then, None = the file did not exist."""
+    """The text of an unsaved buffer, and its file's time and size at that point, None = the file did not exist."""
 
     text: str
     mark: tuple[int, int] | None
@@ -51,9 +51,9 @@ class _Buffer(msgspec.Struct, frozen=True):
 
 
 class ProjectReader:
-    """One project. `reader` is its index, which may not exist; thread-safe.
+    """Reads one project. `reader` is its index, which may not exist. Thread-safe.
 
-    `version` grows with new knowledge: cached choices must then be made again.
+    `version` grows with new knowledge, which makes cached choices outdated.
     """
 
     def __init__(self, root: Path, reader: IndexReader | None, is_secret: Callable[[str], bool]) -> None:
@@ -67,11 +67,11 @@ class ProjectReader:
         self.version = 0
 
     def note_change(self) -> None:
-        """Note that there is new knowledge since earlier choices."""
+        """Note that there is new knowledge, which makes earlier choices outdated."""
         self.version += 1
 
     def lay_over(self, texts: Mapping[str, str]) -> None:
-        """Replace files by the texts of unsaved buffers, until the files are written or this is called again."""
+        """Use the texts of unsaved buffers instead of their files, until these are written or this is called again."""
         most = budgets().pieces.max_file_bytes
         known, found = self._unsaved, dict[str, _Buffer]()
         for path, text in texts.items():
@@ -87,7 +87,7 @@ class ProjectReader:
             self.note_change()
 
     def unsaved(self) -> dict[str, str]:
-        """Return the buffer texts that replace files not written since."""
+        """Return the buffer texts whose files have not been written since."""
         found = {path: one for path, one in self._unsaved.items() if self._mark(path) == one.mark}
         self._unsaved = found
         return {path: one.text for path, one in found.items()}
@@ -139,13 +139,13 @@ class ProjectReader:
             told = [name for name in wanted if 0 < related.defined_in.get(name, 0) <= most]
             return related, self._definitions(path, told)
         except FileNotFoundError:
-            pass  # nothing was indexed yet
+            pass  # the project is not indexed yet
         except StoreError as error:
             _log.info("completion goes on without the index: %s", error)
         return RelatedFiles(), []
 
     def _definitions(self, path: str, names: Sequence[str]) -> list[tuple[str, Definition]]:
-        """Return the definitions of the names in other files, and the members of the first types among them."""
+        """Return the definitions of the names in other files, and the members of the first types found."""
         if self._reader is None or not names:
             return []
         found = [(one.path, one.definition) for one in self._reader.definitions_named(names) if one.path != path]
@@ -175,7 +175,7 @@ class ProjectReader:
         return [f"{folder}/{one}" if folder else one for one in names[:count]]
 
     def _read(self, path: str) -> FilePieces:
-        """Return the pieces of a file of the project, none if it may not be read."""
+        """Return the pieces of a file of the project, none if the file may not be read."""
         mark, unsaved = self._mark(path), self._unsaved.get(path)
         if unsaved is not None and unsaved.mark == mark:
             return unsaved.pieces

@@ -1,4 +1,4 @@
-"""Finds the project of a file and keeps its index current, in the background of completion (R-239)."""
+"""Finds the project of a file and keeps its index up to date in the background (R-239)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from codecompanion.workspace.secret_files import is_secret
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S = 20.0
 MAX_PROJECTS = 3
-"""This many projects keep the pieces read from their files."""
+"""Maximum number of projects whose file pieces are cached."""
 _MARKS = (".git", ".hg", ".jj", ".svn")
 
 
@@ -34,7 +34,7 @@ class Projects:
         self._place: tuple[tuple[str, str], tuple[Path, str] | None] = (("", ""), None)
 
     async def find(self, path: str, cwd: str) -> tuple[ProjectReader, str] | None:
-        """Return the project of a file and the file's path in it, None if it is in none."""
+        """Return the project of a file and the file's path in it, None if there is no project."""
         folder = self._services.settings.workspace.root or cwd
         if not folder or not path:
             return None
@@ -81,8 +81,8 @@ class Projects:
     async def _follow(self, reader: ProjectReader, is_elsewhere: bool) -> None:
         """Update the index from the disk and from unsaved buffers.
 
-        The editor is asked for those only when the user has just moved to another file, not during typing: its texts
-        may be large.
+        The editor is asked for unsaved buffers only when the user has just moved to another file, not during typing,
+        because the texts may be large.
         """
         root = reader.root
         try:
@@ -104,7 +104,7 @@ class Projects:
 
 
 def _unsaved_below(root: Path, opened: Opened) -> dict[str, str]:
-    """Return path → text of changed buffers below the root."""
+    """Return {path: text} of changed buffers below the root."""
     base = f"{root}/"
     return {
         path.removeprefix(base): file.text
@@ -114,7 +114,7 @@ def _unsaved_below(root: Path, opened: Opened) -> dict[str, str]:
 
 
 def _place(folder: str, path: str) -> tuple[Path, str] | None:
-    """Return the project's root and a file's path in it, None if the file is outside, or the root is not a project."""
+    """Return the project's root and a file's path in it, None if it is outside or the root is not a project."""
     try:
         root = Path(os.path.realpath(Path(folder).expanduser()))
         inside = Path(os.path.realpath(root / path))

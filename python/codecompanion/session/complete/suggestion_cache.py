@@ -1,4 +1,4 @@
-"""The last suggestions, by model and prompt (R-261): going back a step sends no request."""
+"""Caches the last suggestions, by model and prompt (R-261), so that undoing a keystroke sends no request."""
 
 from __future__ import annotations
 

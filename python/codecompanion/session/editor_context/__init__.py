@@ -1,1 +1,1 @@
-"""Items of editor context (`#{diagnostics}`): those that the host reads, and their text for the model."""
+"""Items of editor context (`#{diagnostics}`): the items that the host reads, and how all are shown to the model."""

@@ -1,7 +1,7 @@
-"""Finds the mentioned texts that the model already has, word for word, so that they are only referred to.
+"""Finds mentioned texts that the model already has verbatim, so that a reference is sent instead.
 
-One rule for all sources: lines that are in the next request unchanged are not sent a second time, whether
-they were attached, mentioned earlier or by the same message, or gathered. Pure: earlier messages are passed in.
+The same rule applies to all sources: lines that are in the next request unchanged are not sent a second time, whether
+they were attached, gathered, or mentioned in an earlier or the same message. Pure: earlier messages are passed in.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from codecompanion.retrieval.shown_lines import Above
 
 MIN_NAMED_CHARS = 240
-"""A shorter part of a file is sent: the sentence referring to it would be as long, and say less."""
+"""Minimum size of a part of a file to refer to; for a shorter part, the reference would be as long as the text."""
 
 Place = tuple[int, int]
-"""An item, and a text of it."""
+"""The index of an item, and that of a text in it."""
 
 
 class Stands(msgspec.Struct, frozen=True):
-    """The place where a text already is: these messages, and how they are referred to.
+    """Where a text already is in the request: the messages, and how to refer to them.
 
-    `short` is for the line in the chat. `beside`: in the message that is being sent, not above it.
+    `short`: the reference in the chat's line. `beside`: the text is in the message being sent, not above it.
     """
 
     ids: tuple[str, ...]
@@ -49,7 +49,7 @@ class _Sent(msgspec.Struct, frozen=True):
 
 
 def has_lines(text: EditorText) -> bool:
-    """Return whether a text consists of file lines, so that it could be in another message."""
+    """Return whether a text consists of lines of a file, so that another message could contain it."""
     return bool(text.path) and text.first > 0
 
 
@@ -57,12 +57,12 @@ def fingerprint(item: EditorItem) -> str:
     """Return a hash that two items with the same content share, "" for an empty item."""
     if not item.texts:
         return ""
-    # json, not msgspec: it accepts lone surrogates, which stand for the bytes of a text that is not UTF-8.
+    # json, not msgspec: it accepts lone surrogates, which represent the bytes of a text that is not UTF-8.
     return hashlib.sha256(json.dumps(msgspec.to_builtins(item.texts)).encode()).hexdigest()
 
 
 def where_it_stands(messages: Sequence[Message]) -> tuple[str, str]:
-    """Return how to refer to the messages that show a text, for the model and for the chat."""
+    """Return the references to the messages that show a text, for the model and for the chat."""
     mentioned = [m.mentioned.written for m in messages if m.mentioned is not None]
     files = [message for message in messages if message.file is not None]
     if files:
@@ -84,8 +84,8 @@ def standing_texts(
 ) -> dict[Place, Stands]:
     """Return the texts that are already in the request; whole files are compared first, then the longest parts.
 
-    `ids`: of the messages that the items become, `by_id`: the earlier messages. Without `beside`, other items of the
-    same message do not count.
+    `ids`: the ids of the messages that the items become; `by_id`: the earlier messages. Without `beside`, other items
+    of the same message are ignored.
     """
     found, sent = dict[Place, Stands](), dict[str, list[_Sent]]()
     for place, text, lines in sorted(_texts(items), key=lambda one: (not one[1].whole, -len(one[2]), one[0])):

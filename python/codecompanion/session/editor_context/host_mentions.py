@@ -1,7 +1,7 @@
-"""Reads the editor context that a message mentions and the host provides: `#{file:path}`, `#{diff:staged}`.
+"""Reads the mentioned editor context that the host provides: `#{file:path}`, `#{diff:staged}`.
 
-Other sources are added to `Services.context_sources` under the name of their item; the editor has an item of that name
-that comes `by_host`.
+To add a source, register it in `Services.context_sources` under the name of its item; the editor marks the item of that
+name as `by_host`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def read_by_host(item: EditorItem, root: Path, editor: Editor, others: Map
 
 
 async def read_file(editor: Editor, argument: str, root: Path) -> Taken:
-    """Return a file as the user sees it, with unsaved changes in the editor. `path:10-20` returns these lines."""
+    """Return a file as the user sees it, with unsaved changes; for `path:10-20`, only these lines."""
     if not argument:
         return Taken(error="it needs a path, such as #{file:src/main.py}")
     place = place_of(argument)

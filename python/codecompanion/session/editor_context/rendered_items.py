@@ -1,8 +1,8 @@
-"""Editor context as the model reads it: a heading line, and the text in a fence that it cannot end.
+"""Renders editor context for the model: a heading line, and the text in a fenced code block that it cannot end.
 
-Data, never instructions: nothing in a text, a path or a title can leave its fence or its line. Text that does not fit
-is cut, with a note. The first line begins with the mention as the user wrote it, so that the model can match it with
-the question.
+The content is data, never instructions: nothing in a text, a path or a title can leave its fence or its line. Text that
+does not fit is cut, with a note. The first line begins with the mention as the user wrote it, so that the model can
+match it with the question.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from codecompanion.session.editor_context.already_sent import Stands, fingerprin
 from codecompanion.wire.requests import EditorItem, EditorText
 
 MIN_TOKENS = 40
-"""With less room not even a few lines of a text fit."""
+"""Minimum room for a text in tokens; with less, not even a few lines fit."""
 _MAX_TITLE, _MAX_NAMED, _MAX_QUOTED = 300, 20, 80
 _REMOVED = "since removed from context"
 NOTHING_NAMED: Mapping[int, Stands] = {}
@@ -33,7 +33,7 @@ CountTokens = Callable[[str], int]
 class Rendered(msgspec.Struct, frozen=True):
     """An item as a message: its content, its line in the chat, and the parts that are only referred to.
 
-    `is_whole`: no part of it is cut, left out or only referred to.
+    `is_whole`: no part is cut, left out or only referred to.
     """
 
     content: str
@@ -83,9 +83,9 @@ def the_same(item: EditorItem, other: str, other_id: str) -> Rendered:
 def render(
     item: EditorItem, root: Path, room: int, count: CountTokens, named: Mapping[int, Stands] = NOTHING_NAMED
 ) -> Rendered:
-    """Return an item as a message that takes about `room` tokens at most; texts are taken in their order.
+    """Return an item as a message of at most about `room` tokens; its texts are added in order.
 
-    `named`: texts that are already in the request, by their position.
+    `named`: texts that are already in the request, by their index.
     """
     if not item.texts:
         return said(item, item.nothing or "there is nothing to show")
@@ -127,7 +127,7 @@ def _lines_of(shown: _Shown, root: Path) -> ShownLines:
 
 
 def _reference(text: EditorText, stands: Stands, root: Path) -> Reference:
-    """Return the sentence that replaces a text; a part of a file is named by its lines, the first and the last."""
+    """Return the sentence that replaces a text; a part of a file is identified by its first and last line."""
     body = printable(text.text).rstrip("\n")
     lines = split_lines(body)
     heading = _heading(_Shown(text, body, len(lines), len(lines)), "head", root).removesuffix(":")
@@ -146,13 +146,13 @@ def one_line(text: str) -> str:
 
 
 def relative(path: str, root: Path) -> str:
-    """Return a path as the tools name it: relative to the workspace if inside."""
+    """Return a path as the tools show it: relative to the workspace if inside."""
     whole = Path(path)
     return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path
 
 
 def name_of(text: EditorText, root: Path) -> str:
-    """Return the name of a text: its file as tools name it, or its title."""
+    """Return the name of a text: its file as the tools show it, or its title."""
     return one_line(relative(text.path, root) if text.path else text.title).replace("`", "'")
 
 
@@ -170,7 +170,7 @@ def _fitting(text: EditorText, keep: str, room: int, count: CountTokens, *, is_o
 
 
 def _cut(body: str, keep: str, room: int, count: CountTokens) -> str:
-    """Return as much of the head or the tail as fits, in whole lines if it has several."""
+    """Return as much of the head or the tail as fits, in whole lines if there are several."""
     size = len(body)
     while size > 0:
         piece = body[:size] if keep == "head" else body[-size:]
@@ -216,7 +216,7 @@ def _title(
     named: Mapping[int, Stands],
     root: Path,
 ) -> str:
-    """Return the line in the chat: `#{buffer} lua/foo.lua · 120 lines`."""
+    """Return the line shown in the chat, such as `#{buffer} lua/foo.lua · 120 lines`."""
     lines, of = sum(one.lines for one in shown), sum(one.of for one in shown)
     only = item.texts[0] if len(item.texts) == 1 else None
     files = len([one for one in shown if one.text.path]) + len(named)

@@ -1,4 +1,4 @@
-"""The interface of a source that reads an item of editor context by its argument, in the host."""
+"""The interface of a source in the host that reads an item of editor context by its argument."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 Source = Callable[[str, Path], Awaitable[Taken]]
-"""Returns the content for an argument, in the workspace."""
+"""`(argument, workspace)` → the content of the item."""

@@ -1,1 +1,1 @@
-"""Changes of project files by tools: requested, logged, and planned in reverse for a revert."""
+"""Changes to project files by tools: requests to the editor, the log, and plans for reverts."""

@@ -1,4 +1,4 @@
-"""The file changes in a chat's log, and which of them are currently reverted. Pure."""
+"""Lists the file changes in a chat's log, and which of them are currently reverted. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TITLE_CHARS = 60
 class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
     """One change in the log. `after` is the sha256 of the result; `reverted`: it is not in effect now.
 
-    `places_gone` are the places of its diff, from 0, that the file does not have; `touched` are those that a revert
+    `places_gone`: the hunks of its diff (0-based) that the file does not have; `touched`: the hunks that a revert
     removed or restored. `turn` is the number of the turn and `question` the user's message in it; `tool` is "" for a
     revert.
     """
@@ -50,7 +50,7 @@ class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
 def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
     """Return the changes that were made, or may have been when the host was interrupted, oldest first."""
     if not any(isinstance(event.payload, FileChangeStarted) for event in events):
-        return []  # most chats: the rest of a long log is not read
+        return []  # true for most chats, and avoids the work below
     ended = {e.payload.change_id: e.payload for e in events if isinstance(e.payload, FileChangeEnded)}
     found: list[FileChanged] = []
     turn, question = 0, ""
@@ -87,8 +87,8 @@ def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
 def _counted(changes: Sequence[FileChanged]) -> list[FileChanged]:
     """Return the changes, oldest first, each with the parts that are not in effect now.
 
-    The newest revert about a tool's change says which of its places are gone. A revert counts unless one that counts
-    reverts it; older logs without that record treat a tool's change the same way.
+    The newest revert of a tool's change records which of its hunks are gone. A revert is in effect unless a revert in
+    effect reverts it; in older logs without that record the same applies to a tool's change.
     """
     gone: set[str] = set()
     for change in reversed(changes):  # a revert comes after the changes that it reverts
@@ -113,7 +113,7 @@ def _counted(changes: Sequence[FileChanged]) -> list[FileChanged]:
 
 
 def tool_changes(change: FileChanged, changes: Mapping[str, FileChanged]) -> list[FileChanged]:
-    """Return the tools' changes that a change is, reverts or reapplies."""
+    """Return the changes by tools that a change reverts or reapplies, or the change itself if a tool made it."""
     found: list[FileChanged] = []
     waiting = [change]
     while waiting:

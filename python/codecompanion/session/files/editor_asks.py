@@ -1,7 +1,7 @@
-"""Questions of the tools to the editor: sent as an event, answered by the verb `answer`, without blocking the editor.
+"""Sends the tools' requests to the editor as events, answered by the verb `answer`, without blocking the editor.
 
-There is one instance per host, because there is one editor. An editor that does not answer in time (a prompt is open,
-the terminal is stopped) is silent: the disk counts, and the model is informed. A late answer is dropped, and the editor
+There is one instance per host, because there is one editor. If an editor does not answer in time (a prompt is open, the
+terminal is stopped), the files on disk are used and the model is informed. A late answer is dropped, and the editor
 does not start a request after its `until_ms`.
 """
 
@@ -23,7 +23,7 @@ from codecompanion.wire.events import Ask, Event
 from codecompanion.wire.requests import Answer, Diagnostic
 
 LOOK_LIMIT_S = 5.0
-"""A free editor answers in milliseconds; after this time a prompt is open or the editor is stopped."""
+"""Timeout of a look: an idle editor answers in milliseconds, else a prompt is open or the editor is stopped."""
 CHANGE_LIMIT_S = 30.0
 """Saving runs the user's autocommands: formatters have their own time limits, of a few seconds."""
 
@@ -37,7 +37,7 @@ class _Problems(msgspec.Struct):
 
 
 class EditorAsks:
-    """The editor of this host, as tools may ask it (`tools.files.open_files.Editor`)."""
+    """The editor of this host, as an interface for tools (`tools.files.open_files.Editor`)."""
 
     def __init__(
         self, emit: Callable[[Event], None], clock: Callable[[], float], look_limit_s: float = LOOK_LIMIT_S,
@@ -50,7 +50,7 @@ class EditorAsks:
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
 
     def take(self, answer: Answer) -> None:
-        """Pass an answer on; a late one is dropped."""
+        """Pass an answer to the waiting request; drop it if it is late."""
         waiting = self._waiting.get(answer.ask_id)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
@@ -92,7 +92,7 @@ class EditorAsks:
         """Run one of the user's own tools in the editor; the editor is notified if the result is no longer awaited.
 
         Raises:
-            ToolError: the editor did not answer in time, or does not have it; says what is known.
+            ToolError: the editor did not answer in time or does not have the tool; the message gives the details.
         """
         number, answered = next(self._numbers), False
         try:
@@ -111,7 +111,7 @@ class EditorAsks:
     async def _ask(
         self, what: str, fields: dict[str, Any], start_s: float, limit_s: float, number: int = 0
     ) -> Answer | None:
-        """Return the answer, None if there is none in time; the editor begins within `start_s` or not at all."""
+        """Return the answer, None if it is not in time; the editor starts within `start_s` or not at all."""
         number = number or next(self._numbers)
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer

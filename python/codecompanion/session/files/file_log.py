@@ -10,7 +10,7 @@ from codecompanion.tools.tool import HowEnded, ToChange
 
 
 class FileLog:
-    """The recorder of one tool call, or of a revert (`tools.tool.Recorder`)."""
+    """Records the file changes of one tool call or revert (`tools.tool.Recorder`)."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The result of reverting changes of one file: computed before anything is done (architecture.md)."""
+"""Computes the result of reverting changes of one file before anything is changed (architecture.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LABELS = ("the file now", "after the change", "before the change")
 class Clash(Exception):
     """A change cannot be reverted; `marked` is the text with conflict markers, None if there is none.
 
-    `overlaps`: there are three texts to compare.
+    `overlaps`: later changes overlap, and there are three texts to compare.
     """
 
     def __init__(self, reason: str, marked: str | None = None, *, overlaps: bool = False) -> None:
@@ -34,10 +34,10 @@ class Clash(Exception):
 
 
 class Contents:
-    """The stored contents of changes as comparable texts: Unix line ends, None if there was no file."""
+    """The stored contents of changes as comparable texts, with Unix line endings; None if there was no file."""
 
     def __init__(self, read_blob: Callable[[str], bytes]) -> None:
-        """`read_blob` returns the content with a sha256."""
+        """`read_blob` returns the content stored under a sha256."""
         self._read_blob = read_blob
 
     def file(self, sha256: str) -> TextFile | None:
@@ -55,7 +55,7 @@ class Contents:
 
 
 class RevertPlan(msgspec.Struct, frozen=True):
-    """The change that reverts others; `proposal` None if the file already matches. `save`: whether to save it."""
+    """The change that reverts others; `proposal` is None if the file already matches. `save`: whether to save it."""
 
     proposal: Proposal | None
     takes_back: TakesBack
@@ -65,8 +65,8 @@ class RevertPlan(msgspec.Struct, frozen=True):
 class ToRevert(msgspec.Struct, frozen=True, kw_only=True):
     """A change to revert, or to reapply (`again`).
 
-    `named` are the changes that the log will list as reverted with it, `of` the tools' changes that it is about, and
-    `is_back` whether it reapplies them.
+    `named`: the changes that the log will list as reverted by it; `of`: the tools' changes affected; `is_back`: whether
+    it reapplies them.
     """
 
     change: FileChanged
@@ -93,7 +93,7 @@ def to_make_again(change: FileChanged, by_id: Mapping[str, FileChanged]) -> list
 
 
 def place_to_revert(change: FileChanged, place: int, by_id: Mapping[str, FileChanged]) -> ToRevert:
-    """Return how to revert one place of a change, or to reapply it if the file does not have it."""
+    """Return how to revert one hunk of a change, or to reapply it if the file does not have it."""
     if not (change.reverted or place in change.places_gone):
         return ToRevert(change=change, named=(change.id,), of=(change,))
     reverts = (one for one in by_id.values() if not one.reverted and change.id in one.began.reverts)
@@ -104,7 +104,7 @@ def place_to_revert(change: FileChanged, place: int, by_id: Mapping[str, FileCha
 def plan_revert(
     steps: Sequence[ToRevert], context: ToolContext, contents: Contents, *, markers: bool, place: int | None = None
 ) -> RevertPlan:
-    """Return the plan to revert changes of one file, in this order; with `place`, only this place of a single change.
+    """Return the plan to revert changes of one file, in this order; with `place`, only this hunk of a single change.
 
     Raises:
         Clash: it overlaps with later changes, and conflict markers are not wanted or not possible.
@@ -143,7 +143,7 @@ def plan_revert(
 
 
 def _without(text: str | None, steps: Sequence[ToRevert], contents: Contents, place: int | None) -> str | None:
-    """Return the text without the changes, or without one place of a single change.
+    """Return the text with the changes reverted, or with one hunk of a single change reverted.
 
     Raises:
         Clash: it overlaps with later changes.
@@ -164,9 +164,9 @@ def _without(text: str | None, steps: Sequence[ToRevert], contents: Contents, pl
 def gone_from(
     text: str | None, change: FileChanged, contents: Contents, wanted: int | None, *, is_back: bool
 ) -> PlacesGone:
-    """Return the places of a change that a text does not have: removing them would not change it.
+    """Return the hunks of a change that a text does not have: reverting them would not change it.
 
-    If later changes overlap, the text does not show this: then the `wanted` places (None: all) count as requested.
+    If later changes overlap, the text does not show this, so the `wanted` hunks (None: all) count as requested.
     """
     before, after = contents.text(change.began.before), contents.text(change.after)
     count = max(1, len(hunks_of(contents.diff(change))))
@@ -212,7 +212,7 @@ def _check_still_there(path: Path) -> None:
     """Check that the logged path, which had no links in it, still refers to the same file.
 
     Raises:
-        Clash: a link leads elsewhere now: out of the workspace, or to a file that something runs.
+        Clash: a symbolic link now leads elsewhere: out of the workspace, or to a file that something runs.
     """
     folder = Path(os.path.realpath(path.parent))
     if folder != path.parent:

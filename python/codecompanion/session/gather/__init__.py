@@ -1,1 +1,1 @@
-"""Gathering code for a question: all gatherers run concurrently, each with a deadline (R-201 … R-203)."""
+"""Gathers code for a question: all gatherers run concurrently, each with a deadline (R-201 … R-203)."""

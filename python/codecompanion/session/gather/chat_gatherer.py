@@ -1,4 +1,4 @@
-"""The gatherer of chats: combines their question, the project's index and the user's settings (R-201, R-265, R-267).
+"""The gatherer for chats: combines a question, the project's index and the user's settings (R-201, R-265, R-267).
 
 Importing this module is cheap: the modules for gathering are imported with the first question.
 """
@@ -29,15 +29,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 UTILITY_SHARE = 0.35
-"""The share of the total time limit for one answer of the utility model."""
+"""Timeout of one answer of the utility model, as a share of the total timeout."""
 
 
 class ProjectGatherer:
     """Gathers for all chats of a host.
 
-    `index_of` returns the index of a folder; `vectors` those in use, None = none; `environment` is the user's, for the
-    team's program. `may_use` decides which files of a project may be used, None = all; `is_trusted` in which folders
-    that program runs. The settings are read for each question, so that a change applies at once (R-264).
+    `index_of` returns the index of a folder; `vectors` the vectors in use, None = none; `environment` the user's
+    environment, for the team's program. `may_use` decides which files of a project may be used, None = all;
+    `is_trusted` decides in which folders that program may run. The settings are read for each question, so that a
+    change applies at once (R-264).
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class ProjectGatherer:
         self._team: TeamText | None = None
 
     async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
-        """Return the gathered code; on cancellation all work stops. The result reports failed parts (R-202, R-203)."""
+        """Return the gathered code; on cancellation all work stops. The result lists failed parts (R-202, R-203)."""
         from codecompanion.session.gather.ask import Ask
         from codecompanion.session.gather.gather_code import Means, gather
 
@@ -89,7 +90,7 @@ class ProjectGatherer:
         return await gather(ask, means)
 
     async def _search(self, root: Path, settings: GatheringSettings, tell: Callable[[str], None]) -> IndexSearch | None:
-        """Return the search of a project; None = without an index, so its files are searched as text."""
+        """Return the index search of a project, None if it has no index and its files are searched as text."""
         from codecompanion.session.gather.index_search import IndexSearch
 
         try:

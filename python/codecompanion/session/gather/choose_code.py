@@ -1,6 +1,6 @@
-"""From found pieces to the text that is sent: a question's budgets, and notes on the rest (R-244, R-247, R-248).
+"""Chooses the found pieces to send, within a question's budgets, and notes the rest (R-244, R-247, R-248).
 
-Chats, `gather` and `select` run the same stages here.
+Chats, `gather` and `select` share these stages.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from codecompanion.session.gather.project_code import CodeTexts
 from codecompanion.settings_sections import GatheringSettings
 
 _MAX_PLACES = 4
-"""The most places of a file that a sentence lists."""
+"""Maximum number of line ranges of a file that a sentence lists."""
 
 
 class ToChoose(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ def choose(
 
 
 def _arranged(found: Sequence[Snippet], pipeline: GatherPipeline, ask: Ask, budget: int) -> Sequence[Snippet]:
-    """Return the snippets after the pipeline's stages between search and budget, in the order of its table."""
+    """Apply the pipeline's stages between search and budget to the snippets, in the order of its table."""
     keywords = simple_terms(ask.question)
     for stage in pipeline.stages:
         match stage:
@@ -121,10 +121,10 @@ def budget_of(ask: Ask, settings: GatheringSettings) -> int:
 
 
 def named_budget(ask: Ask, settings: GatheringSettings) -> int:
-    """Return how far the budget may grow for files the user named, 0 = not at all.
+    """Return the maximum budget for files the user named, 0 = no increase.
 
-    A chat knows the free room in its window (`max_tokens`), and a named file may take all of it. A budget that the user
-    has configured applies to named files too.
+    A chat knows the free room in its context window (`max_tokens`), and a named file may use all of it. A budget that
+    the user has configured applies to named files too.
     """
     if ask.budget is not None or settings.budgets:
         return 0
@@ -132,7 +132,7 @@ def named_budget(ask: Ask, settings: GatheringSettings) -> int:
 
 
 def not_sent(composed: Composed | None, large: Mapping[str, tuple[int, int]]) -> list[str]:
-    """Return a sentence for each named or pinned file that is sent hardly or not at all.
+    """Return a sentence for each named or pinned file that is not sent, or only in part because it is large.
 
     `large`: path → bytes and lines of named files that exceed the limit for other files (R-216).
     """

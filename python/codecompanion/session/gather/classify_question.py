@@ -1,4 +1,4 @@
-"""Decides without a model whether a question is about the project, by the index or by its words (R-207)."""
+"""Decides without a model whether a question is about the project, from the index or from its words (R-207)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class EvidenceOf(Protocol):
     """The index of a project as a source of evidence."""
 
     async def evidence(self, question: str, unsaved: Mapping[str, str]) -> Evidence | None:
-        """Return the index's evidence for a question, None if it cannot be used."""
+        """Return the index's evidence for a question, None if the index cannot be used."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Work in threads and tasks that no caller awaits beyond its deadline (R-203)."""
+"""Runs work in threads that no caller awaits beyond its deadline (R-203)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from codecompanion.errors import CodeCompanionError
 T = TypeVar("T")
 
 MAX_THREADS = 8
-"""A separate pool: a thread that hangs on a disk does not block the host's other threads."""
+"""Size of a separate thread pool: a thread that hangs on a disk does not block the host's other threads."""
 
 
 _working = set[Event]()
-"""The work in progress, as the events that stop it."""
+"""The stop events of the work in progress."""
 
 
 class Stopped(Exception):
@@ -26,7 +26,7 @@ class Stopped(Exception):
 
 
 class DiskDoesNotAnswer(CodeCompanionError):
-    """All threads hang in abandoned work: new work would only wait for its deadline."""
+    """All threads hang in abandoned work, so new work would only wait for its deadline."""
 
     def __init__(self) -> None:
         super().__init__("the disk does not respond")
@@ -38,10 +38,10 @@ def _threads() -> ThreadPoolExecutor:
 
 
 async def in_thread(work: Callable[[Callable[[], None]], T]) -> T:
-    """Return the result of `work`; it calls the function it is given wherever it may stop.
+    """Run `work` in a thread and return its result; it calls the function it is given wherever it may stop.
 
-    On cancellation it does not wait for the thread: a hanging read must not delay a question. The thread changes
-    nothing, and ends at its next check.
+    On cancellation this does not wait for the thread, because a hanging read must not delay a question. The thread
+    changes nothing, and ends at its next check.
 
     Raises:
         DiskDoesNotAnswer: all threads are still busy with stopped work.

@@ -1,6 +1,6 @@
 """Gathers the code that a question is about: step 5.4 of "From Enter to the bytes" (`doc/dev/architecture.md`; R-201).
 
-Nothing here writes, and the network is used only for the model named by the user (option `utility`, R-267).
+Nothing here writes, and the network is used only for a model that the user has configured (option `utility`, R-267).
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ SHARES = {
     "memories": 0.3,
     "team": 0.5,
 }
-"""The deadline of each gatherer as a share of the whole (R-203)."""
+"""The deadline of each gatherer as a share of the total time (R-203)."""
 GATHERING_SHARE = 0.85
-"""All gatherers have ended by then; the rest is for choosing among their results."""
+"""The share of the total time after which all gatherers have ended; the rest is for choosing among their results."""
 ENOUGH_SHARE = 0.6
-"""After this share of its time the AST search starts no further file: if late, all of it would be lost."""
+"""After this share of its time the AST search starts no further file, because a timeout would lose all its results."""
 
 
 class CodeSearch(EvidenceOf, Protocol):
@@ -99,7 +99,7 @@ _NO_CODE = _CodeFound()
 
 
 class Means(msgspec.Struct, frozen=True):
-    """The resources of a gathering. Without `search` there is no index; without `utility` the words decide."""
+    """The resources for gathering. Without `search` there is no index; without `utility` the words decide."""
 
     settings: GatheringSettings
     clock: Callable[[], float]
@@ -110,7 +110,7 @@ class Means(msgspec.Struct, frozen=True):
 
 
 async def gather(ask: Ask, means: Means) -> Gathered:
-    """Return the code found for a question; `text` "" if the plain message must be sent.
+    """Return the code found for a question; `text` is "" if the message must be sent without code.
 
     Raises:
         asyncio.CancelledError: stopped; all work has ended.
@@ -157,7 +157,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
 
 
 def _words_of(ask: Ask) -> str:
-    """Return the question in words; the named files' names if code is requested and there are no other words."""
+    """Return the words of the question, or the names of the named files if code is requested without other words."""
     words = asked_words(ask.question, ask.files)
     return words or (" ".join(ask.files) if ask.always else "")
 
@@ -243,7 +243,8 @@ async def _find_code(
         results = searched
     if outcome is None or not (results or elements):
         results += await runs.run("common", _common(ask, code, types, pipeline, elements), _limit(means, "common"), [])
-    # None with a search: it was late or failed, which is reported; without: there is no index yet.
+    # If there is a search but no outcome, it was late or failed, which is reported; without a search there is no index
+    # yet.
     is_partial = outcome.is_partial if outcome is not None else means.search is None
     return _CodeFound(
         terms,
@@ -289,7 +290,7 @@ async def _search(ask: Ask, means: Means, options: SearchOptions, code: ProjectC
 async def _common(
     ask: Ask, code: ProjectCode, types: QuestionTypes, pipeline: GatherPipeline, found: Sequence[Snippet]
 ) -> list[Snippet]:
-    """Return common project files if no index was searched, by the same rules as the search (R-236)."""
+    """Return common project files when no index was searched, by the same rules as the search (R-236)."""
     stage = pipeline.find(AppendCommonFiles)
     if stage is None or not wants_common(
         ask.question, _pieces(found), is_about_whole=types.is_architectural, beside_hits=stage.beside_hits

@@ -1,4 +1,4 @@
-"""The gatherers: each returns snippets, or raises; the caller enforces deadlines (R-201, R-213 … R-242).
+"""The gatherers: each returns snippets or raises; the caller enforces deadlines (R-201, R-213 … R-242).
 
 Everything that blocks takes `check`, which raises when the result is no longer needed.
 """
@@ -29,17 +29,17 @@ from codecompanion.workspace.syntax.languages import language_of
 
 Check = Callable[[], None]
 MayUse = Callable[[Path, Path, bytes, bool], bool]
-"""Whether a file of a project (root, path, content) may be used; the last argument: whether it is run."""
+"""Whether a file of a project (root, path, content) may be used; the last argument: whether it would be run."""
 
 
 def use_all(root: Path, path: Path, content: bytes, runs: bool) -> bool:
-    """Allow every file: the user named the folder for this question (the command line)."""
+    """Allow every file: on the command line, the user named the folder for this question."""
     del root, path, content, runs
     return True
 
 
 MAX_TEXT_SNIPPETS = 3
-"""The most snippets of a file without a grammar."""
+"""Maximum number of snippets from a file without a grammar."""
 MAX_COMMON = 6
 _MAX_MEMORY_BYTES = 4 * MAX_FILE_CHARS
 
@@ -51,7 +51,7 @@ def search_definitions(
     check: Check,
     is_late: Callable[[], bool] = lambda: False,
 ) -> list[Snippet]:
-    """Return the elements that match the terms best (R-222 … R-224); found by patterns without a grammar.
+    """Return the elements that best match the terms (R-222 … R-224); without a grammar, patterns find them.
 
     If it `is_late`, no further file is read: partial results are better than none.
     """
@@ -73,7 +73,7 @@ def search_definitions(
 
 
 def beside_search(snippets: Sequence[Snippet], weight: float) -> list[Snippet]:
-    """Return elements with their scores relative to index results."""
+    """Return the elements with their scores weighted relative to index results."""
     return [msgspec.structs.replace(one, score=MIN_SCORE + (one.score - MIN_SCORE) * weight) for one in snippets]
 
 
@@ -148,7 +148,7 @@ def read_architecture(code: ProjectCode, check: Check) -> list[Snippet]:
 def read_memories(code: ProjectCode, settings: GatheredMemorySettings, may_use: MayUse, check: Check) -> list[Snippet]:
     """Return the memories of the user and the project as one text (R-241, R-242); missing files are ignored.
 
-    The project's memories are used once it is trusted.
+    The project's memories are used only if their file is trusted.
     """
     users, projects = Path(settings.user).expanduser(), _below(code.root, settings.project)
     is_trusted = lambda content: may_use(code.root, projects, content, False)  # noqa: E731
@@ -162,13 +162,13 @@ def read_memories(code: ProjectCode, settings: GatheredMemorySettings, may_use: 
 
 
 def beside(source: GatherSource, text: str) -> Snippet:
-    """Return a text that is not a file, without its secrets: the user did not choose to send it."""
+    """Return a text that is not a file as a snippet, with secrets hidden because the user did not choose to send it."""
     shown = hide_secrets(text)
     return Snippet(path="", start=0, end=0, text=shown, kind=source, source=source, score=MAX_SCORE)
 
 
 def _below(root: Path, path: str) -> Path:
-    """Return a file of the project with links resolved; outside of the project nothing is read (R-266)."""
+    """Return the path of a project file with links resolved; nothing outside the project is read (R-266)."""
     return Workspace(root).resolve(path)
 
 

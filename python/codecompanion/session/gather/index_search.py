@@ -1,4 +1,4 @@
-"""The index of a project as gathering uses it (R-227, `search_code`)."""
+"""Adapts the index of a project to gathering (R-227, `search_code`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.session.code.search_options import ChunkVectors, SearchOption
 
 
 class IndexSearch:
-    """Searches one index."""
+    """Searches the index of one project."""
 
     def __init__(self, index: ProjectIndex, vectors: ChunkVectors | None = None) -> None:
         self._index, self._vectors = index, vectors
@@ -22,5 +22,5 @@ class IndexSearch:
         return await search_code(self._index, question, options, self._vectors, unsaved)
 
     async def evidence(self, question: str, unsaved: Mapping[str, str]) -> Evidence | None:
-        """Return the index's evidence for a question, None if it cannot be used."""
+        """Return the index's evidence for a question, None if the index cannot be used."""
         return await evidence_of(self._index, question, unsaved)

@@ -1,4 +1,4 @@
-"""The files a user named with `@`, and the active file: read whole, whatever else is left out (R-213 … R-216)."""
+"""Reads the files that the user named with `@` and the active file in full (R-213 … R-216)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from codecompanion.workspace.secret_text import without_secrets
 
 MIN_NAME = 2
 MAX_READ_BYTES = 8_000_000
-"""This much of a larger named file is searched for the question's subject."""
+"""Maximum bytes of a named file that are searched for the question's subject."""
 MAX_WALKED = 20_000
-"""A bare name that git does not know is searched among this many files."""
+"""Maximum number of files searched for a bare name that git does not know."""
 
 
 class ReadFiles(msgspec.Struct, frozen=True):
-    """Snippets with whole files, in the order they were named, and sentences about the others.
+    """Snippets with whole files, in the order they were named, and notes about the others.
 
-    `large`: path → bytes, and lines as far as read, of files larger than `context.max_file_size_mb`.
+    `large`: {path: (size in bytes, lines read)} of files larger than `context.max_file_size_mb`.
     """
 
     snippets: tuple[Snippet, ...] = ()
@@ -59,7 +59,7 @@ def read_mentioned(
 ) -> ReadFiles:
     """Return the named files and the active one; unreadable ones are skipped and reported (R-215). Blocks.
 
-    Of a file with `lines` only these are read.
+    If `lines` are given for a file, only these are returned.
     """
     snippets, notes = dict[tuple[str, int], Snippet](), list[str]()
     large = dict[str, tuple[int, int]]()
@@ -73,7 +73,7 @@ def read_mentioned(
         try:
             path, note = finder.find(name)
             if is_active and is_secret(path):
-                continue  # only a named file may be secret (R-266)
+                continue  # secret files are read only if named (R-266)
             if is_secret(path) and not _names(name, path):
                 raise _NotFound(f"it is a link to {path}, which is sent only if that name is mentioned.")
             snippet, size = _read(code, path, is_named=not is_active)
@@ -98,7 +98,7 @@ def read_mentioned(
 
 
 class _NotFound(CodeCompanionError):
-    """The named file does not exist; the message says so."""
+    """The named file does not exist or may not be read; the message says why."""
 
 
 class _Finder:
@@ -137,7 +137,7 @@ class _Finder:
 
 
 def _by_name(paths: Iterable[str]) -> dict[str, Collection[str]]:
-    """Return the paths by their last part, each once."""
+    """Return the paths by their last part, without duplicates."""
     found = defaultdict[str, dict[str, None]](dict)
     for path in paths:
         found[path.rpartition("/")[2]][path] = None
@@ -145,15 +145,15 @@ def _by_name(paths: Iterable[str]) -> dict[str, Collection[str]]:
 
 
 def _names(name: str, path: str) -> bool:
-    """Return whether a mention names this secret file itself, and not a link to it (R-266)."""
+    """Return whether a mention names this secret file itself, rather than a link to it (R-266)."""
     said = name.lstrip("@")
     return is_secret(said) and said.rpartition("/")[2] == path.rpartition("/")[2]
 
 
 def _read(code: ProjectCode, path: str, *, is_named: bool) -> tuple[Snippet, int]:
-    """Return a file as a snippet, and its size in bytes; for a very large file only its beginning (R-216).
+    """Return a file as a snippet, and its size in bytes; of a very large file, only the beginning (R-216).
 
-    In a file that the user did not name, secrets are hidden, or the snippet is empty.
+    In a file that the user did not name, secrets are hidden; if they cannot be, the snippet is empty.
     """
     if path in code.unsaved:
         return whole_file(path, code.unsaved[path] if is_named else code.read(path) or ""), 0

@@ -1,4 +1,4 @@
-"""The lines of a file that a user named, `@a.py:10-20`: exactly these, as they are in the file (R-213)."""
+"""Selects exactly the lines of a file that the user named, as in `@a.py:10-20` (R-213)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from codecompanion.retrieval.smart_snippets import split_lines
 
 
 def named_lines(whole: Snippet, wanted: Sequence[NamedLines]) -> tuple[list[Snippet], list[str]]:
-    """Return the wanted lines of a file, no line twice, and notes on lines that it does not have.
+    """Return the requested lines of a file, without duplicates, and notes on lines that it does not have.
 
-    Reversed ends are swapped; ranges beyond the file are clipped, with a note.
+    Reversed ranges are swapped; ranges beyond the file are clipped, with a note.
     """
     lines = split_lines(whole.text)
     count = len(lines)

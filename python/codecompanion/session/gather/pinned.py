@@ -1,4 +1,4 @@
-"""Pieces the user wants in every question: located in the current files, read as they are now, placed first.
+"""Reads pinned pieces, which the user wants with every question, from the current files; they are placed first.
 
 A definition is identified by path and name, and by kind and line if there are several.
 """
@@ -17,18 +17,18 @@ from codecompanion.session.gather.project_code import CodeTexts, ProjectCode
 
 UNPIN = " · /context, p unpins it"
 PART_OF = 2
-"""If the definition is more than this many times longer than the piece, the piece was pinned as a part of it."""
+"""A piece inside a definition more than this many times its length was pinned as a part of it."""
 
 
 class ReadPins(msgspec.Struct, frozen=True):
-    """The pinned pieces in their current state, and a sentence for each lost one."""
+    """The pinned pieces in their current state, and a note for each lost piece."""
 
     snippets: tuple[Snippet, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def read_pinned(code: ProjectCode, pieces: Sequence[ChosenPiece], check: Callable[[], None]) -> ReadPins:
-    """Return the pinned pieces; lost ones are reported, and nothing else replaces them. Blocks."""
+    """Return the pinned pieces; lost pieces are reported, not replaced. Blocks."""
     found, notes = list[Snippet](), list[str]()
     taken = set[tuple[str, int]]()
     for piece in pieces:
@@ -79,12 +79,12 @@ def where_now(
         return None
     length = piece.end - piece.start + 1
     if piece.end and best.start < piece.start < best.end and best.end - best.start + 1 > PART_OF * length:
-        return msgspec.structs.replace(piece, end=min(piece.end, best.end))  # a part of a long one
+        return msgspec.structs.replace(piece, end=min(piece.end, best.end))  # the piece is a part of a long definition
     return msgspec.structs.replace(piece, start=best.start, end=best.end, kind=best.kind)
 
 
 def _by_lines(definitions: Sequence[Definition], piece: ChosenPiece, lines: Sequence[str]) -> ChosenPiece | None:
-    """Return a piece without a name: the lines around its anchor, or the definition that begins there."""
+    """Locate a piece without a name: the lines around its anchor, or the definition that begins there."""
     start, count = max(1, piece.start), len(lines)
     if piece.anchor:
         known = start - 1 + piece.anchor_at
@@ -116,7 +116,7 @@ def _definitions(code: ProjectCode, path: str, lines: Sequence[str]) -> Sequence
 
 
 def places_of(code: CodeTexts, pieces: Sequence[ChosenPiece]) -> set[tuple[str, int]]:
-    """Return (path, first line) of the pieces in the current files, also if they have moved. Blocks."""
+    """Return (path, first line) of the pieces in the current files, even if they have moved. Blocks."""
     places = set[tuple[str, int]]()
     for piece in pieces:
         defined = code.parse(piece.path).definitions if piece.name else ()

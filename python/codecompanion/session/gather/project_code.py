@@ -1,4 +1,4 @@
-"""The files of a project as gatherers read them: below its root, with unsaved changes, each read once (R-266).
+"""Reads the files of a project for the gatherers: below its root, with unsaved changes, each once (R-266).
 
 All methods block and may be called in any thread.
 """
@@ -22,7 +22,7 @@ MAX_PARSED_CHARS = 1_000_000
 
 
 class CodeTexts(Protocol):
-    """Texts of files by path, and their definitions."""
+    """Provides the texts of files by path, and their definitions."""
 
     def read(self, path: str) -> str | None:
         """Return the text of a file, None if it cannot be read."""
@@ -53,14 +53,14 @@ class ProjectCode:
         self._parsed = dict[str, ParsedFile]()
 
     def listed(self, check: Callable[[], None] = lambda: None) -> tuple[str, ...]:
-        """Return the project's own files, without hidden, secret, vendored, binary and ignored ones."""
+        """Return the project's own files, excluding hidden, secret, vendored, binary and ignored files."""
         with self._lock:
             if self._listed is None:
                 self._listed = list_project_files(self.root, self.choice, check).paths if self.root.is_dir() else ()
             return self._listed
 
     def read(self, path: str) -> str | None:
-        """Return the text of a listed file, None if it cannot be read or was not written by a person."""
+        """Return the text of a listed file, None if it cannot be read or is not to be searched."""
         if path in self.unsaved:
             text, why = without_secrets(self.unsaved[path], path)
             return None if why else text
@@ -81,7 +81,7 @@ class ProjectCode:
 
 
 class Stoppable:
-    """Code read and parsed with a stop check: `check` raises when the result is no longer needed."""
+    """Wraps `CodeTexts` with a stop check: `check` raises when the result is no longer needed."""
 
     def __init__(self, code: CodeTexts, check: Callable[[], None]) -> None:
         self._code, self._check = code, check

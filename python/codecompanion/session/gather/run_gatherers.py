@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Runs(msgspec.Struct):
-    """The outcome of the gatherers: which were late, which failed and why, and their durations in milliseconds."""
+    """Runs gatherers, and records which were late, which failed and why, and their durations in milliseconds."""
 
     clock: Callable[[], float]
     deadline: float
@@ -30,7 +30,7 @@ class Runs(msgspec.Struct):
         return max(0.0, self.deadline - self.clock())
 
     async def run(self, name: str, work: Awaitable[T], limit_s: float, otherwise: T) -> T:
-        """Return the result of `work`; `otherwise` if it is late or fails, which is recorded.
+        """Return the result of `work`, or `otherwise` if it is late or fails, which is recorded.
 
         Raises:
             asyncio.CancelledError: the whole gathering is being stopped.
@@ -60,7 +60,7 @@ class Runs(msgspec.Struct):
 
 
 def _reason(error: BaseException) -> str:
-    """Return why something failed, in words for the user; for a bug only its type."""
+    """Return the reason of a failure for the user; for a bug, only its type."""
     if isinstance(error, CodeCompanionError):
         return str(error)
     if isinstance(error, OSError):

@@ -20,10 +20,11 @@ _MAX_BYTES = 16 * MAX_CHARS
 
 
 class TeamText:
-    """Reads the team's text as configured. `environment` is that of the program.
+    """Reads the team's text as configured. `environment`: the environment of the program.
 
-    `may_use` decides about files of the project: the configured one, and those that the command names. The command runs
-    in the project's folder, which could provide modules and settings for it, so `is_trusted` must allow that folder.
+    `may_use` decides about files of the project: the configured file, and those that the command names. The command
+    runs in the project's folder, which could provide modules and settings for it, so `is_trusted` must allow that
+    folder.
     """
 
     def __init__(

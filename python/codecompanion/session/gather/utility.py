@@ -1,7 +1,7 @@
-"""Asks a small model about a question: is it about the project, its kind, search terms (R-204, R-212, R-220).
+"""Asks a small model whether a question is about the project, its type, and search terms (R-204, R-212, R-220).
 
-Used only if the user has named a model (option `utility`); otherwise nothing is sent over the network (R-267). If the
-model fails, is late or gives an unusable answer, the words of the question decide.
+Used only if the user has configured a model (option `utility`); otherwise nothing is sent over the network (R-267). If
+the model fails, is late or gives an unusable answer, the words of the question decide.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Utility:
-    """The adapter for small questions about questions; `model` "" = its default one."""
+    """Asks the utility model about questions; `model` "" = the adapter's default model."""
 
     def __init__(self, adapter: Adapter, model: str, timeout_s: float) -> None:
         self._adapter, self._model, self._timeout_s = adapter, model or adapter.default_model, timeout_s
@@ -40,7 +40,7 @@ class Utility:
         return await self._ask("classify_question", question, classification_of_reply)
 
     async def types(self, question: str) -> QuestionTypes | None:
-        """Return the kind of question (R-212), None = no usable answer."""
+        """Return the types of the question (R-212), None = no usable answer."""
         return await self._ask("question_type", question, types_of_reply)
 
     async def terms(self, question: str) -> tuple[str, ...]:

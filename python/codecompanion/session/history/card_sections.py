@@ -1,7 +1,7 @@
-"""Finds the sections of a summary for the card that folds them (R-454, R-543): Python reads, Lua draws.
+"""Finds the sections of a summary for the card that folds them (R-454, R-543); Lua draws the card.
 
 Headings are read as leniently as elsewhere (`context.summary_text.sections`): a model also writes `7. **Title** –
-text`. Text that code wrote below a summary (quotes, a ledger, the request) is separate: it belongs to no section.
+text`. Text that code added below a summary (quotes, a ledger, the request) does not belong to any section.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, RAW_HEADI
 from codecompanion.wire.events import SummarySection
 
 OPEN_WITHOUT_SCHEMA = (1, 7, 8, 9)
-"""The numbers of the sections that are open in an unknown form: the request, and the next steps."""
+"""Numbers of the sections that are unfolded if the form is unknown: the request, and the next steps."""
 _BELOW = {
     QUOTES_HEADING: ("User messages", False),
     LEDGER_HEADING: ("Ledger", False),
@@ -39,7 +39,7 @@ def card_sections(text: str) -> tuple[SummarySection, ...]:
 
 
 def _of_form(preamble: str, parts: tuple[Part, ...]) -> dict[int, SummarySection]:
-    """Return the sections of a known form by line; the number is 0 if the heading has none."""
+    """Return the sections of a known form by line; the number is 0 if the heading is unnumbered."""
     line, sections = preamble.count("\n"), {}
     for part in parts:
         written = _NUMBER.match(part.head.lstrip(" \t#*_"))
@@ -71,7 +71,7 @@ def _of_lines(text: str, known: dict[int, SummarySection]) -> dict[int, SummaryS
 
 
 def _below(tail: str, first: int) -> dict[int, SummarySection]:
-    """Return the parts that code wrote below, by line; `first` is the line on which they begin."""
+    """Return the parts that code added below the summary, by line; `first` is the line where they begin."""
     return {
         first + line: SummarySection(
             line=first + line, title=_BELOW[words][0] or words.rstrip(":"), number=0, open=_BELOW[words][1]

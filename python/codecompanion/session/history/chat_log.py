@@ -32,12 +32,12 @@ from codecompanion.store.store import Store
 
 
 def recall_key(seq: int) -> str:
-    """Return the recall key of the message at this place in the log."""
+    """Return the recall key of the message at this position in the log."""
     return f"r{seq}"
 
 
 def _is_told(change: ViewChanged) -> bool:
-    """Return whether the change's own event describes it completely; a card only names the removed messages."""
+    """Return whether the change's own event describes it completely; a card names only the removed messages."""
     return change.kind in ("edited", "rules_reread") or (change.kind == "compacted" and not change.replaced)
 
 
@@ -50,7 +50,7 @@ class ChatLog:
         self.changes = 0
         """The number of changes to the view other than messages at its end."""
         self.compactions = 0
-        """The number of compactions among them."""
+        """The number of compactions among these changes."""
         self.has_removed = False
         """Whether a message was ever removed from the view."""
         self.rest = Rest()
@@ -58,13 +58,13 @@ class ChatLog:
         self.title = ""
         """The title of the chat, "" before its first message."""
         self.undone: tuple[str, ...] = ()
-        """The changes that do not count now."""
+        """The changes that are currently undone."""
         self.chain = Chain()
         """The changes that can be undone and redone."""
         self.gone: dict[str, str] = {}
         """The messages that left the view, each with the kind of change that removed it."""
         self.untold = False
-        """Whether messages left or joined the view without an event that tells the editor."""
+        """Whether messages left or joined the view without an event to the editor."""
         self.keys: dict[str, str] = {}
         """The recall key of each message, by its id."""
         self.had_memory = False
@@ -86,8 +86,8 @@ class ChatLog:
 
         A cancelled caller does not undo the write: events handed to the store are applied to the view.
 
-        Postponed payloads (`write_later`) are written before them. `on_failure` is called if the store refuses them,
-        even if the caller is cancelled.
+        Postponed payloads (`write_later`) are written before them. `on_failure` is called if the store fails, even if
+        the caller is cancelled.
 
         Raises:
             StoreError: nothing was written.
@@ -103,23 +103,23 @@ class ChatLog:
         await asyncio.shield(asyncio.ensure_future(self._write(payloads, None, with_late=False)))
 
     def write_later(self, *payloads: EventPayload) -> None:
-        """Write these before the next payloads, in the same transaction.
+        """Postpone these payloads: they are written before the next ones, in the same transaction.
 
-        They mean nothing on their own, or the store refused them when they were due.
+        Used for payloads that mean nothing on their own, or that could not be stored when they were due.
         """
         self._late += payloads
 
     def withdraw(self, payload: EventPayload) -> bool:
-        """Cancel a postponed payload; return whether it was not written yet."""
+        """Cancel a postponed payload; return whether it was still unwritten."""
         waits = any(late is payload for late in self._late)
         self._late = tuple(late for late in self._late if late is not payload)
         return waits
 
     def write_unawaited(self, *payloads: EventPayload) -> None:
-        """Write these in the background; if the store refuses them, they precede the next write."""
+        """Write these in the background; if the store fails, they are written before the next payloads."""
 
         async def write() -> None:
-            with contextlib.suppress(StoreError):  # the next write will report it
+            with contextlib.suppress(StoreError):  # the next write reports it
                 await self._write(payloads, lambda: self.write_later(*payloads))
 
         task = asyncio.ensure_future(write())
@@ -136,7 +136,7 @@ class ChatLog:
             await self.write()
 
     async def write_late(self) -> None:
-        """Retry the postponed payloads before anything else; the user already knows of the failure."""
+        """Retry the postponed payloads, ignoring another failure, which the user already knows about."""
         with contextlib.suppress(StoreError):
             await self.write_rest()
 
@@ -178,7 +178,7 @@ class ChatLog:
         return await asyncio.to_thread(self._store.load_events, self.chat_id)
 
     async def added(self, ids: Collection[str]) -> Sequence[Message]:
-        """Return these messages as they were added, each read by its place in the log.
+        """Return these messages as they were added, each read by its position in the log.
 
         Raises:
             StoreError: the log cannot be read.
@@ -192,7 +192,7 @@ class ChatLog:
         return [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
 
     def resume(self, events: Sequence[LogEvent]) -> None:
-        """Restore the state of a stored log besides its view."""
+        """Restore everything except the view from a stored log."""
         self._read_keys(events)
         self.title = next((e.payload.title for e in reversed(events) if isinstance(e.payload, TitleSet)), "")
         self.typed = sum(isinstance(e.payload, MessageAdded) and is_typed_by_user(e.payload.message) for e in events)
@@ -212,7 +212,7 @@ class ChatLog:
         self.files = files_in(events, self.undone)
 
     async def undo(self, change_ids: Sequence[str], *, by_user: bool = False) -> None:
-        """Log that these changes no longer count, and project the view without them (R-542, R-545).
+        """Log that these changes are undone, and project the view without them (R-542, R-545).
 
         Raises:
             StoreError: nothing was undone.
@@ -221,7 +221,7 @@ class ChatLog:
         await asyncio.shield(asyncio.ensure_future(self._project_again(undone)))
 
     async def redo(self, change_id: str) -> None:
-        """Log that a change the user undid counts again, and project the view with it (R-545).
+        """Log that an undone change is in effect again, and project the view with it (R-545).
 
         Raises:
             StoreError: nothing was redone.
@@ -238,22 +238,22 @@ class ChatLog:
             self.changes += 1
 
     async def read_keys(self) -> None:
-        """Read the recall keys again: the stored log has been replaced (`lost_history`).
+        """Read the recall keys again after the stored log has been replaced (`lost_history`).
 
         Raises:
-            StoreError: it cannot be read; no key is valid.
+            StoreError: the log cannot be read; no key is valid.
         """
         async with self._order:
             self.keys, self.has_removed = {}, False
             self._read_keys(await self.events())
 
     async def rewrite(self, rewritten: Callable[[Message], Message]) -> None:
-        """Replace the messages by the versions written to a new log (`lost_history`)."""
+        """Replace the view's messages by the versions written to a new log (`lost_history`)."""
         async with self._order:
             self.view = msgspec.structs.replace(self.view, messages=tuple(map(rewritten, self.view.messages)))
 
     def forget_changes(self) -> None:
-        """Stop offering undo: the changes it needs are not stored (`lost_history`)."""
+        """Stop offering undo, because the changes it needs are not stored (`lost_history`)."""
         self.undone, self.chain = (), Chain()
 
     async def settled(self) -> None:

@@ -1,7 +1,7 @@
 """Limits tool calls written by a model or a server to a size that a chat can store permanently (lesson 28).
 
 Every call is stored, drawn, measured and sent again with every later request, so a name of a megabyte or endless
-arguments must not get that far. A cut call remains an error that the model reads: the registry refuses it.
+arguments must not be stored. A cut call still results in an error that the model sees, because the registry refuses it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolCall
 
 MAX_ID_LENGTH = 16_384
-"""Some gateways keep a signature in an id, so long ones are real."""
+"""Maximum length of a call id; long ids are valid, because some gateways keep a signature in them."""
 MAX_NAME_LENGTH = 64
 MAX_ARGUMENTS_LENGTH = 1_000_000
 _KEPT_ARGUMENTS = 2_000
@@ -23,13 +23,13 @@ _CONTROL = regex(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def tame(finished: Finished) -> Finished:
-    """Return the end of a reply with calls of limited size; the same object if nothing was cut."""
+    """Return the end of a reply with its calls limited in size; the same object if nothing was cut."""
     calls = tuple(_tame(call) for call in finished.tool_calls)
     return finished if calls == finished.tool_calls else msgspec.structs.replace(finished, tool_calls=calls)
 
 
 def one_line(title: str) -> str:
-    """Return a title without characters that a buffer line cannot contain."""
+    """Return a title without characters that are not allowed in a buffer line."""
     return _CONTROL.sub(" ", title)
 
 

@@ -1,6 +1,6 @@
-"""The messages of a chat that left its view, and the kind of change: a projection of the log alone.
+"""Finds the messages that left a chat's view, and the kind of change that removed each, from the log alone.
 
-The buffer folds messages that left the request and shows the rest as sent (lesson 54); `/clear` begins a new page.
+The buffer folds messages that left the request and shows the rest as sent (lesson 54); `/clear` starts a new page.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from codecompanion.model.messages import GO_ON_TAG, SUMMARY_TAG, Message, is_typ
 from codecompanion.model.view import View, answer_turn, apply_change, is_of_answer
 
 WIPED = "cleared"
-"""Messages removed by `/clear` are not drawn at all."""
+"""The kind of change made by `/clear`, whose removed messages are not drawn at all."""
 
 
 def take_out(gone: dict[str, str], change: ViewChanged) -> None:
-    """Update `gone`, the removed messages by kind of change, with one more change."""
+    """Apply one more change to `gone`, which maps each removed message to the kind of change that removed it."""
     gone.update(dict.fromkeys(change.removed, change.kind))
     for insertion in change.inserted:
         gone.pop(insertion.message.id, None)
@@ -38,7 +38,7 @@ def gone_from(events: Sequence[LogEvent], undone: Sequence[str]) -> dict[str, st
 
 
 def turns_taken_back(events: Sequence[LogEvent], undone: Sequence[str]) -> frozenset[str]:
-    """Return the turns of new answers that do not count because their change was undone."""
+    """Return the turns of regenerated answers whose change was undone."""
     if not undone:
         return frozenset()
     changes = (event.payload for event in events if isinstance(event.payload, ViewChanged))
@@ -55,7 +55,7 @@ def by_kind(gone: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def pages(events: Sequence[LogEvent], undone: Sequence[str]) -> tuple[int, frozenset[str]]:
-    """Return the place of the newest `/clear` that counts (-1 = none), and the messages hidden before it.
+    """Return the index of the newest `/clear` that is not undone (-1 = none), and the messages hidden before it.
 
     A message restored since is drawn again, even if it was removed once more.
     """
@@ -81,14 +81,15 @@ def is_drawn(message: Message) -> bool:
 
 
 def summary_ids(change: ViewChanged) -> tuple[str, ...]:
-    """Return the messages with which a compaction replaced others."""
+    """Return the ids of the summaries that a compaction inserted."""
     return tuple(i.message.id for i in change.inserted if i.message.tag == SUMMARY_TAG or i.message.compaction)
 
 
 def place_of_card(messages: Sequence[Message], change: ViewChanged) -> str:
-    """Return the message above which a compaction's card is drawn: the first drawn one after it in the view.
+    """Return the message above which a compaction's card is drawn: the first drawn message after it in the view.
 
-    `messages` is the view before the change. "" if no drawn message follows: the card is the newest.
+    `messages` is the view before the change. Returns "" if no drawn message follows, because the card is then the
+    newest entry.
     """
     after = apply_change(View(messages=tuple(messages)), change).messages
     new = frozenset(insertion.message.id for insertion in change.inserted)

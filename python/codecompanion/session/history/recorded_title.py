@@ -1,4 +1,4 @@
-"""The title of a call in one line: its tool's own words, or its arguments if the tool is unknown."""
+"""The one-line title of a tool call, from its tool, or from its arguments if the tool is unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.tools.tool_registry import ToolRegistry
 
 
 def title_of_call(tools: ToolRegistry, call: ToolCall) -> str:
-    """Return the title of a call, by its tool if that is known."""
+    """Return the title of a call, as given by its tool if that is known."""
     try:
         return one_line(tools.get(call.name).title(tools.validate(call.name, call.arguments)))
     except ToolError:
@@ -26,7 +26,7 @@ def recorded_title(call: ToolCall) -> str:
 
 
 def _values_of(arguments: str) -> str:
-    """Return the values of flat arguments without their names; anything else unchanged."""
+    """Return the values of flat arguments without their names, or anything else unchanged."""
     try:
         given = msgspec.json.decode(arguments)
     except NOT_READABLE:

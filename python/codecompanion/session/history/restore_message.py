@@ -1,4 +1,4 @@
-"""Restores one original message into the view: at its place, with the messages it depends on (R-004, R-516).
+"""Restores one original message to its position in the view, with the messages it depends on (R-004, R-516).
 
 Pure: it builds the change; `session.actions.view_edits` checks and logs it.
 """
@@ -30,7 +30,7 @@ class Restoration(msgspec.Struct, frozen=True):
 
 
 def find(messages: Sequence[Message], item: str) -> Message | None:
-    """Return the newest of the messages with this message or call id."""
+    """Return the newest message with this message or call id."""
     named = (m for m in reversed(messages) if m.id == item or (m.role == "tool" and m.tool_call_id == item))
     return next(named, None)
 
@@ -41,10 +41,10 @@ def logged(events: Sequence[LogEvent]) -> list[Message]:
 
 
 def restoration(messages: Sequence[Message], view: View, item: str) -> Restoration:
-    """Return how to restore the original of a message or call id; `messages` is the whole log.
+    """Return the changes that restore the original of a message or call id; `messages` is the whole log.
 
-    A message replaced in place returns to its place; a summarised one is put after the summary. Either counts as new
-    from here on, or the next edit would remove it again.
+    A message replaced in place is restored there; a summarised message is inserted after the summary. Either then
+    counts as new, so that the next edit does not remove it again.
 
     Raises:
         InputError: the message does not exist, or nothing of it is missing.
@@ -73,9 +73,9 @@ def restoration(messages: Sequence[Message], view: View, item: str) -> Restorati
 
 
 def _anchor(messages: Sequence[Message], view: View, first: Message) -> str:
-    """Return the message of the view after which restored ones belong: after older ones and every summary.
+    """Return the message of the view after which to insert restored ones: after older messages and every summary.
 
-    A provider does not see messages before its own summary.
+    This is because a provider does not see messages before its own summary.
     """
     places = {message.id: place for place, message in enumerate(messages)}
     own = places[first.id]

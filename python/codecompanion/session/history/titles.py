@@ -1,4 +1,4 @@
-"""The title of a chat: of its first message, or given by the user."""
+"""The title of a chat, derived from its first message or given by the user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _QUOTED = regex(r"[^\n]{1,400}:\d+-\d+\n(`{3,20})[^\n`]{0,80}\n")
 
 
 def title_of(text: str, most: int = TITLE_CHARS) -> str:
-    """Return a chat's title: the first words of its first message, on one line, after its quotes of files."""
+    """Return a chat's title: the first words of its first message on one line, skipping quotes of files."""
     return cut_line((_after_quoted(text) or text)[: 10 * most], most)
 
 
@@ -30,7 +30,7 @@ def given_title(text: str) -> str:
     """Return a title that the user gave, on one line.
 
     Raises:
-        InputError: it has no words.
+        InputError: the title has no words.
     """
     title = title_of(text, GIVEN_CHARS)
     if not title:

@@ -1,8 +1,8 @@
 """The undo and redo state of a chat, and the stages paused after an undo: projections of the log alone (R-545).
 
-Only the newest change is offered: a newer one may depend on an older one (the summary of a summary). So undoing is
-projecting without the end of a chain, and the view is exactly as before, plus later messages. Nothing here has an
-effect; `session.actions.view_edits` carries it out.
+Only the newest change can be undone, because a newer change may depend on an older one (the summary of a summary).
+Undoing thus projects the log without the end of a chain, and the view is exactly as before, plus later messages.
+Nothing here has an effect; `session.actions.view_edits` carries it out.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from codecompanion.session.history.messages_out_of_view import by_kind
 from codecompanion.wire.events import Replaced, ViewMarks
 
 UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored", "tools_chosen"})
-"""Kinds of changes that the user can undo; the others repair the history, or belong to later messages."""
+"""Kinds of changes that the user can undo; the others repair the history or belong to later messages."""
 _TAKES_AWAY = frozenset({"edited", "compacted", "detached", "cleared", "regenerated"})
 _RESTS = 2
-"""Until this many cycles after the current one: between turns, the next request is the first of the next cycle."""
+"""Cycles until a pause ends, counted from the current one; between turns, the next request starts the next cycle."""
 
 
 class Chain(msgspec.Struct, frozen=True):
-    """The changes that can be undone, oldest first, and redone, the next one last.
+    """The changes that can be undone, oldest first, and those that can be redone, the next one last.
 
-    `blocked`: a change that cannot be undone has since changed a message that the newest change had changed.
+    `blocked`: an irreversible change has since replaced a message that the newest change had changed.
     """
 
     undoable: tuple[ViewChanged, ...] = ()
     redoable: tuple[ViewChanged, ...] = ()
     blocked: bool = False
     replaced: tuple[Replaced, ...] = ()
-    """Answers that were replaced by another one, whether or not that can still be undone."""
+    """Answers that were replaced by another answer, whether or not that can still be undone."""
 
     @property
     def has_answer(self) -> bool:
-        """Return whether an answer can be swapped for another one: until the chat continues from it."""
+        """Return whether the last answer can be swapped for another, which is possible until the chat continues."""
         return any(answer_turn(change) for change in (*self.undoable, *self.redoable))
 
     def to_undo(self, change_id: str) -> ViewChanged:
-        """Return the change to undo: the newest; a given `change_id` must be its id.
+        """Return the newest change, to be undone; a given `change_id` must be its id.
 
         Raises:
             InputError: there is none, or it is another one.
@@ -71,7 +71,7 @@ class Chain(msgspec.Struct, frozen=True):
         return newest
 
     def to_redo(self, change_id: str) -> ViewChanged:
-        """Return the change to redo: the last one undone.
+        """Return the change undone last, to be redone; a given `change_id` must be its id.
 
         Raises:
             InputError: there is none, or it is another one.
@@ -87,8 +87,7 @@ class Chain(msgspec.Struct, frozen=True):
 def chain_of(events: Sequence[LogEvent]) -> Chain:
     """Return the current undo and redo state. Any new change of the view clears the redo list.
 
-    A new answer and the old one can be swapped as long as it is the last thing in the chat: the next message replies
-    to it.
+    A new answer can be swapped with the old one as long as it ends the chat, because the next message replies to it.
     """
     undoable: list[ViewChanged] = []
     redoable: list[ViewChanged] = []
@@ -98,7 +97,7 @@ def chain_of(events: Sequence[LogEvent]) -> Chain:
     for place, event in enumerate(events):
         match event.payload:
             case MessageAdded(message=message):
-                # Most messages of a log: without a new answer among the changes nothing has to be checked.
+                # Fast path for most messages: without a new answer among the changes, nothing has to be checked.
                 if has_answer and (is_typed_by_user(message) or is_of_answer(message)):
                     undoable = _without_settled(undoable, message)
                     redoable = [change for change in redoable if not answer_turn(change)]
@@ -137,7 +136,7 @@ def is_offered(change: ViewChanged) -> bool:
 
 
 def _without_settled(undoable: list[ViewChanged], message: Message) -> list[ViewChanged]:
-    """Return the changes without new answers, if the message is not part of one: the chat has continued."""
+    """Return the changes; without new answers if the message is not part of one, because the chat has continued."""
     turns = {turn for change in undoable if (turn := answer_turn(change))}
     if not turns or (is_of_answer(message) and message.turn_id in turns):
         return undoable
@@ -145,7 +144,7 @@ def _without_settled(undoable: list[ViewChanged], message: Message) -> list[View
 
 
 def replaced_answers(events: Sequence[LogEvent]) -> tuple[Replaced, ...]:
-    """Return the answers replaced by another one, by the ids of their messages."""
+    """Return the answers replaced by another answer, by the ids of their messages."""
     undone = frozenset(undone_ids(events))
     changes = [e.payload for e in events if isinstance(e.payload, ViewChanged) and e.payload.kind == "regenerated"]
     if not changes:
@@ -181,7 +180,7 @@ def chain_after(chain: Chain, payload: EventPayload) -> Chain:
 def _is_blocked(
     undoable: Sequence[ViewChanged], mended: Sequence[tuple[int, ViewChanged]], places: dict[str, int]
 ) -> bool:
-    """Return whether an irreversible change has since replaced a message that the newest change put into the view."""
+    """Return whether an irreversible change has since replaced a message that the newest change added to the view."""
     if not undoable:
         return False
     newest = undoable[-1]
@@ -201,7 +200,7 @@ def tools_chosen(events: Sequence[LogEvent], undone: Sequence[str]) -> tuple[str
 
 
 def undone_ids(events: Sequence[LogEvent]) -> tuple[str, ...]:
-    """Return the changes that do not count now, by any undo, in order."""
+    """Return the ids of the changes that are currently undone, by any undo, in order."""
     undone: dict[str, None] = {}
     for event in events:
         if isinstance(event.payload, ChangeUndone):
@@ -219,7 +218,7 @@ def marks(
     chain: Chain,
     lost: tuple[str, ...] = (),
 ) -> ViewMarks:
-    """Return the marks for the messages of the next request, and the messages not in it."""
+    """Return the marks for messages in and removed from the next request."""
     newest = chain.undoable[-1] if chain.undoable else None
     return ViewMarks(
         chat=chat_id,
@@ -230,7 +229,7 @@ def marks(
         gone=by_kind(gone),
         next_undo=newest.change_id if newest else "",
         next_redo=chain.redoable[-1].change_id if chain.redoable else "",
-        # Part of an answer may have been restored: then it is folded like any other removed message, even if another
+        # Part of an answer may have been restored: it is then folded like any other removed message, even if another
         # change has removed that part again.
         replaced=tuple(
             answer for answer in chain.replaced if all(gone.get(item) == "regenerated" for item in answer.items)
@@ -246,10 +245,10 @@ def takes_away(change: ViewChanged) -> bool:
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """The stages paused because the user undid their changes: otherwise the next request would repeat them.
+    """The stages paused because the user undid their changes, which the next request would otherwise repeat.
 
-    `paused` are the events of those that wait for the user: an undone edit pauses compactions as well, because they
-    remove more. After a restored message, automatic stages are paused `until` a cycle (exclusive).
+    `paused`: the events of stages that wait for the user; an undone edit also pauses compactions, because they remove
+    more. After a restored message, automatic stages are paused `until` a cycle (exclusive).
     """
 
     until: int = 0
@@ -260,7 +259,7 @@ class Rest(msgspec.Struct, frozen=True):
         return _AUTOMATIC if cycle < self.until else frozenset()
 
     def after(self, payload: EventPayload, cycle: int) -> Rest:
-        """Return the pauses after one more event of a log whose view is in this cycle; undos are left to `rest_of`."""
+        """Return the pauses after one more event of a log whose view is in this cycle; `rest_of` handles undos."""
         if says_go_on(payload):
             return Rest()
         if isinstance(payload, ViewChanged) and payload.kind == "restored":
@@ -284,7 +283,7 @@ def says_go_on(payload: EventPayload) -> bool:
 
 
 def rest_of(events: Sequence[LogEvent]) -> Rest:
-    """Return the pauses after the undos of a log."""
+    """Return the pauses in effect at the end of a log."""
     kinds: dict[str, str] = {}
     pauses: dict[str, int] = {}
     paused: dict[str, frozenset[str]] = {}
@@ -316,7 +315,7 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
 
 
 def outcome(change: ViewChanged, *, undone: bool = False) -> str:
-    """Return in words the effect of the change or, with `undone`, of its undo: `1 tool result restored`."""
+    """Describe the effect of the change or, with `undone`, of its undo, such as `1 tool result restored`."""
     report, number = change.report, len(change.removed)
     title = report.title or "a message"
     match change.kind:
