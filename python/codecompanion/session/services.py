@@ -158,7 +158,7 @@ class Services(msgspec.Struct):
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
     """Maximum tokens that each model has spent on thinking before a summary (R-433)."""
     audit: AuditLog = msgspec.field(default_factory=lambda: AuditLog(None, str, lambda sentence: None))
-    """The log of actions that can be audited; by default nothing is stored."""
+    """The audit log; by default it stores nothing."""
     told_guesses: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """The (adapter, model) pairs whose guessed context window was reported to the user (R-506)."""
 
@@ -285,7 +285,7 @@ class Services(msgspec.Struct):
             return ModelLimits()
 
     def endpoint(self, adapter_name: str) -> str:
-        """Return adapter and address as one name: facts about one server do not apply to another (lesson 58)."""
+        """Return adapter and address as one name, as facts about one server do not apply to another (lesson 58)."""
         known = adapter_name in self.adapters.names()
         address = plain_url(self.adapters.settings(adapter_name).base_url) if known else ""
         return f"{adapter_name} {address}".rstrip()

@@ -232,7 +232,7 @@ class Session(Chat):
             await asyncio.wait({task})
 
     async def close(self, *, host_ends: bool = False) -> None:
-        """Stop, and save the chat's state (R-466); `host_ends`: the host exits, the user did not stop the task."""
+        """Stop, and save the chat's state (R-466); `host_ends`: the task ends because the host exits."""
         self.host_ends = host_ends
         self.fetches.stop()
         self.stop_telling_older()
@@ -346,7 +346,7 @@ class Session(Chat):
         refusal = await self.spending.refusal(self.adapter_name, self.control.policy.summary_adapter.name)
         if refusal:
             self.enter(State.IDLE)
-            # The same sentence is given twice, so it is shown only once.
+            # Two equal sentences in a row are shown once.
             self.queue.give_back(refusal)
             self.emit(TurnFinished(chat=self.chat_id, reason="limit", error=refusal))
         return not refusal

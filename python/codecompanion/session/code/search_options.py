@@ -39,7 +39,7 @@ MAX_TOP_K = 50
 
 
 class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of one search. `below`: only files below this path, "" = all. `per_file`: results per file when ranked.
+    """Options of one search. `below`: only files below this path, "" = all. `per_file`: ranked results per file.
 
     `in_play`: files the user has open, mentioned or just edited. `hybrid`: the document's weights, decay and diversity.
     `most`: total results, common files included. `with_common`: append common project files if the question is broad

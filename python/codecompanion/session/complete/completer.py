@@ -308,7 +308,7 @@ def family_wanted(settings: CompletionSettings) -> Family:
 
 
 def _inside(path: str, root: Path) -> str | None:
-    """Return the path relative to the root, None if it is outside; by name alone, the reader checks the real path."""
+    """Return the path relative to the root, None if it is outside; by name only; the reader checks the real path."""
     if not os.path.isabs(path):  # noqa: PTH117 - for each of them, at every request
         return path
     prefix = f"{root}/"

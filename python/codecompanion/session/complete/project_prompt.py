@@ -76,7 +76,7 @@ class SteadyKnowledge:
         self._anchor = ("", "")
 
     def show(self, reader: ProjectReader, place: Place, total: int, cost: int | None) -> Shown:
-        """Return the context of a place; `cost`: extra characters per line of another file, None = show none."""
+        """Return the context of a position; `cost`: extra characters per line of other files, None = show none."""
         kept, version = self._kept, reader.version
         if cost is None:
             plan = self._plan(place, total, 0)

@@ -25,7 +25,7 @@ from codecompanion.wire.requests import Answer, Diagnostic
 LOOK_LIMIT_S = 5.0
 """Timeout of a look: an idle editor answers in milliseconds, else a prompt is open or the editor is stopped."""
 CHANGE_LIMIT_S = 30.0
-"""Saving runs the user's autocommands: formatters have their own time limits, of a few seconds."""
+"""Additional timeout of a change: saving runs the user's autocommands, and formatters may take a few seconds."""
 
 
 class _Found(msgspec.Struct):

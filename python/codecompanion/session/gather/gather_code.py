@@ -178,7 +178,7 @@ def _limit(means: Means, name: str) -> float:
 async def _classify(
     ask: Ask, means: Means, runs: Runs, pipeline: GatherPipeline
 ) -> tuple[Classification, QuestionTypes]:
-    """Return the topic of the question; if code is requested, it is about the project (R-204, R-212, R-213)."""
+    """Return the topic and types of the question; a request for code is about the project (R-204, R-212, R-213)."""
     said, kinds = await _without_model(ask, means, runs, pipeline.stage(Classify)), types_by_words(ask.question)
     if means.utility is not None and ask.question.strip():
         limit = _limit(means, "classification")
@@ -267,7 +267,7 @@ async def _definitions(
     terms: Sequence[str],
     first: Sequence[str] = (),
 ) -> list[Snippet]:
-    """Return the definitions with a term (R-222 … R-224), in the `first` files and in files with a term (R-221)."""
+    """Return the definitions with a term (R-222 … R-224), from the `first` files and all files with a term (R-221)."""
     work = in_thread(partial(files_with_terms, code, terms))
     paths = (*first, *await runs.run("term files", work, _limit(means, "term files"), []))
     until = means.clock() + ENOUGH_SHARE * min(_limit(means, "ast"), runs.left())

@@ -1,4 +1,4 @@
-"""The source of the text about the team: a program of the user, or a file (R-240). Cached for a minute."""
+"""Reads the text about the team from a file or from the user's program, cached for a minute (R-240)."""
 
 from __future__ import annotations
 
