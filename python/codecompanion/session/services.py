@@ -353,7 +353,7 @@ class Services(msgspec.Struct):
         kept, own = self.keeping, self.settings.context.memories
         if kept is None:
             return None
-        from codecompanion.session.memory.project_memory import ProjectMemory  # not part of the start
+        from codecompanion.session.memory.project_memory import ProjectMemory  # not needed at startup
 
         return ProjectMemory(kept.memories, kept.exclusions, own, self.trust, root)
 

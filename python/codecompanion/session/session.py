@@ -54,14 +54,14 @@ class Session(Chat):
     @cached_property
     def edits(self) -> ViewEdits:
         """The user's changes to the view: undo, pins, removed messages."""
-        from codecompanion.session.actions.view_edits import ViewEdits  # not part of the start
+        from codecompanion.session.actions.view_edits import ViewEdits  # not needed at startup
 
         return ViewEdits(self)
 
     @cached_property
     def changes(self) -> Reverter:
         """Lists and reverts the file changes made by this chat's tools."""
-        from codecompanion.session.actions.reverting import Reverter  # not part of the start
+        from codecompanion.session.actions.reverting import Reverter  # not needed at startup
 
         return Reverter(self)
 
@@ -164,7 +164,7 @@ class Session(Chat):
         if gone:
             await self.context.remove("cleared", gone)
         self.control.watch.reset()
-        from codecompanion.session.chat.redraw import redraw  # not part of the start
+        from codecompanion.session.chat.redraw import redraw  # not needed at startup
 
         await redraw(self)
         self.context.show()

@@ -54,6 +54,6 @@ async def join_rules(chat: Chat) -> None:
     messages, _ = await chat.context.rules.autoload(chat.root())
     await chat.attach(*messages)
     if not chat.log.typed:
-        from codecompanion.session.actions.join_memory import join_memory  # not part of the start
+        from codecompanion.session.actions.join_memory import join_memory  # not needed at startup
 
         await join_memory(chat)

@@ -40,7 +40,7 @@ async def _join(chat: Chat) -> None:
     memory = chat.services.memory_of(chat.root())
     if memory is None or not await asyncio.to_thread(memory.has_any):
         return
-    from codecompanion.memory.new_chat_memory import budget_of  # not part of the start
+    from codecompanion.memory.new_chat_memory import budget_of  # not needed at startup
 
     budget = budget_of(chat.services.settings.chat.memory.max_tokens, chat.control.limits.context_window)
     if budget <= 0:

@@ -76,6 +76,6 @@ class Spending:
 
 
 def _budget(scope: Literal["chat", "total"], limit: float, warn_at: float, spent: Spent) -> Budget:
-    from codecompanion.reports.spending_budgets import Budget  # not part of the start
+    from codecompanion.reports.spending_budgets import Budget  # not needed at startup
 
     return Budget(scope=scope, limit_usd=limit, warn_at=warn_at, spent_usd=spent.usd, unpriced=spent.unpriced)

@@ -113,7 +113,7 @@ class ContextBlock:
     def _joining_of(self, waiting: Sequence[Message], turn_id: str, cycle: int) -> list[EventPayload]:
         """Return the events, logged in one commit, for these messages joining the view in order."""
         messages, payloads = self._log.view.messages, list[EventPayload]()
-        from codecompanion.session.attachments.named import named_where_it_stands  # not part of the start
+        from codecompanion.session.attachments.named import named_where_it_stands  # not needed at startup
 
         for message in waiting:
             older = _older(messages, message)
@@ -145,7 +145,7 @@ class ContextBlock:
         if known:
             self._must_be_idle("Wait until the reply is complete, or stop it with q, then change the context.")
             self.rules.forget(m.path or "" for m in self._log.view.messages if m.id in known and m.tag == RULES_TAG)
-            from codecompanion.session.attachments.pins import title_of  # not part of the start
+            from codecompanion.session.attachments.pins import title_of  # not needed at startup
 
             names = [message.path or title_of(message) for message in self._log.view.messages if message.id in known]
             await self.remove("detached", known, ChangeReport(names=tuple(names)))

@@ -42,7 +42,7 @@ async def read_attachment(services: Services, request: Attach, root: Path) -> Me
         return message
     text, file = request.text, None
     if request.kind == "diff":
-        from codecompanion.session.attachments.diff_text import diff_attachment  # rarely used: not part of the start
+        from codecompanion.session.attachments.diff_text import diff_attachment  # rarely used, not needed at startup
 
         title, text = await diff_attachment(request.path, root)
         return text_attachment("diff", title, text, token)

@@ -73,7 +73,7 @@ def entries(events: Sequence[history.LogEvent], before: Before = Before()) -> li
 
 def _with_reverted(events: Sequence[history.LogEvent], shown: list[Entry]) -> list[Entry]:
     """Return the entries with the reverted file changes marked."""
-    from codecompanion.session.files.change_list import changes_of  # not part of the start
+    from codecompanion.session.files.change_list import changes_of  # not needed at startup
 
     reverted = {change.id for change in changes_of(events) if change.reverted}
     if not reverted:
@@ -217,7 +217,7 @@ class _Drawing:
             title, body = title_of_gathered(message), body_of_gathered(message)
             self._code.append(Entry(kind="gathered", title=title, text=body, tokens=message.tokens, **common))
         elif message.tag == UPDATE_TAG:
-            # not part of the start
+            # not needed at startup
             from codecompanion.session.attachments.update_text import body_of_update, title_of_update
 
             title, body = title_of_update(message), body_of_update(message)
@@ -230,7 +230,7 @@ class _Drawing:
         elif message.tag == SUMMARY_TAG:
             # A chat restored from a checkpoint begins with a summary; other summaries are drawn with their change.
             text = bare_summary(message.text)
-            from codecompanion.session.history.card_sections import card_sections  # not part of the start
+            from codecompanion.session.history.card_sections import card_sections  # not needed at startup
 
             yield Entry(kind="compacted", text=text, sections=card_sections(text), summary_ids=(message.id,), **common)
         elif message.role == "assistant":
@@ -313,7 +313,7 @@ def _change_entries(change: history.ViewChanged, undone: bool, gone: str) -> Ite
             undone=undone,
         )
     elif change.kind == "compacted":
-        from codecompanion.session.history.card_sections import card_sections  # not part of the start
+        from codecompanion.session.history.card_sections import card_sections  # not needed at startup
 
         yield Entry(
             kind="compacted",

@@ -115,7 +115,7 @@ class Chat:
     @cached_property
     def removed(self) -> Removed:
         """The messages removed from the view, for the user and the model."""
-        from codecompanion.session.chat.removed_messages import Removed  # not part of the start
+        from codecompanion.session.chat.removed_messages import Removed  # not needed at startup
 
         return Removed(self.services.store, self.log, self.root)
 
@@ -240,7 +240,7 @@ class Chat:
         """
         async with self._one_change:
             self.must_be_idle(BUSY)
-            from codecompanion.session.chat.answer import Answer  # not part of the start
+            from codecompanion.session.chat.answer import Answer  # not needed at startup
 
             answer = Answer(change)
             self.begin(answer.run)
@@ -295,7 +295,7 @@ class Chat:
             await self.context.join("", self.log.view.cycle + 1)
         self.context.show()
         self.show_meter()
-        from codecompanion.session.window.too_large import too_large_alone  # not part of the start
+        from codecompanion.session.window.too_large import too_large_alone  # not needed at startup
 
         for message in messages:
             if why := too_large_alone(self.control, message, self.control.fitting.room):
@@ -373,7 +373,7 @@ class Chat:
     def _recorded(self) -> Recorded | None:
         """Return the recorded tool results if a recording plays the model, None for a real model."""
         adapter = self.control.adapter()
-        from codecompanion.adapters.offline.adapter import OfflineAdapter  # not part of the start
+        from codecompanion.adapters.offline.adapter import OfflineAdapter  # not needed at startup
 
         if not isinstance(adapter, OfflineAdapter) or adapter.playback is None:
             return None
@@ -390,7 +390,7 @@ class Chat:
     def _tool_context(self, name: str) -> ToolContext:
         timeout_s = self.control.tools.offered().timeout_s(name, DEFAULT_TOOL_TIMEOUT_S)
         context = self.services.tool_context(self.snapshot, timeout_s, self.root())
-        from codecompanion.session.tool_calls.calling_chat import ForTools  # not part of the start
+        from codecompanion.session.tool_calls.calling_chat import ForTools  # not needed at startup
 
         calling = ForTools(self.services, self.chat_id, lambda: self.state, self.attach, self.desk)
         return msgspec.structs.replace(context, recall=self.removed, chat_id=self.chat_id, chat=calling)

@@ -195,7 +195,7 @@ class StateWriter(msgspec.Struct):
             conversation_history=(),
             files=FilesState(),
         )
-        from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
+        from codecompanion.context.checkpoints.structured_summary import parse_summary  # not needed at startup
 
         summary = parse_summary(snapshot.transcript.explicit_chat_summary_block, "snapshot")
         place = self._store(state.messages)
@@ -247,7 +247,7 @@ class StateWriter(msgspec.Struct):
     def _summary(self, wanted: Wanted, standing: Message | None) -> StructuredSummary:
         """Return the checkpoint's summary: the given one, else the one in the view, else the last answer."""
         sources: dict[Kind, SummarySource] = {"pre_compaction": "compaction_summary", "completion": "completion"}
-        from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
+        from codecompanion.context.checkpoints.structured_summary import parse_summary  # not needed at startup
 
         if wanted.summary.strip():
             return parse_summary(self.redact(wanted.summary), sources.get(wanted.kind, "snapshot"))

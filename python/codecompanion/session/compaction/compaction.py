@@ -245,7 +245,7 @@ class _Run:
         services, thinking = owner.services, owner.services.summary_thinking
         call = RequestRecord(services.new_token(), owner.log, services.clock)
         tokens = request.prompt_tokens or await asyncio.to_thread(estimate_text, request.prompt)
-        from codecompanion.session.compaction.summarise import ask_summary, summary_request  # not part of the start
+        from codecompanion.session.compaction.summarise import ask_summary, summary_request  # not needed at startup
 
         now = asyncio.get_running_loop().time
         since, waited, away = now(), list[float](), list[float]()
@@ -350,7 +350,7 @@ class _Run:
     async def _commit_compaction(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
         """Log a compaction; one that asked no model begins and ends here."""
         record, announcer = self.record, self._owner.announcer
-        from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on  # not part of the start
+        from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on  # not needed at startup
 
         if not report.asked:
             # This is a no-op if it replaces a compaction that asked a model and got no answer.

@@ -290,7 +290,7 @@ class EffectRunner(msgspec.Struct):
             _log.debug("nothing is remembered: %s", refused)
             return
         try:
-            from codecompanion.context.summary_text.recall_keys import without_keys  # not part of the start
+            from codecompanion.context.summary_text.recall_keys import without_keys  # not needed at startup
 
             targets = await asyncio.to_thread(
                 self._write_memory,
@@ -329,7 +329,7 @@ class EffectRunner(msgspec.Struct):
             )
             targets.append("memory")
         if DAILY_LOG in names and not private:
-            from codecompanion.context.checkpoints.structured_summary import parse_summary  # not part of the start
+            from codecompanion.context.checkpoints.structured_summary import parse_summary  # not needed at startup
 
             found = parse_summary(summary, "compaction_summary")
             sections = (

@@ -74,7 +74,7 @@ def _real_path(root: Path, path: str) -> Path:
 
 async def take_diff(argument: str, root: Path) -> Taken:
     """Return the changes reported by git; `argument` as in `workspace.git_diff`."""
-    from codecompanion.workspace.git_diff import read_diff  # rarely used: not part of the start
+    from codecompanion.workspace.git_diff import read_diff  # rarely used, not needed at startup
 
     diff = await asyncio.to_thread(read_diff, root, argument)
     if not diff:
