@@ -80,7 +80,7 @@ class Keeping(msgspec.Struct, frozen=True):
 
 
 class EditorFacts(msgspec.Struct, frozen=True):
-    """The editor's facts about the user's machine; "" = unknown. `shell` is the value of Neovim's option."""
+    """Facts that the editor reports about the user's machine; "" = unknown. `shell` is the value of Neovim's option."""
 
     nvim: str = ""
     shell: str = ""
@@ -98,14 +98,14 @@ class Mcp(Protocol):
 
 
 class Services(msgspec.Struct):
-    """The engine's side of a chat.
+    """Everything that the engine provides to a chat.
 
     `emit` sends an event to the editor, `clock` returns seconds since the epoch, `lookup(adapter, model)` returns model
     windows (None = unknown), `price(adapter, model, passes)` the cost of calls in US dollars (None = unknown),
     `report_bug` logs a bug and returns the sentence for the user. `keeping`: where checkpoints and memories are stored,
-    None = none are. `calibrations`: the learned calibration of each (endpoint, model). Tools ask `editor` for open
-    files. `mistakes` are sentences about the configuration that each chat shows when it is opened. `usage_doubts` are
-    the endpoints whose reports cannot be true; without `checks_usage` every report is trusted. `environment` is the
+    None = none are. `calibrations`: the learned calibration of each (endpoint, model). Tools ask `editor` about open
+    files. `mistakes`: sentences about configuration mistakes, which each chat shows when it is opened. `usage_doubts`:
+    the endpoints whose reports cannot be true; without `checks_usage`, every report is trusted. `environment` is the
     user's environment, including secrets.
     """
 
@@ -138,7 +138,7 @@ class Services(msgspec.Struct):
     known_secrets: KnownSecrets = msgspec.field(default_factory=KnownSecrets)
     environment: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     gatherer: Gatherer | None = None
-    """Gathers code for a question (R-201), None = no gathering."""
+    """Gathers code for a question (R-201), None = code is not gathered."""
     indexes: ProjectIndexes | None = None
     """The code indexes of the projects, None = no folder is available for them."""
     mcp: Mcp | None = None
@@ -206,11 +206,11 @@ class Services(msgspec.Struct):
         return (found, self.stopped[found]) if found else None
 
     def ignored_settings(self, policy: Policy) -> tuple[str, ...]:
-        """Return the settings below `context_management` that the policy does not have."""
+        """Return the settings in `context_management` that the policy does not have."""
         return unknown_options(policy, self.settings.chat.context_management)
 
     def policies(self) -> tuple[Policy, ...]:
-        """Return the policies a chat may choose, each with its strict form if it deviates from its document."""
+        """Return the policies that a chat may use, and the strict form of each that deviates from its document."""
         policies: list[Policy] = []
         for name in known_names(self.settings.chat.policies):
             policy = load_policy(name, self.settings.chat.policies, POLICIES_KEY)

@@ -80,7 +80,7 @@ class Session(Chat):
             raise InputError("Nothing was sent: an edit in place sends code, and opts.send_code is false.")
         if request.edit is not None:
             self.must_be_idle("The chat of this edit is working; wait until its reply is complete.")
-            from codecompanion.session.turn.edit_turn import EditTurn  # most chats have none
+            from codecompanion.session.turn.edit_turn import EditTurn  # most chats have no edit in place
 
             self._edit = EditTurn(self.chat_id, request.edit, request.text)
         self.queue.add(request)
@@ -139,7 +139,7 @@ class Session(Chat):
         self.show_meter()
 
     async def _resume_meter(self) -> None:
-        """Restore the counts from this model's earlier reports in this chat, if any."""
+        """Restore the meter from this model's earlier reports in this chat, if any."""
         model, events = (self.adapter_name, self.model), await self.log.events()
         if self.task is None and model == (self.adapter_name, self.model):
             self.meter.resume(events, *model)
@@ -150,7 +150,7 @@ class Session(Chat):
             self.show_meter()
 
     def use_overrides(self, overrides: Mapping[str, Any], wrong: Sequence[str] = ()) -> None:
-        """Apply the triggers that are functions in the configuration (R-502); `wrong`: those that failed."""
+        """Apply the triggers that the configuration computes with functions (R-502); `wrong`: those that failed."""
         try:
             self.control.use_overrides(overrides, wrong)
         finally:
@@ -197,7 +197,7 @@ class Session(Chat):
         self.begin(partial(self._turns, answer_again=turn_id))
 
     def go_on(self, snapshot: Snapshot) -> None:
-        """Let the model continue a cut reply or one that ended at the output limit, or answer an unanswered message.
+        """Let the model continue a reply that was cut or reached the output limit, or answer an unanswered message.
 
         Raises:
             InputError: a turn is running, or there is nothing to continue.
@@ -294,7 +294,7 @@ class Session(Chat):
             self._count_idle()
 
     async def _turns(self, *, answer_again: str = "") -> None:
-        """Run turns until the queue is empty; `answer_again` is the id of a first turn that regenerates an answer."""
+        """Run turns until the queue is empty; `answer_again`: the id of a first turn that regenerates an answer."""
         try:
             await self._run_turns(answer_again)
         except Exception:
@@ -386,7 +386,7 @@ def _is_answered(messages: Sequence[Message]) -> bool:
 
 
 def _asks(message: Message) -> bool:
-    """Return whether a reply would answer this message: typed by the user, or a summary."""
+    """Return whether a reply would answer this message, because the user typed it or it is a summary."""
     return message.tag == SUMMARY_TAG or is_typed_by_user(message)
 
 

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class RequestRecord:
-    """One running provider request: `id` links its entries in the log."""
+    """A running provider request, whose log entries are linked by `id`."""
 
     def __init__(self, id: str, log: ChatLog, clock: Callable[[], float]) -> None:
         self.id, self._log, self._clock = id, log, clock
@@ -33,12 +33,12 @@ class RequestRecord:
         self._retries: list[Retry] = []
 
     def take_retry(self, event: RetryScheduled) -> None:
-        """Record a failed attempt; waiting for a server does not count."""
+        """Record a failed attempt, unless the request is only waiting for a server to start."""
         if not event.waiting:
             self._retries.append(Retry(event.reason, event.wait_ms))
 
     def ended(self, result: str, error: str = "") -> RequestEnded:
-        """Return the log entry for the end; `result` is the stop reason, `failed` or `stopped`."""
+        """Return the log entry for the end of the request; `result` is the stop reason, `failed` or `stopped`."""
         return RequestEnded(
             request_id=self.id,
             result=result,
@@ -84,7 +84,7 @@ class RequestRecord:
 
 
 class RequestParts:
-    """Sizes of the parts of requests; parts that all requests share are counted once."""
+    """Counts the tokens of requests by part; parts that all requests share are counted once."""
 
     def __init__(self, counter: MessageCounter) -> None:
         self._counter = counter

@@ -1,4 +1,4 @@
-"""Models that run on the user's own servers: they cost time, not money."""
+"""Finds out which models run on the user's own servers, and so cost time instead of money."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class FixedPart(msgspec.Struct, frozen=True):
 
 
 class ContextMeter:
-    """Counts one chat's next request with one model."""
+    """Counts the tokens of one chat's next request to one model."""
 
     def __init__(self, counter: MessageCounter, calibration: Calibration, *, checks_usage: bool = True) -> None:
         self.counter = counter
@@ -94,7 +94,7 @@ class ContextMeter:
         self._base, self._unconfirmed, self._sizes = None, 0.0, MessageSizes(self.counter)
 
     def set_fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> None:
-        """Count the fixed part of every request: system prompt and tool schemas."""
+        """Set and count the fixed part of every request: system prompt and tool schemas."""
         fixed = self.fixed_part(system, specs)
         if self._base is not None:
             self._base += self.calibration.ratio * (fixed.tokens - self._fixed)
@@ -107,7 +107,7 @@ class ContextMeter:
 
     @property
     def has_reports(self) -> bool:
-        """Return whether the current model has reported on this chat."""
+        """Return whether the current model has reported usage for this chat."""
         return self._base is not None
 
     @property

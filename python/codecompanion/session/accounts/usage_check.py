@@ -38,7 +38,7 @@ _SCHEMAS = 0.65
 _MAX_SIZED = 3.0
 # Minimum tolerance in tokens, because the framing of a short request is larger than the request.
 _FLOOR = 128
-# The most a provider may add to a prompt, in tokens and as a share of the window.
+# Maximum size of what a provider adds to a prompt, in tokens and as a share of the window.
 _MAX_HIDDEN, _MAX_HIDDEN_SHARE = 8_000, 0.5
 # The same limit for an unconfirmed report: gateways and logins with their own prompt and tools add 25,000 to 40,000.
 _MAX_UNCONFIRMED = 64_000
@@ -56,7 +56,7 @@ _PROVED = 3
 # Two doubted reports agree if they differ by as much as the requests do; requests that differ by less than `_STEP`
 # tokens prove nothing.
 _STEP, _STEP_OFF, _STEP_FLOOR = 120, 0.35, 48
-# A cache breakpoint may be some tokens before the end of a prompt.
+# Maximum distance of a cache breakpoint from the end of a prompt, in tokens.
 _CACHE_SLACK = 16
 # A server that cuts prompts reports between half of its window (Ollama) and all of it, `_FLAT` times in a row, while
 # the text grows by at least `_MORE_TEXT` of the window; no window is smaller than `_MIN_WINDOW`.
@@ -95,16 +95,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return max(1.0, least) <= reported <= self.guess + self.cleared + up + _FLOOR
 
     def max_hidden(self) -> float:
-        """Return the size of a hidden prompt that is trusted at once: at most half of a known window."""
+        """Return the maximum size of a hidden prompt that is trusted at once: at most half of a known window."""
         return min(_MAX_HIDDEN, _MAX_HIDDEN_SHARE * self.window) if self.window else _MAX_HIDDEN
 
     def max_unconfirmed(self) -> float:
-        """Return the size of a hidden prompt that is used until the next report: at most half of any window."""
+        """Return the maximum size of a hidden prompt used until the next report: at most half of any window."""
         window = self.window or self.assumed
         return min(_MAX_UNCONFIRMED, _MAX_HIDDEN_SHARE * window) if window else _MAX_UNCONFIRMED
 
     def fits(self, reported: float) -> bool:
-        """Return whether this many tokens fit into the window, if that is known."""
+        """Return whether this many tokens fit into the window, True if that is unknown."""
         return not self.window or reported <= self.window
 
     def is_without_tools(self, reported: float) -> bool:
@@ -129,16 +129,16 @@ class Going(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def guess(self) -> float:
-        """Return the expected value."""
+        """Return the expected size in tokens."""
         return self.known + self.new - self.cleared
 
     def holds(self, reported: float) -> bool:
-        """Return whether the report is near the expected value; it may be higher unless messages were removed."""
+        """Return whether the report is near the expected size; it may be higher unless messages were removed."""
         down = _NEW_DOWN * self.new + self.sized + self.thoughts + self.cleared + self._either
         return self.guess - down <= reported and (self.taken < _FLOOR or self.reaches(reported))
 
     def reaches(self, reported: float, hidden: float = 0.0) -> bool:
-        """Return whether the expected value can reach `reported`, with `hidden` tokens added by the server since."""
+        """Return whether the request can reach `reported` tokens, `hidden` of them newly added by the server."""
         up = _NEW_UP * self.new + _MAX_SIZED * self.sized + self._either
         return reported <= self.guess + up + hidden
 
@@ -192,7 +192,7 @@ class UsageCheck:
 
     @property
     def has_proved(self) -> bool:
-        """Return whether enough reports in a row were trusted that an impossible one is an exception."""
+        """Return whether so many reports in a row were trusted that an impossible report is an exception."""
         return self._believed >= _PROVED
 
     def doubt(self, reported: float, request: Request, going: Going | None, cached: int = 0) -> Doubt | None:
@@ -352,13 +352,13 @@ class UsageDoubts:
         return (endpoint, model) in self._sees_tools
 
     def try_tools(self, endpoint: str, model: str) -> None:
-        """Send tools to the model again: the user has chosen some."""
+        """Send tools to the model again, because the user has chosen some."""
         self._toolless.discard((endpoint, model))
 
     def note(self, endpoint: str, doubt: Doubt) -> bool:
-        """Record the newest doubt about an endpoint; return whether it is news: the first one, or the first cut.
+        """Record the newest doubt about an endpoint; return whether it is the first doubt or the first detected cut.
 
-        An unconfirmed report is not recorded: it may well be true.
+        An unconfirmed report is not recorded, because it may be true.
         """
         if doubt.unconfirmed:
             return False
@@ -369,12 +369,12 @@ class UsageDoubts:
         return before is None or (doubt.cut_to > 0 and before.cut_to == 0)
 
     def sentences(self) -> list[tuple[str, str]]:
-        """Return (endpoint, sentence) for the doubted endpoints."""
+        """Return (endpoint, description of the doubt) for the doubted endpoints."""
         return [(endpoint, sentence(doubt)) for endpoint, doubt in self._told.items()]
 
 
 def sentence(doubt: Doubt) -> str:
-    """Return the sentence about an endpoint, to follow its name."""
+    """Return a description of the doubt, to be shown after the endpoint's name."""
     if doubt.cut_to:
         cut = f"seems to truncate prompts to {doubt.cut_to:,} tokens"
         return f"{cut}: set context_window to that (about {doubt.expected:,} were sent)"

@@ -28,7 +28,7 @@ def list_policies(control: ContextControl) -> list[dict[str, Any]]:
 async def choose_policy(chat: Chat, name: str) -> None:
     """Use another policy for the chat from the next request on; "" = as configured.
 
-    Changes made under the old policy stay and can be undone as before.
+    Changes made under the old policy remain and can still be undone.
 
     Raises:
         ConfigError: the policy does not exist or is stopped; nothing is changed.

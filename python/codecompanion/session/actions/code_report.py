@@ -1,4 +1,4 @@
-"""Gathered code, or a preview of it, as rows the user can act on: `/context`, and `K` on the line below a message."""
+"""Shows gathered code, or a preview of it, as rows the user can act on: `/context`, and `K` below a message."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CodeRow(msgspec.Struct, frozen=True):
 
 
 class CodeReport(msgspec.Struct, frozen=True):
-    """The page of `/context`: a title, sentences above the rows, the rows, best first, and the text for the model."""
+    """The `/context` page: a title, lines above the rows, the rows (best first), and the text sent to the model."""
 
     title: str
     head: tuple[str, ...]

@@ -34,7 +34,7 @@ class Reports:
         self._lock = threading.Lock()
 
     def show_cost(self, services: Services, request: ShowCost) -> dict[str, Any]:
-        """Return `{title, text, spans}`.
+        """Return the cost report as `{title, text, spans}`.
 
         Raises:
             StoreError: the log cannot be read.
@@ -48,7 +48,7 @@ class Reports:
         return {"title": "Cost", "text": report.text, "spans": report.spans}
 
     def show_trace(self, services: Services, request: ShowTrace) -> dict[str, Any]:
-        """Return `{title, text, turn, turns}`.
+        """Return the trace of a turn as `{title, text, turn, turns}`.
 
         Raises:
             InputError: the turn does not exist; the message gives the valid range.
@@ -71,7 +71,7 @@ class Reports:
 
 
 def _speeds(services: Services, record: Record) -> dict[tuple[str, str], str]:
-    """Return how fast the user's own servers are now, by adapter and model."""
+    """Return the current speeds of the user's own servers, by adapter and model."""
     named = {(call.adapter, call.model) for call in record.calls if call.is_local}
     return {one: text for one in named if (text := speed_of(services.adapters, *one).text)}
 

@@ -25,12 +25,12 @@ _log = logging.getLogger(__name__)
 
 
 async def tell_waiting(chat: Chat) -> None:
-    """Name the files in the chat's folder that wait for the user's trust, if they have changed since the last time."""
+    """Show which files in the chat's folder wait for the user's trust, if these have changed since the last time."""
     root, trust = chat.root(), chat.services.trust
     try:
         await note_first_sight(chat.services, root)
     except InputError as error:
-        _log.warning("%s", error)  # the folder's files will wait for trust
+        _log.warning("%s", error)  # the folder's files then wait for trust
     chat.trust_seen = await asyncio.to_thread(trust.version)
     waiting = waiting_of(await asyncio.to_thread(brought_by, chat.services, root))
     if trust.decisions().is_silenced(folder_of(root), digest_of(waiting)):

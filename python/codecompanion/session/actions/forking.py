@@ -51,7 +51,7 @@ _ALONG = frozenset({GATHERED_TAG, LOOKING_TAG})
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """The part of a log that goes into the branch: all up to `last_seq` except `left_out`, then `more`.
+    """The part of a log that goes into the branch: the events up to `last_seq` except `left_out`, then `more`.
 
     `is_untitled`: the message that gave the chat its title is not in it.
     """
@@ -166,7 +166,7 @@ def next_title(title: str, family: Iterable[SessionInfo]) -> str:
 
 
 async def fork(services: Services, request: ForkChat) -> str:
-    """Make the branch and return its id. For an existing branch only the draft is replaced.
+    """Create the branch and return its id; for an existing branch, only replace the draft.
 
     Raises:
         InputError: the chat or message does not exist, or the title is empty.
@@ -199,7 +199,7 @@ async def fork(services: Services, request: ForkChat) -> str:
 
 
 async def list_branches(services: Services, chat_id: str) -> list[dict[str, object]]:
-    """Return the tree of branches a chat belongs to, each after its parent and with its `depth`."""
+    """Return the tree of branches that a chat belongs to, each branch after its parent and with its `depth`."""
     store = services.store
     this = await asyncio.to_thread(store.find_session, chat_id)
     if this is None:
@@ -208,7 +208,7 @@ async def list_branches(services: Services, chat_id: str) -> list[dict[str, obje
     known = {info.id for info in found}
     children: dict[str, list[SessionInfo]] = {}
     for info in sorted(found, key=lambda info: info.created):
-        # If its parent was deleted, a branch is listed at the root.
+        # A branch whose parent was deleted is listed at the root.
         children.setdefault(info.forked_from if info.forked_from in known else "", []).append(info)
     rows: list[dict[str, object]] = []
     waiting = [(info, 0) for info in reversed(children.get("", []))]

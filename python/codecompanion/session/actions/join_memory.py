@@ -1,7 +1,7 @@
 """Attaches the memory to a new chat, and removes it when the chat's policy or the user's trust forbids it.
 
 It is one message, shown as a line of the context block with its tokens. It is read once: a resumed chat keeps its
-original memory, so that its requests have the same prefix (prompt caches).
+original memory, so that its requests keep the same prefix (prompt caches).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from codecompanion.wire.requests import ListChanges, RevertChanges, ShowChange
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """A file that was left unchanged: why, and whether the texts can be compared, or merged with conflict markers."""
+    """A file left unchanged: the reason, and whether the texts can be compared, or merged with conflict markers."""
 
     path: str
     name: str
@@ -242,7 +242,7 @@ class Reverter:
         record(self._chat.services, event="ran", kind="revert", chat=self._chat.chat_id, grant=grant, files=files)
 
     async def _log_as_done(self, path: Path, name: str, takes_back: TakesBack, context: ToolContext) -> None:
-        """Log a revert whose result is already in the file: from here on it counts as reverted."""
+        """Log a revert whose result is already in the file, so that the change counts as reverted."""
         now = None
         if await asyncio.to_thread(is_there, path, context):
             with contextlib.suppress(text_files.UnreadableFile):  # a restored symlink
@@ -253,7 +253,7 @@ class Reverter:
         await context.recorder.end(change_id, HowEnded(state="written"))
 
     async def _tell_model(self, name: str, which: str, *, back: bool) -> None:
-        """Tell the model in one line, with the next request, which change of a file was reverted or reapplied."""
+        """Add a one-line note to the next request on which change of a file was reverted or reapplied."""
         what = f"reapplied {which}" if back else f"reverted {which}"
         text = f"The user {what} of `{name}`. Read the file again before you change it."
         tag = REAPPLIED_TAG if back else REVERTED_TAG

@@ -1,4 +1,4 @@
-"""The budgets of a chat: checked before a turn begins and after it ends (R-358).
+"""Checks the budgets of a chat before a turn begins and after it ends (R-358).
 
 Spending is the store's running total, so the cost of a check does not depend on the chat's length. Without a budget,
 nothing is checked.

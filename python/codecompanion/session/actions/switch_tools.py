@@ -12,7 +12,7 @@ from codecompanion.wire.requests import ChooseTools
 
 
 async def list_tools(chat: Chat) -> dict[str, Any]:
-    """Return all tools and groups of the chat as its next message will have them, with their costs."""
+    """Return all tools and groups as they apply to the chat's next message, with their token costs."""
     mcp = chat.services.mcp
     if mcp is not None:
         await mcp.look(chat)

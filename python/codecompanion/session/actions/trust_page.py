@@ -1,4 +1,4 @@
-"""The page of `:CodeCompanion trust`, and the decisions that the user makes there.
+"""The `:CodeCompanion trust` page, and the decisions that the user makes there.
 
 A decision applies to the content shown: the page sends back the folder with its identity, and each file with its hash.
 """
@@ -31,7 +31,7 @@ from codecompanion.wire.requests import ChangeTrust, ShowTrust, Snapshot
 SHOWN_CHARS = 200_000
 """Maximum characters shown of one file; the user can open it to see the rest."""
 SHOWN_TOGETHER = 2_000_000
-"""Maximum characters shown of all files together: a folder may have hundreds of large ones."""
+"""Maximum characters shown of all files together, because a folder may have hundreds of large files."""
 _MAX_BYTES = 1_000_000
 _NAMED = 3
 ALWAYS_AGAIN = "Its text no longer turns “always” off."
@@ -40,7 +40,7 @@ ALWAYS_AGAIN = "Its text no longer turns “always” off."
 async def decide_trust(
     services: Services, request: ShowTrust | ChangeTrust, chats: Mapping[str, Chat]
 ) -> dict[str, Any] | str:
-    """Return the content of the page, or a sentence about the decision; raises `InputError`."""
+    """Return the content of the page, or a confirmation of the decision; raises `InputError`."""
     chat = chats.get(request.chat)
     root = chat.root() if chat is not None else services.root(Snapshot(cwd=request.cwd))
     await note_first_sight(services, root)
@@ -172,6 +172,6 @@ def _what_follows(found: list[Brought]) -> str:
 
 
 def _still(why: str) -> str:
-    """Return a sentence about a setting that still trusts a folder."""
+    """Return a sentence about a setting that still trusts a folder, "" if there is none."""
     reasons = {"setup": " `trust.folders` in setup() still trusts it.", "off": " `trust.enabled` is false."}
     return reasons.get(why, "")

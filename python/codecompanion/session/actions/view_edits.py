@@ -1,7 +1,7 @@
-"""The user's manual changes of the view: undo, redo, restore, clear, pin, unpin (R-361, R-516, R-545).
+"""The user's manual changes to the view: undo, redo, restore, clear, pin, unpin (R-361, R-516, R-545).
 
-Each is one event of the log, so a crash leaves the view either before or after it. None of them happens during a turn:
-a request that is being sent cannot be changed.
+Each change is one event of the log, so a crash leaves the view either before or after it. None is allowed during a
+turn, because a request that is being sent cannot be changed.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class ViewEdits:
                 raise InputError("This summary was written by another provider; the current model cannot read it.")
 
     async def _tell_outlook(self, change: ViewChanged) -> None:
-        """Show the new size in the meter, and tell the user how the next request will handle it."""
+        """Tell the user if compaction is paused, or if the next request will be made smaller."""
         pause = self.control.pause
         size = await self.control.fitting.paused_excess()
         if size:

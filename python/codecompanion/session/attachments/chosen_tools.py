@@ -40,7 +40,7 @@ _NAMED = regex(r"(?<![\w@`{])@\{([\w:.-]{1,80})\}", re.ASCII)
 
 
 def named_in(text: str) -> tuple[str, ...]:
-    """Return the tools and groups that a message names, each once; names in code do not count."""
+    """Return the tools and groups that a message names, each once; names in code are ignored."""
     if "@{" not in text:
         return ()
     from codecompanion.retrieval.mentions import prose_of
@@ -128,7 +128,7 @@ def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: 
 
 
 def only_those(model: ChatModel, names: Sequence[str], change_id: str) -> ViewChanged | None:
-    """Return the change that offers exactly these tools; without names, the configured ones.
+    """Return the change that offers exactly these tools or, without names, the configured tools.
 
     Raises:
         InputError: the tool or group does not exist.
@@ -161,7 +161,7 @@ def taken_out(model: ChatModel, items: Sequence[str], change_id: str) -> ViewCha
 
 
 def _short(model: ChatModel, units: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the choice as it is stored: empty if it equals the default."""
+    """Return the choice in its stored form, which is empty for the default."""
     return () if units == model.tools.unchosen_units else units
 
 
@@ -212,7 +212,7 @@ def _short_name(group: Group, groups: Mapping[str, Group], tools: Sequence[str])
 
 
 def tool_list(model: ChatModel) -> dict[str, Any]:
-    """Return all tools and groups with their costs, for the list (`/tools`)."""
+    """Return all tools and groups with their token costs, for the list (`/tools`)."""
     registry, counter = model.tools.all(), model.meter.counter
     groups, tools = model.tools.groups(registry), registry.names()
     units = model.tools.starting_units

@@ -61,12 +61,12 @@ class ContextBlock:
         self._services.emit(ContextItems(chat=self._log.chat_id, items=(*self._shown_tools, *items)))
 
     def show_tools(self) -> None:
-        """Show the block again if its tool lines have changed: a server came or went."""
+        """Show the block again if its tool lines have changed, because a server started or stopped."""
         if self._shown_tools != tool_items(self._control):
             self.show()
 
     def show_changes(self) -> None:
-        """Show the block again if the view has changed: a compaction may have removed or restored attachments."""
+        """Show the block again if the view has changed, as a compaction may have removed or restored attachments."""
         if self._shown_at != self._log.changes:
             self.show()
         log = self._log
@@ -100,7 +100,7 @@ class ContextBlock:
         self._waiting.extend(messages)
 
     async def join(self, turn_id: str, cycle: int) -> None:
-        """Log the waiting messages; a newer one of the same kind and path replaces the older one."""
+        """Log the waiting messages; a newer message of the same kind and path replaces the older one."""
         async with self._joining:
             if not self._waiting:
                 return
@@ -111,7 +111,7 @@ class ContextBlock:
         self.show()
 
     def _joining_of(self, waiting: Sequence[Message], turn_id: str, cycle: int) -> list[EventPayload]:
-        """Return the events, logged in one commit, for these messages joining the view in order."""
+        """Return the events that add these messages to the view in order, to be logged in one transaction."""
         messages, payloads = self._log.view.messages, list[EventPayload]()
         from codecompanion.session.attachments.named import named_where_it_stands  # not needed at startup
 
@@ -158,7 +158,7 @@ class ContextBlock:
         return (*(message.id for message in removed), *updates)
 
     async def set_live(self, items: tuple[str, ...], live: bool) -> str:
-        """Start or stop sending changes of attachments; return a sentence about it.
+        """Start or stop sending changes to attachments; return a confirmation.
 
         Raises:
             InputError: one of them is not a file or buffer, or has the name of a secret file; nothing was changed.
@@ -203,7 +203,7 @@ class ContextBlock:
         return [*problems, *await self.drop_distrusted(root)]
 
     async def drop_distrusted(self, root: Path) -> list[str]:
-        """Remove rules whose trust was revoked from the next request; return a sentence about them."""
+        """Remove rules that are no longer trusted from the next request; return sentences about them."""
         gone = self.rules.distrusted(self._log.view, root)  # reads one small file, which is faster than a thread
         names = tuple(message.path or "" for message in gone)
         self._waiting = deque(
@@ -244,7 +244,7 @@ class ContextBlock:
 
 
 def _older(messages: Sequence[Message], message: Message) -> tuple[str, ...]:
-    """Return the attachments that the message replaces.
+    """Return the ids of the attachments that the message replaces.
 
     A note about a file's changes replaces earlier notes, except those the model has already seen: they stay, so that
     the next request has the same prefix as earlier ones (prompt caches).

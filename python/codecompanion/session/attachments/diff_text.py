@@ -1,4 +1,4 @@
-"""`/diff`: changes reported by git, as the text of an attachment."""
+"""`/diff`: attaches the changes reported by git."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def diff_attachment(what: str, root: Path) -> tuple[str, str]:
     """Return the title and text of a diff; `what` as in `workspace.git_diff`.
 
     Raises:
-        InputError: it cannot be read, or nothing has changed.
+        InputError: the diff cannot be read, or nothing has changed.
     """
     try:
         diff = await asyncio.to_thread(read_diff, root, what)

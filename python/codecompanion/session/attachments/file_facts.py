@@ -15,7 +15,7 @@ from codecompanion.formats.regex import regex
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """JPEG markers of frame headers (SOF0…SOF15), which contain the size; the three excluded ones mean other things."""
 _PDF_HEAD = 1024
-"""`%PDF-` must begin within this many bytes (ISO 32000-1, annex H)."""
+"""Number of bytes within which `%PDF-` must begin (ISO 32000-1, annex H)."""
 _MAX_UNPACKED = 64_000_000
 _OBJECT_STREAM = regex(rb"/Type\s*/ObjStm\b.{0,400}?stream\r?\n(.*?)endstream", re.DOTALL)
 _LINEARIZED = regex(rb"/Linearized\b[^>]{0,200}?/N\s+(\d{1,9})\b")

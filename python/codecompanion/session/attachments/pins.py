@@ -1,4 +1,4 @@
-"""Pins: messages of a chat that no policy may touch, and instructions of the user for the whole chat (K8, R-361).
+"""Pins: messages that no policy may change, and the user's instructions for the whole chat (K8, R-361).
 
 Pure: it computes the changes of a pin and its text.
 """
@@ -72,7 +72,7 @@ def to_pin(view: View, item: str) -> Message:
 
 
 def pinned(view: View) -> tuple[Message, ...]:
-    """Return the pinned messages in the order of the request."""
+    """Return the pinned messages in the order in which they are sent."""
     return tuple(message for message in view.messages if message.pinned and message.tag != MEMORY_TAG)
 
 

@@ -25,7 +25,7 @@ from codecompanion.workspace.secret_text import why_secret
 async def read_attachment(services: Services, request: Attach, root: Path) -> Message:
     """Return the attachment; files are read in a thread, and relative paths are resolved against `root`.
 
-    A path below `root` is named relative to it, as the tools name it.
+    A path below `root` is shown relative to it, as in the tools.
 
     Raises:
         CodeCompanionError: the file cannot be read; names it.
@@ -79,7 +79,7 @@ def _is_live(services: Services, request: Attach, path: str, text: str) -> bool:
 
 
 def outside_of(root: Path, path: str) -> str:
-    """Return the real path of a file outside the workspace, "" if inside: links may lead anywhere."""
+    """Return the real path of a file outside the workspace, "" if inside, resolving symbolic links."""
     real = Path(os.path.realpath(root / Path(path).expanduser()))
     return "" if real.is_relative_to(os.path.realpath(root)) else str(real)
 

@@ -107,7 +107,7 @@ class RuleKeeper:
         return self._replacements(view, fresh)
 
     async def follow(self, view: View, root: Path) -> None:
-        """Watch exactly the files of the rules in the view, after an undo added or removed some."""
+        """Watch exactly the files of the rules in the view, after an undo has added or removed rules."""
         labels = {message.path or "" for message in view.messages if message.tag == RULES_TAG}
         self.forget(self._items.keys() - labels)
         if labels - self._items.keys():

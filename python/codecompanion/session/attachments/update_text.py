@@ -43,7 +43,7 @@ def whole_text(path: str, now: Now, message_id: str, *, again: bool = False) -> 
 
 
 def difference(path: str, base: str, now: Now, message_id: str, *, is_above: bool = True) -> Message:
-    """Return the message with the difference between the text the model knows and the current one."""
+    """Return the message with the diff between the text the model knows and the current text."""
     text = now.text or ""
     diff = file_diff(path, base, text)
     ends = base.endswith("\n") or not base, text.endswith("\n") or not text
@@ -82,7 +82,7 @@ def title_of_update(message: Message) -> str:
 
 
 def body_of_update(message: Message) -> str:
-    """Return the text for the fold: the diff or the file's text, without the sentences around it."""
+    """Return the text shown in the fold: the diff or the file's text, without the surrounding sentences."""
     lines = message.text.split("\n")
     fences = [at for at, line in enumerate(lines) if line.startswith("```")]
     if len(fences) < 2 or message.file is None or message.file.sha256 in (GONE, UNREADABLE):

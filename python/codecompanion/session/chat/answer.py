@@ -27,7 +27,7 @@ class Answer:
 
         Raises:
             CodeCompanionError: the work was refused; nothing was changed.
-            InputError: it was stopped, or failed with an error that was reported elsewhere.
+            InputError: the work was stopped, or failed with an error that was reported elsewhere.
         """
         if task is not None:
             await asyncio.wait({task})

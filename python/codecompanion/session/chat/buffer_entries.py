@@ -43,7 +43,7 @@ _DRAWN = frozenset((
 ))  # fmt: skip
 """The types of events that `_Drawing` handles; about half of a log's events are of other types."""
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
-"""Shown in place of the message that asks for the rest of a reply."""
+"""Shown instead of the message that asks the model for the rest of a reply."""
 _ASKED = ("user", "updated", "gathered", "mentioned")
 CLOSED = "Neovim or its host was closed."
 """Shown at the end of an interrupted turn if a call was waiting for approval, as the call's line says."""
@@ -115,7 +115,7 @@ class _Drawing:
         self._adapter, self._model = before.adapter, before.model
         self._typed = before.typed
         self._turn: str | None = ""
-        """The turn whose replies were drawn last, None if the next one gets its own header."""
+        """The turn whose replies were drawn last, None if the next reply gets its own header."""
 
     def take(self, payload: history.EventPayload, *, is_old: bool, is_page: bool, unseen: frozenset[str]) -> None:
         """Process one event; `is_old`: not newer than the last `/clear` (`is_page`); `unseen` messages are skipped."""
@@ -167,12 +167,12 @@ class _Drawing:
                 pass
 
     def _waited(self) -> bool:
-        """Return whether a call of the newest turn waited for approval at its end."""
+        """Return whether a tool call of the newest turn was still waiting for approval when the turn ended."""
         turn = takewhile(lambda entry: entry.kind != "user", reversed(self.shown))
         return any(entry.kind == "tool" and entry.summary == UNANSWERED for entry in turn)
 
     def _forget_failures(self) -> None:
-        """Remove the notes about earlier failed attempts at the same question: it has an answer."""
+        """Remove the notes about failed attempts at a question that now has an answer."""
         at = len(self.shown)
         while at and self.shown[at - 1].kind == "note":
             at -= 1
@@ -276,7 +276,7 @@ class _Drawing:
 
 
 def _marked(events: Sequence[history.LogEvent], undone: frozenset[str]) -> tuple[dict[str, tuple[int, ...]], set[str]]:
-    """Return the cleared or cut messages by id, and the ids of the pinned ones, after all changes.
+    """Return the cleared or cut messages by id, and the ids of the pinned messages, after all changes.
 
     The value of a cut message is the percentage of it that is sent.
     """
@@ -338,7 +338,7 @@ def _change_entries(change: history.ViewChanged, undone: bool, gone: str) -> Ite
 
 
 def pieces(shown: Sequence[Entry]) -> Iterator[tuple[tuple[Entry, ...], bool, bool]]:
-    """Yield (entries, first, last) from the newest to the oldest piece; the first one fills a screen."""
+    """Yield (entries, is first, is last) from the newest to the oldest piece; the first piece fills a screen."""
     end, first = len(shown), True
     while True:
         start = max(0, end - (FIRST_PIECE if first else PIECE))

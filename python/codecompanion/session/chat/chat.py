@@ -1,7 +1,7 @@
-"""One chat: its state and its parts. `Session`, above it, decides what happens when.
+"""One chat: its state and its parts. `Session`, which extends it, decides when each action happens.
 
-One task at a time changes the history: a turn, a compaction, a change of the view. Attachments added meanwhile wait for
-a request boundary, because nothing may come between a tool call and its result.
+Only one task at a time changes the history: a turn, a compaction, a change of the view. Attachments added meanwhile
+wait for a request boundary, because nothing may come between a tool call and its result.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Chat:
             self.chat_id, approvals, services.emit, self._on_waiting, self.cancel, lambda given: self.grants.keep(given)
         )
         self.narrowing = Narrowing(log, self.root, lambda folder: services.trust.is_trusted(Path(folder).expanduser()))
-        """The sources in the view that narrow grants."""
+        """Tracks the sources in the view that narrow grants."""
         self.grants = Grants(services, self.chat_id, self.desk, self.root)
         self.parts = RequestParts(self.control.meter.counter)
         self.contents = RequestContents(services.store.put_blob)
@@ -96,11 +96,11 @@ class Chat:
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
         self.effects.outside = self.narrowing.of_messages
         self.task: asyncio.Task[None] | None = None
-        """The task that changes the history now."""
+        """The task that is currently changing the history."""
         self.compaction_request: str | None = None
         """The instructions of a `/compact` requested while the chat was busy."""
         self.host_ends = False
-        """Whether the running task ends because the host does, not because the user stopped it."""
+        """Whether the running task ends because the host exits, not because the user stopped it."""
         self.older: asyncio.Task[None] | None = None
         """Sends the older blocks of a stored chat that was just opened."""
         self._one_change = asyncio.Lock()
@@ -158,7 +158,7 @@ class Chat:
         self.older = asyncio.get_running_loop().create_task(guarded())
 
     def stop_telling_older(self) -> None:
-        """Stop sending older blocks: the whole chat is sent again, or it is no longer shown."""
+        """Stop sending older blocks, because the whole chat is sent again or no longer shown."""
         if self.older is not None and self.older is not asyncio.current_task():
             self.older.cancel()
 
@@ -216,7 +216,7 @@ class Chat:
             await self.log.write_late()
             await work()
         except asyncio.CancelledError:
-            # Writes in progress reach the view before the chat is idle.
+            # Wait until writes in progress have reached the view, before the chat becomes idle.
             await self.log.settled()
         except CodeCompanionError as error:
             self.notice(Severity.ERROR, str(error))
@@ -256,7 +256,7 @@ class Chat:
             raise InputError(why)
 
     def cancel(self) -> None:
-        """Stop any running task; queued messages are returned as drafts. Immediate and final (lesson 41)."""
+        """Stop any running task; queued messages are returned as drafts. This is immediate and final (lesson 41)."""
         self.compaction_request = None
         # If the state is idle although a task runs, the turn is over and about to report it.
         running = None if self.state in (State.CANCELLING, State.IDLE) else self.task
@@ -286,12 +286,12 @@ class Chat:
         return await self.queue.coming(cycle)
 
     async def attach(self, *messages: Message) -> None:
-        """Attach messages (file, buffer, image, rules) to the next request; one per kind and path."""
+        """Attach messages (file, buffer, image, rules) to the next request, one for each kind and path."""
         if not messages:
             return
         self.context.add(*messages)
         if self.task is None:
-            # An attachment to an idle chat belongs to the cycle that its next message opens.
+            # An attachment to an idle chat belongs to the cycle that its next message starts.
             await self.context.join("", self.log.view.cycle + 1)
         self.context.show()
         self.show_meter()
@@ -313,7 +313,7 @@ class Chat:
             self.servers_known = None
 
     async def _know_tools(self, text: str) -> None:
-        """Find the servers that a message may name: the user may have just approved them."""
+        """Find the servers whose tools a message may name, because the user may have just approved them."""
         if "@{" in text:
             await self.know_servers()
             if self.services.mcp is not None:
@@ -331,7 +331,7 @@ class Chat:
     # ---- additions to the history
 
     async def ask_to_go_on(self, turn_id: str, cycle: int, prompt: str = "go_on") -> str:
-        """Log our message that asks the model to continue its reply; return its id. It does not open a cycle."""
+        """Log a message that asks the model to continue its reply; return its id. It does not start a cycle."""
         message = Message(
             id=self.services.new_token(),
             role="user",
@@ -381,7 +381,7 @@ class Chat:
         return lambda call: playback.result_of(reply, call)
 
     def root(self) -> Path:
-        """Return the folder that tools work in, looked up on disk once for each snapshot."""
+        """Return the folder that tools work in, resolved once per snapshot."""
         snapshot, settings = self.snapshot, self.services.settings
         if self._root is None or self._root[0] is not snapshot or self._root[1] is not settings:
             self._root = snapshot, settings, self.services.root(snapshot)

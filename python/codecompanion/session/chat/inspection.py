@@ -1,6 +1,6 @@
-"""The parts of a chat that the user can inspect: the next request by message, and removed originals (R-516, R-546).
+"""Describes a chat for inspection: the next request by message, and removed originals (R-516, R-546).
 
-Projections of log and view; nothing here changes anything.
+These are projections of the log and the view; nothing is changed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def _none(source: Source) -> bool:
 def inspect(control: ContextControl, log: ChatLog, narrows: Callable[[Source], bool] = _none) -> dict[str, Any]:
     """Return `{rows, total, window, guess, reserve, cost}`: one row per message of the next request.
 
-    `total` is the meter's value and the sum of the rows, `reserve` the room for the reply, `guess` a note about a
-    window of unknown size, else "". `cache` is the expected cache result of the message (`hit`, `miss`, "" = no cache),
-    `cost` its price in US dollars, None if the price is unknown. `source` is the origin of a text that is not from the
-    user, the model or the plugin; `narrows` is true if it narrows grants.
+    `total` is the meter's value and the sum of the rows, `reserve` the room for the reply, `guess` a note if the size
+    of the context window is a guess, else "". `cache` is the expected cache result of the message (`hit`, `miss`, "" =
+    no cache), `cost` its price in US dollars, None if the price is unknown. `source` is the origin of a text that is
+    not from the user, the model or the plugin; `narrows` is true if it narrows grants.
     """
     view, shaped = log.view, control.shaper.current()
     total, reasons = shaped.measure.tokens, _reasons(control, view.messages)
@@ -88,7 +88,7 @@ def describe_message(message: Message, tokens: int) -> dict[str, Any]:
 
 
 def _titles(tools: ToolRegistry, messages: Sequence[Message]) -> dict[str, str]:
-    """Return the title of each call by its id: a result alone names neither its file nor its command."""
+    """Return the title of each call by its id, because a result alone shows neither its file nor its command."""
     return {call.id: title_of_call(tools, call) for message in messages for call in message.tool_calls}
 
 

@@ -41,7 +41,7 @@ def _sure_from(shown: Sequence[Entry]) -> int:
 
 
 def _begins_turn(event: LogEvent) -> bool:
-    """Return whether a turn begins here: no call is open before it."""
+    """Return whether a turn begins here, so that no tool call is open before it."""
     return isinstance(event.payload, TurnStarted) and event.payload.turn_id != ""
 
 

@@ -1,4 +1,4 @@
-"""Messages the user has sent and the model has not seen: delivered exactly once, at a request boundary (lesson 16).
+"""Queues messages that the model has not seen, and delivers each exactly once at a request boundary (lesson 16).
 
 A message is stored before it is shown as sent (lesson 36); if that fails, the user gets it back as a draft.
 """
@@ -48,7 +48,7 @@ class OutboundQueue:
         self.choice_in: Callable[[str], Choice] = lambda text: Choice()
         """Returns the tools that a message chooses (`@{files}`)."""
         self.know_tools: Callable[[str], Awaitable[None]] = _nothing_to_know
-        """Called first: finds the tools that the message may name."""
+        """Finds the tools that the message may name; called before `choice_in`."""
 
     def __bool__(self) -> bool:
         """Return whether anything is queued."""
@@ -109,7 +109,7 @@ class OutboundQueue:
     async def deliver(self, turn_id: str, cycle: int) -> str:
         """Log the queued messages, then show them as sent; return why the last refused one was returned, or "".
 
-        A message stays queued until its code is gathered: stopping returns it as a draft.
+        A message stays queued until its code is gathered, so that stopping returns it as a draft.
 
         Raises:
             StoreError: the message that could not be stored is queued again, at the front.
@@ -130,7 +130,7 @@ class OutboundQueue:
                 if self._waiting and self._waiting[0] is submit:
                     self._return(self._waiting.popleft(), why)
                 continue
-            if self._waiting and self._waiting[0] is submit:  # otherwise it was returned meanwhile
+            if self._waiting and self._waiting[0] is submit:  # else it was returned to the user meanwhile
                 await to_the_end(self._deliver(self._waiting.popleft(), found, turn_id, cycle))
         return why
 
@@ -138,7 +138,7 @@ class OutboundQueue:
         """Return the context sent before a message; none if the message was already logged.
 
         Raises:
-            InputError: it cannot be sent as written.
+            InputError: the message cannot be sent as written.
         """
         if self._sent_before(submit, turn_id) is not None:
             return NOTHING
@@ -150,7 +150,7 @@ class OutboundQueue:
         return await self._before.of(submit, turn_id, cycle)
 
     def give_back(self, why: str) -> None:
-        """Return the queue to the user as drafts, so that no typed text is lost."""
+        """Return all queued messages to the user as drafts, so that no typed text is lost."""
         while self._waiting:
             self._return(self._waiting.popleft(), why)
 

@@ -1,6 +1,6 @@
 """Sends everything a chat's buffer shows to the editor: the log, then work in progress (lesson 54).
 
-Used when a chat is opened, reappears in an empty buffer or is drawn again: a log is always drawn the same way.
+Used when a chat is opened, reappears in an empty buffer or is redrawn; a log is always drawn the same way.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def with_sizes(shown: Sequence[Entry], scaled: Callable[[int], int]) -> list[Ent
 
 
 def _on_its_way(chat: Chat, events: Sequence[LogEvent]) -> list[Event]:
-    """Return events shown but not logged yet: the partial reply, running tools, open questions."""
+    """Return the events that are shown but not logged yet: the partial reply, running tools, open questions."""
     found: list[Event] = []
     if chat.arrived is not None:
         reply, message_id = chat.arrived

@@ -48,7 +48,7 @@ class _Taken(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Return the title shown in a list; computed on demand, as most are never listed."""
+        """Return the title shown in a list; it is computed on demand, because most messages are never listed."""
         return self.call_title if self.call_title or self.call is not None else _title(self.message)
 
     @property
@@ -101,14 +101,14 @@ class Removed:
         return self._listed(one), self._text(one.message)
 
     def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
-        """Return the sources of the stored text of a long result; blocks."""
+        """Return the sources of a long result's stored text. Blocks."""
         events = self._store.load_events(self._log.chat_id)
         added = (event.payload.message for event in events if isinstance(event.payload, MessageAdded))
         found = [message for message in added if message.blob == sha256]
         return union(*(sources_of(message) for message in found))
 
     async def listed(self, words: str) -> dict[str, Any]:
-        """Return `{rows, total}` for the editor."""
+        """Return the messages that match as `{rows, total}` for the editor."""
         found = await asyncio.to_thread(self.find, words)
         return {"rows": [msgspec.to_builtins(message) for message in found], "total": len(found)}
 

@@ -24,7 +24,7 @@ TEXT_NOT_RECORDED = "The text of this request was not recorded."
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """A request as it was sent: `number` of `count`; `note` names the unknown parts.
+    """A request as it was sent, number `number` of `count`; `note` lists the unknown parts.
 
     `tokens` is the provider's figure if `is_exact`, else the estimate.
     """

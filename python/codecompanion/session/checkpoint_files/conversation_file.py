@@ -40,7 +40,7 @@ class ConversationFile(msgspec.Struct):
     _keys_looked_for: int = 0
 
     def write(self, messages: Messages, files: Files, fresh_files: Files, stand_back: StandBack) -> Place:
-        """Store new messages and newly read files; return their place.
+        """Store new messages and newly read files; return their place in the conversation file.
 
         Raises:
             StoreError: it could not be written; everything stored before still exists.
@@ -68,7 +68,7 @@ class ConversationFile(msgspec.Struct):
         return place
 
     def _take(self, messages: Messages, kept: int) -> None:
-        """Record the stored messages; if the view has only grown, only new ones are processed."""
+        """Record the stored messages; if the view has only grown, only new messages are processed."""
         if kept and kept == len(self._written):
             self.size += sum(self._sizes[message.id] for message in messages[kept:])
         else:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _BULKY = ("conversationHistory", "evidencePacket", KEY)
 _BATCH = 250
-"""The number of log entries read at once."""
+"""Number of log entries read at once."""
 
 
 class Wanted(msgspec.Struct):
@@ -69,7 +69,7 @@ class StateWriter(msgspec.Struct):
     redact: Callable[[str], str]
     keys_known: Callable[[], int]
     opened_at: int
-    """The last entry of the log when the chat was opened."""
+    """The number of the last log entry when the chat was opened."""
     tally: Tally = msgspec.field(default_factory=Tally)
     periodic_at: int = 0
     """The number of meaningful messages at the last periodic checkpoint, or when the chat was opened."""
@@ -86,7 +86,7 @@ class StateWriter(msgspec.Struct):
     """The summary message in that view."""
     _packet: tuple[Messages, EvidencePacket] | None = None
     """The evidence of the next checkpoint, and the messages it covers."""
-    _conversation: ConversationFile = cast("ConversationFile", None)  # made below
+    _conversation: ConversationFile = cast("ConversationFile", None)  # set in `__post_init__`
 
     def __post_init__(self) -> None:
         self._conversation = ConversationFile(self.chat_id, self.files, self.redact, self.keys_known)
@@ -97,7 +97,7 @@ class StateWriter(msgspec.Struct):
         return self.tally.last_change > max(self.opened_at, self._completed_at)
 
     def catch_up(self) -> None:
-        """Read new log events; the first time, also those before the chat was opened.
+        """Read new log events, the first time including those before the chat was opened.
 
         Raises:
             StoreError: the log cannot be read.
@@ -205,7 +205,7 @@ class StateWriter(msgspec.Struct):
         self._write(snapshot, checkpoint, place)
 
     def _store(self, messages: Messages) -> Place:
-        """Store new messages and the files read; return their place."""
+        """Store new messages and the files read; return their place in the conversation file."""
         fresh, self.tally.fresh_files = self.tally.fresh_files, {}
         try:
             return self._conversation.write(messages, self.tally.files, fresh, self._stand_back())

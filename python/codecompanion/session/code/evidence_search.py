@@ -41,7 +41,7 @@ def _read(searcher: CodeSearcher, connection: sqlite3.Connection, text: str) -> 
 
 
 def _has_definition(connection: sqlite3.Connection, question: Question) -> bool:
-    """Return whether the project defines a name of several words that the question writes like code."""
+    """Return whether the project defines a compound name that the question writes like code."""
     written = [name for name in question.code_names if _SEVERAL_WORDS.search(name)]
     return bool(written) and bool(find_definitions(connection, written, 1))
 

@@ -16,7 +16,7 @@ class FolderListing:
     """The files last listed in the folder `root`, and the modification times of its folders then. Each call blocks."""
 
     def __init__(self, root: Path, choice: Choice) -> None:
-        """Create it without listing anything."""
+        """Create the object without listing anything."""
         self._root, self._choice = root, choice
         self._listed: ListedFiles | None = None
         self._times: dict[str, int] = {}

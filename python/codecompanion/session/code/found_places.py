@@ -1,4 +1,4 @@
-"""Turns locations into search results with their current text; each file is read once (R-236, R-237)."""
+"""Turns locations into search results with their current text, reading each file once (R-236, R-237)."""
 
 from __future__ import annotations
 

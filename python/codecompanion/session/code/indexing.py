@@ -104,7 +104,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def compare(root: Path, listed: Iterable[str], known: Mapping[str, tuple[int, int]]) -> Difference:
-    """Return how the files on disk differ from the known `(mtime_ns, size)`, by stat alone. Blocks."""
+    """Return how the files on disk differ from the known `(mtime_ns, size)`, using only `stat`. Blocks."""
     changed, there, base = [], set(), f"{root}/"
     for path in listed:
         try:

@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 MAX_OWN_FILES = 25
 MAX_OWN_BYTES = 400_000
-"""Maximum size of changes that the host writes itself; the worker writes larger ones, to keep the host responsive."""
+"""Maximum bytes of changes that the host writes itself; the worker writes larger changes."""
 MAX_COMPARED = 20_000
 """Maximum files that the host compares with the disk; in larger projects it checks only files reported as changed."""
 COMPARE_AGAIN_S = 15.0
@@ -86,7 +86,7 @@ class Freshness(msgspec.Struct, frozen=True):
 
 
 class ProjectIndex:
-    """The index of the folder `root`. Called on the engine's loop; works in threads."""
+    """The index of the folder `root`. Call it on the engine's loop; the work runs in threads."""
 
     def __init__(
         self,
@@ -305,7 +305,7 @@ class ProjectIndex:
         return total
 
     def _write(self, difference: Difference, buffers: Mapping[str, str]) -> int:
-        """Write the differences; return the number of files written."""
+        """Write the differences to the index; return the number of files written."""
         if not (difference.changed or difference.gone or buffers):
             return 0
         with self._writing:

@@ -1,6 +1,6 @@
 """The indexes of the projects open in the editor: one per folder, created on first use.
 
-Importing this module is cheap: the modules for an index are imported with the first one.
+Importing this module is cheap: the modules for an index are imported when the first index is created.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ProjectIndexes:
                     index.mark_changed(path.removeprefix(f"{root}/"))
 
     async def aclose(self) -> None:
-        """Stop every worker and close every file."""
+        """Stop all workers and close all index files."""
         while self._open:
             _, index = self._open.popitem()
             await index.close()

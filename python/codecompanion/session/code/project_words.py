@@ -46,7 +46,7 @@ class ProjectWords:
         self._not_indexed = frozenset[str]()
 
     def follow_index(self, connection: sqlite3.Connection) -> None:
-        """Apply index changes since the last question."""
+        """Apply changes to the index since the last question."""
         state = (id(connection), data_version(connection))
         if state != self._state:
             self._state = state
@@ -64,7 +64,7 @@ class ProjectWords:
         self._put_paths()
 
     def follow_listing(self, not_indexed: Iterable[str]) -> None:
-        """Update the files that the index does not know."""
+        """Update the files that are not in the index."""
         names = frozenset(not_indexed)
         if names != self._not_indexed:
             self._not_indexed = names

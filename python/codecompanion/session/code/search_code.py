@@ -31,7 +31,7 @@ class _IndexedProject:
     """Adapts a `ProjectIndex` to the searcher's `SearchedProject` interface."""
 
     def __init__(self, index: ProjectIndex) -> None:
-        # The searcher lives as long as the index, so it must not keep the index alive.
+        # A weak reference: the searcher lives as long as the index, so it must not keep the index alive.
         self._index = weakref.ref(index)
         self.root: Path = index.root
         self.reader: IndexReader = index.reader
@@ -52,7 +52,7 @@ class _IndexedProject:
         return index.files_with(words, paths) if index is not None else []
 
     def head(self) -> str:
-        """Return the commit that is checked out."""
+        """Return the commit that is currently checked out."""
         return read_head(self.root)
 
     def commits(self) -> Sequence[Commit]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from codecompanion.settings_sections import HybridSettings
 
 NearestChunks = Callable[[int], Mapping[int, float]]
-"""`(limit)` → chunk id → cosine with the question, the nearest ones. May raise; then there are no vectors."""
+"""`(limit)` → {chunk id: cosine similarity to the question} of the nearest chunks. If it raises, words are used."""
 
 
 class ChunkVectors(Protocol):
@@ -41,10 +41,10 @@ MAX_TOP_K = 50
 class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of one search. `below`: only files below this path, "" = all. `per_file`: ranked results per file.
 
-    `in_play`: files the user has open, mentioned or just edited. `hybrid`: the document's weights, decay and diversity.
-    `most`: total results, common files included. `with_common`: append common project files if the question is broad
-    (`is_broad` = the caller knows that it is) or nothing is found; `beside_hits`: append them even if the question's
-    own words have hits; `every_manifest`: include manifests that the document does not name.
+    `in_play`: files the user has open, has mentioned or just edited. `hybrid`: the document's weights, decay and
+    diversity. `most`: maximum number of results, common files included. `with_common`: append common project files if
+    the question is broad (`is_broad` = the caller knows that it is) or nothing is found; `beside_hits`: append them
+    even if the question's own words have hits; `every_manifest`: include manifests that the document does not name.
     """
 
     tier: WantedTier = "auto"

@@ -37,7 +37,7 @@ class SearchedProject(Protocol):
         ...
 
     def head(self) -> str:
-        """Return a string that changes when other commits are checked out; "" = no history."""
+        """Return a string that changes when another commit is checked out; "" = no history."""
         ...
 
     def commits(self) -> Sequence[Commit]:

@@ -99,7 +99,7 @@ class CodeSearcher:
         options: SearchOptions,
         results: Sequence[FoundCode],
     ) -> bool:
-        """Return whether common project files follow these results (R-236)."""
+        """Return whether to append common project files to these results (R-236)."""
         return wants_common(
             text,
             [f"{one.path} {one.symbol} {one.text}" for one in results[:LOOKED_AT]],
@@ -309,7 +309,7 @@ class CodeSearcher:
         )
 
     def _known(self, scores: Mapping[str, float], options: SearchOptions) -> dict[str, float]:
-        """Return the scores of files that still exist."""
+        """Return the scores of files that still exist and are below the searched path."""
         return {
             path: score
             for path, score in scores.items()
@@ -317,7 +317,7 @@ class CodeSearcher:
         }
 
     def _follow_history(self) -> None:
-        """Read the last commits if HEAD has moved; git is asked every few seconds at most."""
+        """Read the last commits if HEAD has moved; git is asked at most every few seconds."""
         if time.monotonic() - self._head_read < HISTORY_CHECKED_EVERY_S:
             return
         head = self.project.head()
@@ -329,7 +329,7 @@ class CodeSearcher:
     def _edited_chunks(
         self, connection: sqlite3.Connection, files: Sequence[RankedFile], evidence: Evidence
     ) -> Iterator[ChunkHit]:
-        """Yield chunks of the files that have no word of the question but were changed by recent commits."""
+        """Yield chunks of the files that contain no word of the question but were changed by similar recent commits."""
         known = {hit.chunk for hit in evidence.chunks}
         for path in (ranked.path for ranked in files if evidence.edits.get(ranked.path)):
             runs = evidence.edits[path]

@@ -1,4 +1,4 @@
-"""The notes below a message about its code: why there is none, and secret files that were sent (R-201, R-266)."""
+"""The notes below a message about its code: why there is none, or which secret files were sent (R-201, R-266)."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _dropped(one: Dropped) -> dict[str, Any]:
 
 
 def told(chat_id: str, message: Message, tokens: int, duration_ms: int) -> CodeGathered:
-    """Return the editor's event about a gathered message; `tokens` as counted by the meter."""
+    """Return the event to the editor about a gathered message; `tokens` is the meter's count."""
     return CodeGathered(
         chat=chat_id,
         message_id=message.id,

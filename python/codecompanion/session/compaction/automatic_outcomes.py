@@ -27,7 +27,7 @@ PAUSE_ENDS_WITH_GROWTH = 0.05
 
 
 PAUSE_GROWS_TO = 8
-"""Each pause without a success in between is twice as long as the last, up to this many times the first."""
+"""Maximum length of a pause, relative to the first; it doubles with each pause until a success."""
 
 
 class CompactionGuard(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class Standing(msgspec.Struct, frozen=True):
     overhead: int
 
     def no_help(self, after: Measure) -> str:
-        """Return why a compaction with this result had no effect."""
+        """Return a message that a compaction with this result did not help."""
         return (
             f"the compacted request still has {after.tokens} tokens, above the trigger"
             f" (system prompt and tools alone take {self.overhead})"
@@ -95,7 +95,7 @@ class CompactionWatch:
     """The guards of one chat. Each reports its first pause, and another only after a success in between."""
 
     def __init__(self, warn: Callable[[str, bool], None]) -> None:
-        """`warn` shows a sentence to the user; True = it is removed when a compaction succeeds."""
+        """`warn` shows a sentence to the user; with True, it is removed when a compaction succeeds."""
         self._warn = warn
         self.compactions = CompactionGuard()
         self.writer = CompactionGuard()
@@ -107,7 +107,7 @@ class CompactionWatch:
         """Whether the model may be asked in the chat itself; False once it continued the task instead."""
 
     def reset(self) -> None:
-        """Forget failures: the view was cleared or the model changed."""
+        """Forget failures, because the view was cleared or the model changed."""
         self.compactions = self.writer = CompactionGuard()
         self.writer_is_proven, self.writes_in_place, self.unusable_writer = False, True, ""
 

@@ -10,7 +10,7 @@ from codecompanion.waiting import to_the_end
 
 
 class _Stopped(Exception):
-    """The work is no longer needed."""
+    """Raised in the work when it is no longer needed."""
 
 
 class Meanwhile:

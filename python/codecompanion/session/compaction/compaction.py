@@ -209,7 +209,7 @@ class _Run:
         return reply
 
     async def _answer(self, ask: Ask) -> SummaryReply:
-        """Ask the summariser, for several parts at the same time if there are any (R-120)."""
+        """Ask the summariser, for several parts at the same time if there is more than one (R-120)."""
         requests = (ask.request, *ask.request.beside)[: self._at_once(ask)]
         self._silence.begin_batch()
         calls = [asyncio.ensure_future(self._ask(ask, request)) for request in requests]
@@ -223,7 +223,7 @@ class _Run:
         return msgspec.structs.replace(first, beside=tuple(others))
 
     def _at_once(self, ask: Ask) -> int:
-        """Return how many parts are requested at the same time."""
+        """Return how many parts to request at the same time."""
         try:
             summariser = self._owner.summariser(ask.use_chat_adapter)
         except CodeCompanionError:  # the request itself reports it
@@ -348,7 +348,7 @@ class _Run:
         owner.effects.after_soon(report.stage.effects.after, report)
 
     async def _commit_compaction(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
-        """Log a compaction; one that asked no model begins and ends here."""
+        """Log a compaction; a compaction that asked no model also begins here."""
         record, announcer = self.record, self._owner.announcer
         from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on  # not needed at startup
 

@@ -29,7 +29,7 @@ def failure(card: Card, reason: str) -> str:
 
 
 class CompactionRecord(msgspec.Struct):
-    """A running compaction, reused for the next one. `id` is also the id of the change that completes it.
+    """A running compaction; the object is reused for the next. `id` is also the id of the change that completes it.
 
     `is_open`: it has begun and not ended, both in the log and for the user. `has_told`: the user has seen why the
     newest compaction failed.

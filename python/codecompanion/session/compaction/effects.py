@@ -56,9 +56,9 @@ class EffectRunner(msgspec.Struct):
     every_messages: Callable[[], int] = lambda: 0
     """Number of messages between periodic checkpoints (R-464); 0 = only those that a policy's stages request."""
     root: Callable[[], Path] = Path
-    """The workspace, whose daily log may be written."""
+    """Returns the workspace, whose daily log may be written."""
     queued: Callable[[], Sequence[str]] = tuple
-    """The queued messages."""
+    """Returns the queued messages."""
     outside: Callable[[Sequence[Message]], Sequence[Source]] = lambda messages: ()
     """Sources among the summarized messages that narrow grants; a memory written from these messages has them too."""
     last_flush: LastFlush = msgspec.field(default_factory=LastFlush)
@@ -101,7 +101,7 @@ class EffectRunner(msgspec.Struct):
             self._writer.forget_prepared()
 
     async def before(self, names: Sequence[str], report: StageReport, change: ViewChanged) -> None:
-        """Run the effects that must be durable before the change is logged (R-472). Never fails: the change follows."""
+        """Run the effects that must be durable before the change is logged (R-472). Never fails."""
         if report.work is not None:
             await self.before_removal(names, change, report.work.summary, report.event)
 
@@ -155,7 +155,7 @@ class EffectRunner(msgspec.Struct):
             self._soon(self._write_when_due(or_snapshot=True))
 
     async def close(self) -> None:
-        """Finish running effects; a chat with activity gets its completion checkpoint (R-466)."""
+        """Finish running effects; write a completion checkpoint if the chat was active (R-466)."""
         with self._awaiting():
             await self._close()
 

@@ -1,6 +1,6 @@
 """Reads the inputs of a durable summary besides the view: the log and the last summary's facts (R-319, R-324, R-326).
 
-Reading the log takes time in proportion to the chat, so it happens only when such a summary is due. The originals of
+Reading the log takes time in proportion to the chat, so it is read only when a durable summary is due. The originals of
 cleared messages, from which a ledger is written, are read individually, by their position in the log.
 """
 

@@ -86,7 +86,7 @@ class FindsProjects(Protocol):
 
 
 class Completer:
-    """Completion for one editor. `clock` returns seconds, `report_bug` logs a bug and returns a sentence.
+    """Completes code for one editor. `clock` returns seconds, `report_bug` logs a bug and returns a sentence.
 
     `context_window` is the model's context window in tokens, 0 = unknown.
     """
@@ -316,7 +316,7 @@ def _inside(path: str, root: Path) -> str | None:
 
 
 def _last_parts(path: str) -> str:
-    """Return the name of a file outside any project: its folder and its name."""
+    """Return the name of a file outside any project: its folder and file name."""
     return "/".join(path.replace("\\", "/").split("/")[-2:])
 
 

@@ -119,4 +119,4 @@ class AskedChat:
         return CodeReply("".join(texts), is_cut=True)
 
     async def aclose(self) -> None:
-        """Do nothing: the adapter belongs to the chats."""
+        """Do nothing, because the adapter belongs to the chats."""

@@ -106,7 +106,7 @@ class ProjectReader:
     def view(
         self, path: str, window: Window, weights: Mapping[str, float], recent: Sequence[RecentRange] = ()
     ) -> ProjectView:
-        """Return the knowledge for one place. `path`: the file's, relative to the root; `weights`: names near it."""
+        """Return the knowledge for a position in the file at `path`, relative to the root; `weights`: names near it."""
         wanted = strongest(weights)
         related, definitions = self._from_index(path, wanted)
         ranges: dict[str, list[tuple[int, int]]] = {}
@@ -158,7 +158,7 @@ class ProjectReader:
         return list(dict.fromkeys(found))
 
     def _siblings(self, path: str, *, is_only_source: bool) -> list[str]:
-        """Return files of the same kind in the same folder; more of them if nothing else is known."""
+        """Return files with the same extension in the same folder, more of them if nothing else is known."""
         table = budgets()
         folder, _, name = path.rpartition("/")
         ending = os.path.splitext(name)[1]  # noqa: PTH122 - at every request
@@ -210,7 +210,7 @@ class ProjectReader:
 
 
 def _rest_of_file(path: str, window: Window) -> list[ProjectFile]:
-    """Return the pieces of the same file that the window does not show."""
+    """Return the pieces of the same file outside the window."""
     above, below = window.above[-_MAX_OWN_CHARS:], window.below[:_MAX_OWN_CHARS]
     skipped = window.above.count("\n") - above.count("\n")
     shown = (window.above + window.prefix + window.suffix).count("\n")

@@ -118,7 +118,7 @@ def _place(folder: str, path: str) -> tuple[Path, str] | None:
     try:
         root = Path(os.path.realpath(Path(folder).expanduser()))
         inside = Path(os.path.realpath(root / path))
-    except (OSError, ValueError, RuntimeError):  # a null character, a loop of links, no home folder
+    except (OSError, ValueError, RuntimeError):  # a null character, a symlink loop, or no home folder
         return None
     if not is_project(root) or not inside.is_relative_to(root):
         return None

@@ -31,7 +31,7 @@ CountTokens = Callable[[str], int]
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """An item as a message: its content, its line in the chat, and the parts that are only referred to.
+    """An item as a message: its content, its line in the chat, and the references to parts sent elsewhere.
 
     `is_whole`: no part is cut, left out or only referred to.
     """
@@ -58,7 +58,7 @@ def opening(written: str) -> str:
 
 
 def said(item: EditorItem, why: str, short: str = "") -> Rendered:
-    """Return an item that shows nothing, with the reason."""
+    """Return an item without content, with the reason."""
     title = f"{one_line(item.written)} · {one_line(short or why)}"
     return Rendered(f"{opening(item.written)}{one_line(why)}.", Mentioned(one_line(item.written), title))
 
@@ -141,7 +141,7 @@ def _reference(text: EditorText, stands: Stands, root: Path) -> Reference:
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, without unprintable characters."""
+    """Return a text as one line, without unprintable characters."""
     return " ".join(printable(text).split())[:_MAX_TITLE]
 
 
@@ -157,7 +157,7 @@ def name_of(text: EditorText, root: Path) -> str:
 
 
 def _fitting(text: EditorText, keep: str, room: int, count: CountTokens, *, is_only: bool) -> _Shown | None:
-    """Return a text, or its head or tail; None if it cannot be cut and does not fit."""
+    """Return a text, or as much of its head or tail as fits; None if nothing fits or it cannot be cut."""
     body = printable(text.text).rstrip("\n")
     of = len(split_lines(body)) if body else 0
     if count(body) <= room:

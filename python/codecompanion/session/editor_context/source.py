@@ -11,7 +11,7 @@ from codecompanion.wire.requests import EditorText
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """The result of a source: texts, or `nothing` (why there are none), or `error` (why the message cannot be sent)."""
+    """The result of a source: `texts`, `nothing` (why there are none), or `error` (why the message cannot be sent)."""
 
     texts: tuple[EditorText, ...] = ()
     nothing: str = ""

@@ -21,7 +21,7 @@ TITLE_CHARS = 60
 
 
 class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """One change in the log. `after` is the sha256 of the result; `reverted`: it is not in effect now.
+    """A file change in the log. `after` is the sha256 of the result; `reverted`: it is currently not in effect.
 
     `places_gone`: the hunks of its diff (0-based) that the file does not have; `touched`: the hunks that a revert
     removed or restored. `turn` is the number of the turn and `question` the user's message in it; `tool` is "" for a
@@ -48,7 +48,7 @@ class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
-    """Return the changes that were made, or may have been when the host was interrupted, oldest first."""
+    """Return the changes that were made, or may have been made before an interruption, oldest first."""
     if not any(isinstance(event.payload, FileChangeStarted) for event in events):
         return []  # true for most chats, and avoids the work below
     ended = {e.payload.change_id: e.payload for e in events if isinstance(e.payload, FileChangeEnded)}
@@ -85,7 +85,7 @@ def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
 
 
 def _counted(changes: Sequence[FileChanged]) -> list[FileChanged]:
-    """Return the changes, oldest first, each with the parts that are not in effect now.
+    """Return the changes, oldest first, each with the hunks that are currently not in effect.
 
     The newest revert of a tool's change records which of its hunks are gone. A revert is in effect unless a revert in
     effect reverts it; in older logs without that record the same applies to a tool's change.
@@ -127,7 +127,7 @@ def tool_changes(change: FileChanged, changes: Mapping[str, FileChanged]) -> lis
 
 
 def brings_back(change: FileChanged, changes: Mapping[str, FileChanged]) -> bool:
-    """Return whether reverting a change would apply a tool's change again: it is a revert, or reverts a reapply."""
+    """Return whether reverting a change would reapply a tool's change, because it is a revert or reverts a reapply."""
     is_back = False
     while change.began.reverts and change.began.reverts[0] in changes:
         change, is_back = changes[change.began.reverts[0]], not is_back

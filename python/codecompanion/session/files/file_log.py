@@ -21,7 +21,7 @@ class FileLog:
         call_id: str = "",
         on_change: Callable[[FileChangeStarted, FileChangeEnded], None] = lambda began, ended: None,
     ) -> None:
-        """Set `write`, which appends to the chat's log, and `put_blob`, which stores bytes and returns their sha256.
+        """`write` appends to the chat's log; `put_blob` stores bytes and returns their sha256.
 
         `on_change` is called after a change, whether it succeeded or failed.
         """

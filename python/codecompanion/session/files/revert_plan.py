@@ -41,7 +41,7 @@ class Contents:
         self._read_blob = read_blob
 
     def file(self, sha256: str) -> TextFile | None:
-        """Return a stored file as it was; None for ""."""
+        """Return a stored file, None if `sha256` is ""."""
         return text_files.decode(self._read_blob(sha256)) if sha256 else None
 
     def text(self, sha256: str) -> str | None:
@@ -185,7 +185,7 @@ def gone_from(
 
 
 def taken_back(now: str | None, before: str | None, after: str | None) -> str | None:
-    """Return the text without the change from `before` to `after`; None = no file.
+    """Return the text with the change from `before` to `after` reverted; None = no file.
 
     Raises:
         Clash: it overlaps with later changes.

@@ -42,4 +42,4 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     pinned: tuple[ChosenPiece, ...] = ()
     seen: tuple[Message, ...] = ()
     with_memories: bool = True
-    """Whether the user's memories are included (R-240); a chat that began with the memory already has them."""
+    """Whether the user's memories are included (R-240); a chat that began with the memory already contains them."""

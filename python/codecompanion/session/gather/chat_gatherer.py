@@ -33,7 +33,7 @@ UTILITY_SHARE = 0.35
 
 
 class ProjectGatherer:
-    """Gathers for all chats of a host.
+    """Gathers code for all chats of a host.
 
     `index_of` returns the index of a folder; `vectors` the vectors in use, None = none; `environment` the user's
     environment, for the team's program. `may_use` decides which files of a project may be used, None = all;
@@ -110,7 +110,7 @@ class ProjectGatherer:
         try:
             adapter = self._adapters().get(settings.utility)
         except CodeCompanionError:
-            return None  # reported when the configuration was read
+            return None  # already reported when the configuration was read
         return Utility(adapter, settings.utility_model, settings.timeout_s * UTILITY_SHARE)
 
     def _team_of(self, settings: GatheringSettings) -> TeamText | None:

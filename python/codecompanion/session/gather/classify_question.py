@@ -20,12 +20,12 @@ class EvidenceOf(Protocol):
 
 
 def asks_index(stage: Classify, question: object) -> bool:
-    """Return whether the index, if there is one, decides about a question."""
+    """Return whether the index, if there is one, classifies the question."""
     return stage.by == "index" and isinstance(question, str) and bool(question.strip())
 
 
 def classify_question(question: object, stage: Classify, evidence: Evidence | None) -> Classification:
-    """Return the classification by the index or, without evidence, by the words of the question."""
+    """Classify a question by the index or, without evidence, by its words."""
     if evidence is not None and isinstance(question, str) and asks_index(stage, question):
         return classify_by_index(question, evidence)
     return classify_by_words(question, WordRules(stage.with_exceptions))

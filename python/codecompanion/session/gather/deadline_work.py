@@ -22,7 +22,7 @@ _working = set[Event]()
 
 
 class Stopped(Exception):
-    """The result is no longer needed."""
+    """Raised in the work when its result is no longer needed."""
 
 
 class DiskDoesNotAnswer(CodeCompanionError):

@@ -78,7 +78,7 @@ ENOUGH_SHARE = 0.6
 
 
 class CodeSearch(EvidenceOf, Protocol):
-    """The index of the project as a search function."""
+    """The index of the project, callable as a search function."""
 
     async def __call__(self, question: str, options: SearchOptions, unsaved: Mapping[str, str]) -> SearchOutcome:
         """Return the best places; `unsaved`: path → text of changed buffers."""
@@ -113,7 +113,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     """Return the code found for a question; `text` is "" if the message must be sent without code.
 
     Raises:
-        asyncio.CancelledError: stopped; all work has ended.
+        asyncio.CancelledError: the gathering was stopped; all work has ended.
     """
     begun, pipeline = means.clock(), load_pipeline(ask.pipeline)
     runs = Runs(means.clock, begun + GATHERING_SHARE * means.settings.timeout_s)

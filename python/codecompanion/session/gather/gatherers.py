@@ -1,6 +1,6 @@
 """The gatherers: each returns snippets or raises; the caller enforces deadlines (R-201, R-213 … R-242).
 
-Everything that blocks takes `check`, which raises when the result is no longer needed.
+Blocking functions take `check`, which raises when the result is no longer needed.
 """
 
 from __future__ import annotations

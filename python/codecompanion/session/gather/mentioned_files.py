@@ -42,7 +42,7 @@ class ReadFiles(msgspec.Struct, frozen=True):
 
 
 def with_active(files: tuple[str, ...], active: str, *, named_first: bool) -> tuple[str, ...]:
-    """Return the named files with the active one before or after them, unless it is one of them (R-214)."""
+    """Return the named files with the active file before or after them, unless it is among them (R-214)."""
     name = active.rpartition("/")[2]
     if not active or any(file == active or file.endswith(name) for file in files):
         return files
@@ -57,7 +57,7 @@ def read_mentioned(
     lines: Sequence[NamedLines],
     check: Callable[[], None],
 ) -> ReadFiles:
-    """Return the named files and the active one; unreadable ones are skipped and reported (R-215). Blocks.
+    """Return the named files and the active one; unreadable files are skipped and reported (R-215). Blocks.
 
     If `lines` are given for a file, only these are returned.
     """
@@ -112,7 +112,7 @@ class _Finder:
         root, workspace = self._code.root, self._workspace
         if name.startswith("@") and not (root / name).exists():
             name = name[1:]
-        real = workspace.resolve(name)  # raises if it leads out of the project
+        real = workspace.resolve(name)  # raises if the path leads out of the project
         if real.is_file() or workspace.relative(real) in self._code.unsaved:
             return workspace.relative(real), ""
         if real.is_dir():
@@ -131,7 +131,7 @@ class _Finder:
 
     @cached_property
     def _walked(self) -> Mapping[str, Collection[str]]:
-        """Return the first files of the project by name, ignored ones included."""
+        """Return the first files of the project by name, including ignored files."""
         everything = itertools.islice(walk(self._code.root, include_ignored=True), MAX_WALKED)
         return _by_name(map(self._workspace.relative, everything))
 

@@ -1,6 +1,6 @@
 """Reads pinned pieces, which the user wants with every question, from the current files; they are placed first.
 
-A definition is identified by path and name, and by kind and line if there are several.
+A definition is identified by path and name, and by kind and line if several match.
 """
 
 from __future__ import annotations

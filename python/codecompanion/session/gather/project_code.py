@@ -34,7 +34,7 @@ class CodeTexts(Protocol):
 
 
 def parse_text(path: str, text: str) -> ParsedFile:
-    """Return the definitions of a text; none for a very large one, or one without a grammar."""
+    """Return the definitions of a text; none if it is very large or has no grammar."""
     language = language_of(path, text[:8192].encode("utf-8", "replace"))
     return parse(text, language) if len(text) <= MAX_PARSED_CHARS else ParsedFile(language)
 
@@ -70,7 +70,7 @@ class ProjectCode:
         return self._texts[path]
 
     def keep(self, path: str, text: str) -> None:
-        """Store the text of a file that was read in another way."""
+        """Cache the text of a file that was read in another way."""
         self._texts[path] = text
 
     def parse(self, path: str) -> ParsedFile:

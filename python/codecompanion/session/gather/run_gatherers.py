@@ -33,7 +33,7 @@ class Runs(msgspec.Struct):
         """Return the result of `work`, or `otherwise` if it is late or fails, which is recorded.
 
         Raises:
-            asyncio.CancelledError: the whole gathering is being stopped.
+            asyncio.CancelledError: the entire gathering is being stopped.
         """
         begun = self.clock()
         try:

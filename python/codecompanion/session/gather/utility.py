@@ -36,7 +36,7 @@ class Utility:
         self._adapter, self._model, self._timeout_s = adapter, model or adapter.default_model, timeout_s
 
     async def classify(self, question: str) -> Classification | None:
-        """Return whether the question is about the project (R-204), None = no usable answer."""
+        """Classify whether the question is about the project (R-204), None = no usable answer."""
         return await self._ask("classify_question", question, classification_of_reply)
 
     async def types(self, question: str) -> QuestionTypes | None:

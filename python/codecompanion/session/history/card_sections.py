@@ -1,6 +1,6 @@
 """Finds the sections of a summary for the card that folds them (R-454, R-543); Lua draws the card.
 
-Headings are read as leniently as elsewhere (`context.summary_text.sections`): a model also writes `7. **Title** –
+Headings are read as leniently as in `context.summary_text.sections`, because a model may also write `7. **Title** –
 text`. Text that code added below a summary (quotes, a ledger, the request) does not belong to any section.
 """
 
@@ -29,7 +29,7 @@ _NUMBER = regex(r"\d+")
 
 
 def card_sections(text: str) -> tuple[SummarySection, ...]:
-    """Return the sections of a summary in the order of their lines, () for a text without any."""
+    """Return the sections of a summary in the order of their lines, () if there are none."""
     schema = guess_schema(text)
     found = parse_sections(text, schema)
     above = text[: len(text) - len(found.tail)]

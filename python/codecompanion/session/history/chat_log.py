@@ -48,7 +48,7 @@ class ChatLog:
         self._store, self.chat_id = store, chat_id
         self.view = view or View()
         self.changes = 0
-        """The number of changes to the view other than messages at its end."""
+        """The number of changes to the view, not counting messages added at its end."""
         self.compactions = 0
         """The number of compactions among these changes."""
         self.has_removed = False
@@ -68,9 +68,9 @@ class ChatLog:
         self.keys: dict[str, str] = {}
         """The recall key of each message, by its id."""
         self.had_memory = False
-        """Whether the memory was ever attached, even if it was removed since."""
+        """Whether the memory was ever attached, even if it has been removed since."""
         self.chosen = NOTHING_CHOSEN
-        """The code that the user pinned, or left out of the next question."""
+        """The code that the user has pinned or left out of the next question."""
         self.files = NO_FILES
         """The attached files by path, with the text of each that the model knows."""
         self.tools: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class ChatLog:
     async def write(self, *payloads: EventPayload, on_failure: Callable[[], None] | None = None) -> Sequence[LogEvent]:
         """Append the payloads as one transaction and return them as events.
 
-        A cancelled caller does not undo the write: events handed to the store are applied to the view.
+        Cancelling the caller does not undo the write: events passed to the store are applied to the view.
 
         Postponed payloads (`write_later`) are written before them. `on_failure` is called if the store fails, even if
         the caller is cancelled.
@@ -257,6 +257,6 @@ class ChatLog:
         self.undone, self.chain = (), Chain()
 
     async def settled(self) -> None:
-        """Wait until everything handed to the store so far is in the view."""
+        """Wait until everything passed to the store so far is in the view."""
         async with self._order:
             return

@@ -1,6 +1,6 @@
 """Limits tool calls written by a model or a server to a size that a chat can store permanently (lesson 28).
 
-Every call is stored, drawn, measured and sent again with every later request, so a name of a megabyte or endless
+Every call is stored, drawn, counted and sent again with each later request, so a name of a megabyte or endless
 arguments must not be stored. A cut call still results in an error that the model sees, because the registry refuses it.
 """
 

@@ -57,7 +57,7 @@ def by_kind(gone: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 def pages(events: Sequence[LogEvent], undone: Sequence[str]) -> tuple[int, frozenset[str]]:
     """Return the index of the newest `/clear` that is not undone (-1 = none), and the messages hidden before it.
 
-    A message restored since is drawn again, even if it was removed once more.
+    A message restored afterwards is drawn, even if it was removed again.
     """
     skipped, page = frozenset(undone), -1
     gone: dict[str, str] = {}

@@ -36,7 +36,7 @@ def find(messages: Sequence[Message], item: str) -> Message | None:
 
 
 def logged(events: Sequence[LogEvent]) -> list[Message]:
-    """Return every message of the log as it was written, in order."""
+    """Return all messages of the log as they were written, in order."""
     return [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
 
 
@@ -47,7 +47,7 @@ def restoration(messages: Sequence[Message], view: View, item: str) -> Restorati
     counts as new, so that the next edit does not remove it again.
 
     Raises:
-        InputError: the message does not exist, or nothing of it is missing.
+        InputError: the message does not exist or is unchanged.
     """
     original = find(messages, item)
     if original is None:

@@ -17,7 +17,7 @@ def title_of(text: str, most: int = TITLE_CHARS) -> str:
 
 
 def _after_quoted(text: str) -> str:
-    """Return the text after the selected lines at the beginning, in the form written by `:'<,'>CodeCompanionChat`."""
+    """Return the text after leading quotes of selected lines, as written by `:'<,'>CodeCompanionChat`."""
     while found := _QUOTED.match(text):
         end = text.find(f"\n{found[1]}\n", found.end() - 1)
         if end < 0:
@@ -27,7 +27,7 @@ def _after_quoted(text: str) -> str:
 
 
 def given_title(text: str) -> str:
-    """Return a title that the user gave, on one line.
+    """Return a title given by the user, on one line.
 
     Raises:
         InputError: the title has no words.

@@ -85,7 +85,7 @@ class Chain(msgspec.Struct, frozen=True):
 
 
 def chain_of(events: Sequence[LogEvent]) -> Chain:
-    """Return the current undo and redo state. Any new change of the view clears the redo list.
+    """Return the current undo and redo state; any new change of the view clears the redo list.
 
     A new answer can be swapped with the old one as long as it ends the chat, because the next message replies to it.
     """
