@@ -13,7 +13,7 @@ _SAME_TIME_NS = 100_000_000
 
 
 class FolderListing:
-    """The files last listed in the folder `root`, and the modification times of its folders then. Each call blocks."""
+    """The files last listed in the folder `root`, and its folders' modification times then. Each call blocks."""
 
     def __init__(self, root: Path, choice: Choice) -> None:
         """Create the object without listing anything."""

@@ -31,7 +31,7 @@ class _IndexedProject:
     """Adapts a `ProjectIndex` to the searcher's `SearchedProject` interface."""
 
     def __init__(self, index: ProjectIndex) -> None:
-        # A weak reference: the searcher lives as long as the index, so it must not keep the index alive.
+        # The searcher lives as long as the index, so it must not keep the index alive.
         self._index = weakref.ref(index)
         self.root: Path = index.root
         self.reader: IndexReader = index.reader

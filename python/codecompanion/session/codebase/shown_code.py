@@ -29,7 +29,7 @@ def title_of_gathered(message: Message) -> str:
 
 
 def how_much(paths: Sequence[str], above: int) -> str:
-    """Return how many snippets of how many files were sent, a path for each, and how many are still above."""
+    """Describe how many snippets of how many files were sent and are still above; `paths` has one per snippet sent."""
     if above and not paths:
         return f"{counted(above, 'snippet')} still above"
     more = f", {above} still above" if above else ""

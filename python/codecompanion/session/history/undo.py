@@ -272,7 +272,7 @@ PAUSED_BY = {"edited": _AUTOMATIC, "compacted": frozenset({"context_compacted"})
 
 
 def says_go_on(payload: EventPayload) -> bool:
-    """Return whether the event ends the pauses: a compaction, /clear, a chosen policy or an explicit resume."""
+    """Return whether the event ends the pauses, as a compaction, /clear, a chosen policy or an explicit resume does."""
     match payload:
         case PauseEnded() | PolicySet():
             return True
