@@ -38,7 +38,7 @@ class Spending:
         )
 
     async def refusal(self, *adapters: str) -> str:
-        """Return why no turn may use these adapters, "" if one may; free adapters are always allowed."""
+        """Return why the budgets forbid a turn with these adapters, else ""; free adapters are always allowed."""
         if not self._has_budget or self._are_included(adapters):
             return ""
         try:

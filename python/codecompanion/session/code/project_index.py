@@ -52,7 +52,7 @@ MAX_OWN_FILES = 25
 MAX_OWN_BYTES = 400_000
 """Maximum bytes of changes that the host writes itself; the worker writes larger changes."""
 MAX_COMPARED = 20_000
-"""Maximum files that the host compares with the disk; in larger projects it checks only files reported as changed."""
+"""Maximum files the host compares; in larger projects the worker does, and the host checks only reported changes."""
 COMPARE_AGAIN_S = 15.0
 FAILED_AGAIN_S = 60.0
 """How long no question starts a worker after a failed one, because a full disk stays full."""

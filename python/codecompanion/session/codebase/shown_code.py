@@ -29,7 +29,7 @@ def title_of_gathered(message: Message) -> str:
 
 
 def how_much(paths: Sequence[str], above: int) -> str:
-    """Describe how many snippets of how many files were sent and are still above; `paths` has one per snippet sent."""
+    """Return the number of snippets and files sent, and of snippets still above; `paths` has one per snippet sent."""
     if above and not paths:
         return f"{counted(above, 'snippet')} still above"
     more = f", {above} still above" if above else ""
