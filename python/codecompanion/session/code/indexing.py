@@ -46,7 +46,7 @@ Report = Callable[[int, int], None]
 
 
 class Built(msgspec.Struct, frozen=True):
-    """The result of a build: files written, removed, and left out by name, by reason; `is_busy`: another build runs."""
+    """The result of a build: files written, removed, and left out by name (by reason); `is_busy`: another build ran."""
 
     written: int = 0
     removed: int = 0

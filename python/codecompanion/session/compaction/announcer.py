@@ -63,7 +63,7 @@ class Announcer(msgspec.Struct, frozen=True):
         return events_of((found.emits.failed,), occasion, compaction_id)
 
     def status(self, prepared: Prepared) -> tuple[PolicyEvent, ...]:
-        """Return an event about the fill level before the policy ran, if it is worth a warning (R-144).
+        """Return an event on how full the context window was before the policy ran, if it is worth a warning (R-144).
 
         `sentTokens` is the size of the request that is sent, which shows the effect of the policy.
         """

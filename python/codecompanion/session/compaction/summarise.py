@@ -18,7 +18,7 @@ from codecompanion.errors import AdapterError, ContextOverflow, RequestRejected
 from codecompanion.model.messages import Message
 
 _CHARS_PER_TOKEN = 3
-"""Assumed for reasoning whose size the provider does not report; low, to reserve too much rather than too little."""
+"""Characters per token assumed for reasoning of unreported size; low, to reserve too much rather than too little."""
 
 
 def summary_request(
