@@ -1,1 +1,1 @@
-"""Running MCP servers: started on demand, their tools in chats, their questions."""
+"""Runs MCP servers: starts them on demand, offers their tools to chats and relays their requests to the user."""

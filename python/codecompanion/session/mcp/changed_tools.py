@@ -1,8 +1,8 @@
-"""Ends "always" grants for tools whose description has changed since, and tells the user.
+"""Revokes "always" grants for tools whose description has changed since, and tells the user.
 
-A server could be allowed as something harmless and become something else. The key of a grant has the description's
-fingerprint, so an old grant covers nothing; here it is removed from the list, and the user sees why the tool asks
-again.
+A tool could be approved as something harmless and then change. The key of a grant contains the description's
+fingerprint, so an old grant no longer applies; this module removes it from the list, and the user sees why the tool
+asks again.
 """
 
 from __future__ import annotations

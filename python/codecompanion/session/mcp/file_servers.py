@@ -1,8 +1,8 @@
-"""The MCP servers of a project (`.mcp.json`), used once the user trusts the file, and those of Claude Desktop.
+"""Runs the MCP servers of a project (`.mcp.json`) once the user trusts the file, and those of Claude Desktop.
 
-`session.trust` decides about a folder, or a file with its content. Without trust none of a file's
-servers runs, and a running one ends. The files are checked before each request, so that a decision revoked in another
-chat or Neovim ends servers here too. Claude Desktop's file belongs to the user, and is read only if configured.
+`session.trust` decides about a folder, or about a file and its content. The servers of an untrusted file are not
+started, and running ones are stopped. The files are checked before each request, so that revoking trust in another
+chat or Neovim stops servers here too. Claude Desktop's file belongs to the user, and is read only if configured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from codecompanion.wire.events import Severity
 
 
 class FileServers:
-    """The servers of files, by folder. `chats` are the open chats by id."""
+    """Keeps the servers that files define, by folder. `chats`: the open chats by id."""
 
     def __init__(self, servers: McpServers, services: Services, chats: Callable[[], Mapping[str, Chat]]) -> None:
         self._servers, self._services, self._chats = servers, services, chats
@@ -56,7 +56,7 @@ class FileServers:
         return before != found
 
     async def _read(self, root: Path) -> list[tuple[ServerFile, bool]]:
-        """Return the current files of a folder, and whether their servers may be used."""
+        """Return the server files of a folder as they are now, each with whether its servers may be used."""
         files = await asyncio.to_thread(server_files, self._services.settings.mcp, root, self._services.environment)
         trust = self._services.trust
         return [
@@ -90,7 +90,7 @@ class FileServers:
     # ---- the page
 
     async def files(self, root: Path) -> list[dict[str, Any]]:
-        """Return the description of a folder's files for the page."""
+        """Return the server files of a folder as shown on the status page."""
         return [
             {
                 "path": str(file.path),

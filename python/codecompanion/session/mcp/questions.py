@@ -1,7 +1,7 @@
-"""A server's questions while one of its tools runs: a reply of the model, values from the user. Never automatic.
+"""Answers a server's requests while one of its tools runs, for a model reply or for input; the user always decides.
 
-Both are blocks in the chat whose call is running. A reply is made by the chat's own adapter and model, and its cost is
-the chat's; neither question nor reply joins the history.
+Both appear as blocks in the chat whose call is running. A reply comes from the chat's own adapter and model, and its
+cost is charged to the chat; neither request nor reply is added to the history.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MAX_SAMPLE_TOKENS = 4_096
 MAX_SAMPLE_CHARS = 200_000
 SAMPLE_S = 300.0
 MAX_FIELDS = 30
-"""A person cannot be asked for more: the fields are entered one by one."""
+"""The most fields a form may have: the user enters them one at a time."""
 MAX_FORM_CHARS = 20_000
-"""The total of all texts in a form, which are shown in full; a list of all countries has 3,000."""
+"""Maximum characters of a form, which is shown in full; a list of all countries takes 3,000."""
 _KINDS = ("string", "integer", "number", "boolean", "array")
 _REFUSED = "the user does not want this"
 
@@ -101,7 +101,7 @@ async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) ->
 
     Raises:
         Refused: the user declined.
-        Unaskable: it cannot be shown completely, which the user sees too.
+        Unaskable: the form cannot be shown completely; the user sees that too.
     """
     if chat is None:
         raise Refused("no chat waits for this server")
@@ -126,7 +126,7 @@ async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) ->
 
 
 def _unaskable(request: ElicitationRequest) -> str:
-    """Return why the question cannot be shown completely, "" if it can."""
+    """Return why the form cannot be shown completely, "" if it can."""
     if len(request.fields) > MAX_FIELDS:
         return f"its form has {len(request.fields)} fields; the limit is {MAX_FIELDS}"
     for name, field in request.fields.items():
@@ -149,7 +149,7 @@ def _question(
     problem: str,
     typed: Mapping[str, str],
 ) -> ApprovalRequested:
-    """Return the block, with earlier input (`typed`) in its fields."""
+    """Return the approval block that asks for the values, with earlier input (`typed`) in its fields."""
     lines = [request.message]
     if request.url:
         lines += ["", f"It asks you to open this address yourself: {request.url}"]
@@ -189,7 +189,7 @@ def _is_secret(name: str, field: Mapping[str, Any]) -> bool:
 
 
 def _label(name: str, field: Mapping[str, Any]) -> str:
-    """Return the label of a field, used everywhere: its title, or its name without one."""
+    """Return the label of a field in all views: its title, or its name if it has none."""
     return cut(_one_line(field.get("title") or name), 60)
 
 
@@ -211,7 +211,7 @@ def _options(field: Mapping[str, Any]) -> list[str]:
 
 
 def _titled(field: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the choices of a field with their titles, in any form the specification has had."""
+    """Return the choices of a field with their titles, in every format that versions of the specification have used."""
     if field.get("type") == "array":
         inner = field.get("items")
         return _titled(inner) if isinstance(inner, Mapping) else []
@@ -243,7 +243,7 @@ def _default(field: Mapping[str, Any]) -> str:
 
 
 def _typed(given: Approve) -> dict[str, str]:
-    """Return the texts of the answer by the names of the fields."""
+    """Return the text entered in each field, by field name."""
     try:
         typed = json.loads(given.text or "{}")
     except NOT_READABLE:
@@ -254,7 +254,7 @@ def _typed(given: Approve) -> dict[str, str]:
 def _values(
     typed: Mapping[str, str], fields: Mapping[str, Mapping[str, Any]], required: tuple[str, ...]
 ) -> tuple[dict[str, Any], str]:
-    """Return the values in the types of the fields, and the problem with the first wrong one."""
+    """Return the values converted to the types of their fields, and the problem with the first invalid one."""
     values: dict[str, Any] = {}
     for name, field in fields.items():
         text = typed.get(name, "").strip()

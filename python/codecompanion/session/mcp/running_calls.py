@@ -1,7 +1,7 @@
-"""The calls running at one server: their chats, time limits, and questions to the user.
+"""Tracks the calls running at one server: their chats, time limits, and questions to the user.
 
-A server may ask only while one of its calls runs. The user's time is not the server's, so the clocks stop meanwhile; a
-question disappears with its call.
+A server may ask only while one of its calls runs. The time limits are paused until the user has answered; a question
+is withdrawn when its call ends.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class RunningCalls:
 
     @contextlib.contextmanager
     def while_the_user_is_asked(self) -> Iterator[tuple[str, ...]]:
-        """Stop the clocks; yield the chats that have running calls, the newest last.
+        """Pause the time limits; yield the chats that have running calls, the newest last.
 
         Raises:
-            Refused: there are none.
+            Refused: no call is running.
         """
         if not self._chats:
             raise Refused("no call of this server is running")

@@ -1,4 +1,4 @@
-"""One MCP server of this host: off, starting, ready, failed; started on demand, restarted after it ended."""
+"""Manages one MCP server of this host: starts it on demand, restarts it if it exits, and reports its state."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from codecompanion.tools.tool_provider import NOT_STARTED
 
 _log = logging.getLogger(__name__)
 MIN_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
-"""The pause before a restart; doubled each time, until a call succeeds."""
+"""The first and the longest delay before a restart, in seconds; doubled each time, until a call succeeds."""
 MAX_RESTARTS = 5
 LOG_LINES = 200
 
 
 class ServerState(StrEnum):
-    """The state of a server, as shown on the status page."""
+    """State of a server, as shown on the status page."""
 
     OFF = "off"
     STOPPED = NOT_STARTED
@@ -46,32 +46,32 @@ class ServerState(StrEnum):
 
 
 class Hands(Protocol):
-    """The host's services for a server. Texts that went through `hide` contain no keys."""
+    """The services that the host provides to a server."""
 
     def spec(self, entry: Entry) -> ServerSpec:
-        """Return how to start it now (blocks); raises `McpError`. Its secrets are known from then on."""
+        """Return how to start it now, and register its secrets for hiding. Blocks; raises `McpError`."""
 
     def environment(self, spec: ServerSpec) -> Mapping[str, str]:
-        """Return the complete environment of its process."""
+        """Return the complete environment for the server process."""
 
     def hide(self, text: str) -> str:
-        """Return a text without keys."""
+        """Return the text with keys removed."""
 
     def on_changed(self, server: Server) -> None:
-        """Its state or its offer has changed."""
+        """Handle a change of the server's state or offer."""
 
     def roots(self, server: Server) -> Sequence[str]:
-        """Return the folders it may see."""
+        """Return the folders the server may see."""
 
     async def sample(self, server: Server, chats: Sequence[str], request: SamplingRequest) -> SamplingReply:
-        """Ask the user and then the model; `chats` have calls running, the newest last. Raises `Refused`."""
+        """Ask the user, then the model. `chats`: those with running calls, the newest last. Raises `Refused`."""
 
     async def elicit(self, server: Server, chats: Sequence[str], request: ElicitationRequest) -> dict[str, Any] | None:
         """Ask the user for values. Raises `Refused`."""
 
 
 class Server:
-    """A server as the host knows it. `root`: the folder whose chats it serves, None = all chats."""
+    """An MCP server and its connection. `root`: the folder whose chats it serves, None = all chats."""
 
     def __init__(self, entry: Entry, hands: Hands, root: Path | None = None) -> None:
         self.entry, self._hands, self.root = entry, hands, root
@@ -79,14 +79,14 @@ class Server:
         self.state = ServerState.STOPPED if self.is_on else ServerState.OFF
         self.problem = ""
         self.lacks_packages = False
-        """Whether it fails because its packages are not installed: reported once for all servers."""
+        """Whether it failed because Python packages are not installed, which is reported once for all servers."""
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.older_lines = 0
         """The number of lines dropped from `log`."""
         self.connection: Connection | None = None
         self.tools: tuple[ServerTool, ...] = ()
         self.joined: tuple[Tool, ...] = ()
-        """The tools that join chats; the same objects until something changes."""
+        """The tools offered to chats; the same objects until something changes."""
         self._switched: dict[str, bool] = {}
         self._starting: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -95,13 +95,13 @@ class Server:
 
     @property
     def offer(self) -> Offer:
-        """Return its current offer."""
+        """Return what the server currently offers: its tools, resources and prompts."""
         return self.connection.offer if self.connection is not None else Offer()
 
     # ---- starting and ending
 
     def start(self) -> asyncio.Task[None] | None:
-        """Start it unless it is running, starting or off; return the task that starts it, None if none does."""
+        """Start the server unless it is running, starting or off; return the task that starts it, or None."""
         if not self.is_on or self.state is ServerState.READY:
             return None
         if self._starting is None or self._starting.done():
@@ -110,14 +110,14 @@ class Server:
         return self._starting
 
     async def restart(self) -> None:
-        """End it and start it again at once."""
+        """Stop the server and start it again at once."""
         self._restarts = 0
         await self.stop()
         self.is_on = True
         self.start()
 
     async def stop(self, *, off: bool = False) -> None:
-        """End it; `off`: it is not started again until the user wants it."""
+        """Stop the server; `off`: do not start it again until the user asks for it."""
         self.is_on = self.is_on and not off
         if self._starting is not None:
             self._starting.cancel()
@@ -127,7 +127,7 @@ class Server:
         self._enter(ServerState.STOPPED if self.is_on else ServerState.OFF)
 
     async def aclose(self) -> None:
-        """End it permanently; returns when its process is gone."""
+        """Stop the server permanently; return when its process has exited."""
         await self.stop(off=True)
         await asyncio.gather(*self._closing, return_exceptions=True)
 
@@ -163,7 +163,7 @@ class Server:
             await asyncio.shield(task)
 
     def ended(self, problem: str) -> None:
-        """Restart it after a pause, a limited number of times: the connection ended on its own."""
+        """Handle a lost connection: restart the server after a delay, up to `MAX_RESTARTS` times."""
         if self.connection is None or not problem:
             return
         self.connection = None
@@ -183,12 +183,12 @@ class Server:
         self._hands.on_changed(self)
 
     def _with_last_words(self, problem: str) -> str:
-        """Return the problem with the server's last output, which often has the cause."""
+        """Append the server's last output to the problem; it often shows the cause."""
         last = next((line.partition(": ")[2] for line in reversed(self.log) if line.startswith("stderr: ")), "")
         return f"{problem}; it printed: {cut(last, 160)}" if last.strip() and "ended" in problem else problem
 
     def note(self, level: str, text: str) -> None:
-        """Add a line to the log of the status page."""
+        """Add a line to the server's log on the status page."""
         line = self._hands.hide(f"{level}: {text}")
         self.older_lines += len(self.log) == LOG_LINES
         self.log.append(line)
@@ -197,7 +197,7 @@ class Server:
     # ---- its offer
 
     def take_offer(self) -> None:
-        """Convert its tools to tools of chats."""
+        """Convert the server's tools to chat tools."""
         connection = self.connection
         self.tools = (
             ()
@@ -207,17 +207,17 @@ class Server:
         self._join()
 
     def _is_settled(self) -> bool:
-        """Return whether its offer is current: not while it is being listed again."""
+        """Return whether the listed tools are current; false while they are being listed again."""
         return self.connection is None or not self.connection.is_listing
 
     def switch(self, tool: str, on: bool) -> None:
-        """Offer one of its tools, by the server's own name, or stop offering it, until Neovim ends."""
+        """Turn one tool, named as the server names it, on or off until Neovim exits."""
         self._switched[tool] = on
         self._join()
         self._hands.on_changed(self)
 
     def is_offered(self, tool: ServerTool) -> bool:
-        """Return whether the tool joins chats."""
+        """Return whether the tool is offered to chats."""
         return not tool.problem and self._switched.get(tool.own_name, tool.enabled)
 
     def _join(self) -> None:
@@ -243,7 +243,7 @@ class Server:
         """Send the server a request for a waiting chat; time for questions to the user does not count.
 
         Raises:
-            McpError: it does not run, or it did not answer in time; names the server.
+            McpError: the server is not running or did not answer in time; the message names it.
         """
         connection = self.connection
         if connection is None:
@@ -264,7 +264,7 @@ _NO_LIMIT_S = 86_400.0
 
 
 class _Ears:
-    """The listener of one connection."""
+    """Forwards the events of one connection to its server."""
 
     def __init__(self, server: Server, hands: Hands) -> None:
         self._server, self._hands = server, hands

@@ -1,7 +1,7 @@
-"""A server's tools as tools of a chat: named, described and checked like the others; each call asks.
+"""Turns a server's tools into chat tools, which are named, described and checked like the others; each call asks.
 
-The user can turn the question off for the server or the tool. The server's own texts are sent to the model only as the
-description of a tool, cut. Its hints (`readOnlyHint` …) are shown in the question and decide nothing.
+The user can turn off approval for the server or the tool. Of the server's own text, the model receives only the tool
+descriptions, truncated. Its hints (`readOnlyHint` …) are shown in the approval and have no effect.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[Given]]
 
 
 class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of a server: whether and how it joins chats. `problem`: why it does not, "" if it does."""
+    """A tool of a server, with its chat tool. `problem`: why it cannot be offered to chats, "" if it can."""
 
     server: str
     own_name: str
@@ -55,10 +55,10 @@ class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
 def server_tools(
     spec: ServerSpec, offered: Iterable[McpTool], call: Call, is_settled: IsSettled = lambda: True
 ) -> tuple[ServerTool, ...]:
-    """Return the tools of a server, sorted by name, including those that cannot join, with the reason.
+    """Return the tools of a server, sorted by name, including those that cannot be offered, with the reason.
 
-    `is_settled` is false after the server has announced changed tools and before they are listed: no "always" applies
-    then.
+    `is_settled` is false after the server has announced changed tools and before they are listed; meanwhile no "always"
+    grant applies.
     """
     by_name = {tool.name: tool for tool in offered}
     names = model_names(spec.name, by_name)
@@ -75,7 +75,7 @@ def server_tools(
 
 
 def fingerprint_of(tool: McpTool) -> str:
-    """Return a few letters that change with every text the model sees of a tool."""
+    """Return a short hash of everything that the model sees of a tool."""
     said = json.dumps([tool.name, tool.title, tool.description, tool.schema, tool.hints], sort_keys=True)
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
@@ -143,7 +143,7 @@ def _tool(
 
 
 async def _output(made: ServerTool, given: Given, context: ToolContext) -> ToolOutput:
-    """Return the result; its images are attached to the next request, with a note in the text for each."""
+    """Return the result of a call; its images are attached to the next request, with a note in the text for each."""
     notes = []
     for number, image in enumerate(given.images, 1):
         name = f"{made.name} image {number}.{image.mime.rpartition('/')[2]}"

@@ -1,4 +1,4 @@
-"""The MCP servers of this host: those of the configuration, and those of projects whose file the user trusts.
+"""Manages the MCP servers of this host: configured ones, and those of projects whose server file the user trusts.
 
 No server is started, and nothing of the SDK is imported, before a chat is about to send its first request, or the user
 asks for it. A request waits a limited time for starting servers; then it is sent without their tools.
@@ -35,17 +35,17 @@ from codecompanion.workspace.secret_text import holds_secret
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
 MAX_LISTED = 500
-"""The most resources and prompts of a server that the editor gets for completion."""
+"""The most resources, and the most prompts, of a server that are sent to the editor for completion."""
 SEE = ":CodeCompanion mcp shows more."
 
 
 def is_installed() -> bool:
-    """Return whether this Python has the official SDK."""
+    """Return whether the official MCP SDK is installed."""
     return importlib.util.find_spec("mcp") is not None
 
 
 class _Provider:
-    """One server as a tool provider of the toolbox."""
+    """Provides the tools of one server to the toolbox."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -56,7 +56,7 @@ class _Provider:
         return self._server.joined if self._server.root in (None, root) else ()
 
     def may_bring(self, name: str, root: Path) -> bool:
-        """Return whether this could be the name of one of its tools, while they are unknown."""
+        """Return whether a tool of the server may have this name, while its tools are not known yet."""
         server = self._server
         is_known = not server.is_on or server.state is ServerState.READY
         return not is_known and server.root in (None, root) and is_tool_of(server.name, name)
@@ -86,7 +86,7 @@ class _Provider:
 
 
 class McpServers:
-    """All servers of a host. `chats` are the open ones by id; `keep_secret` takes values that must stay hidden."""
+    """Starts and stops all servers of a host. `chats`: the open ones by id; `keep_secret` registers values to hide."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class McpServers:
             self.add(entry)
 
     def add(self, entry: Entry, root: Path | None = None) -> None:
-        """Add a server if it is new; one of the configuration takes precedence over one of a file."""
+        """Add a server if it is new; a configured server takes precedence over one from a file."""
         key = (root, entry.name)
         if (None, entry.name) in self._servers or key in self._servers:
             return
@@ -117,7 +117,7 @@ class McpServers:
         self._services.tools.add(provider)
 
     def use_of_files(self, root: Path, entries: Iterable[Entry]) -> list[Entry]:
-        """Replace the servers of files for chats in a folder; return those that are gone."""
+        """Replace the servers that files define for chats in a folder; return the entries that were removed."""
         wanted = {entry.name: entry for entry in entries}
         ended = []
         for key, server in list(self._servers.items()):
@@ -135,12 +135,12 @@ class McpServers:
         task.add_done_callback(self._ending.discard)
 
     def of(self, root: Path) -> list[Server]:
-        """Return the servers of chats in a folder, by name."""
+        """Return the servers for chats in a folder, sorted by name."""
         found = [server for (place, _), server in self._servers.items() if place in (None, root)]
         return sorted(found, key=lambda server: server.name)
 
     def named(self, root: Path, name: str) -> Server:
-        """Return a server. Raises `McpError`."""
+        """Return the server with this name for chats in a folder. Raises `McpError`."""
         for server in self.of(root):
             if server.name == name:
                 return server
@@ -148,7 +148,7 @@ class McpServers:
         raise McpError(f"There is no MCP server {name[:80]}; the servers are: {names}.")
 
     async def aclose(self) -> None:
-        """End all servers; returns when their processes are gone."""
+        """Stop all servers; return when their processes have exited."""
         ends = [server.aclose() for server in self._servers.values()]
         await asyncio.gather(*ends, *self._ending, return_exceptions=True)
 
@@ -159,7 +159,7 @@ class McpServers:
         _start(self.of(root))
 
     def _wanted(self, chat: Chat) -> list[Server]:
-        """Return the servers whose tools the chat's next request may have."""
+        """Return the servers whose tools may be sent with the chat's next request."""
         tools = chat.control.tools
         known = self.of(chat.root())
         return [one for one in known if tools.may_offer(partial(is_tool_of, one.name), group_name(one.name))]
@@ -191,7 +191,7 @@ class McpServers:
             chat.notice(Severity.WARN, f"{without}: the packages for MCP servers are not installed yet.")
 
     def _tell(self, chat: Chat, server: Server, what: str, chat_id: str = "") -> None:
-        """Report it once: in the chat `chat_id`, "" = once for all chats."""
+        """Report a problem once in the chat `chat_id`, or once for all chats if that is ""."""
         key = (chat_id, server.name, what)
         if key not in self._told:
             self._told.add(key)
@@ -200,7 +200,7 @@ class McpServers:
     # ---- services for servers (`server.Hands`)
 
     def spec(self, entry: Entry) -> ServerSpec:
-        """Return how to start a server now; its secrets are hidden everywhere from then on."""
+        """Return how to start a server now, and register its secrets, which are then hidden everywhere."""
         if not self.have_packages():
             raise McpMissing("the packages for MCP servers are not installed")
         root = next((place for (place, _), one in self._servers.items() if one.entry is entry and place), None)
@@ -231,12 +231,12 @@ class McpServers:
         return chats[-1].root() if chats else Path.cwd()
 
     def environment(self, spec: ServerSpec) -> Mapping[str, str]:
-        """Return the environment of its process: Neovim's without secrets, plus the variables of its entry."""
+        """Return the environment for a server process: Neovim's without secrets, plus the variables of its entry."""
         hidden = self._services.hidden_variables()
         return {**clean_environment(self._services.environment, _OWN_SOURCE, hidden), **spec.env}
 
     def hide(self, text: str) -> str:
-        """Return a text without keys."""
+        """Return the text with keys removed."""
         return redact(self._services.known_secrets.hide(text))
 
     def on_changed(self, server: Server) -> None:
@@ -271,7 +271,7 @@ class McpServers:
     # ---- the status page
 
     def status(self, root: Path) -> list[dict[str, Any]]:
-        """Return the content of the page, one table per server."""
+        """Return the content of the status page, one table per server."""
         return [self._row(server) for server in self.of(root)]
 
     def _row(self, server: Server) -> dict[str, Any]:
@@ -325,7 +325,7 @@ def _start(servers: Iterable[Server]) -> list[asyncio.Task[None]]:
 
 
 async def _can_send(chat: Chat) -> bool:
-    """Return whether the chat's adapter has what a request needs; if not, the request will report that at once."""
+    """Return whether the chat's adapter can send requests; if not, the request itself will report why."""
     try:
         await chat.control.adapter().require_key()
     except CodeCompanionError:

@@ -1,4 +1,4 @@
-"""Names of servers' tools as models call them: `server__tool`, valid everywhere, unique and stable."""
+"""Builds the names by which models call server tools, `server__tool`: valid for every provider, unique and stable."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _HASH_CHARS = 6
 
 
 def model_names(server: str, tools: Iterable[str]) -> dict[str, str]:
-    """Return the name for the model of each tool of a server.
+    """Return {tool: name for the model} for the tools of a server.
 
-    A name that is too long, has other characters, or would collide with another tool's ends in a few letters of its
-    hash, so that it does not depend on the other tools.
+    If a name is too long, has invalid characters or would collide with another, the start of its hash is appended, so
+    that it does not depend on the other tools.
     """
     plain = {tool: f"{_letters(server)}__{_letters(tool)}" for tool in tools}
     counted: dict[str, int] = {}
@@ -48,7 +48,7 @@ def _unique(name: str, server: str, tool: str, counted: dict[str, int]) -> str:
 
 
 def _is_close(server: str, tool: str) -> bool:
-    """Return whether only dots, slashes and spaces were replaced, so that names of one server hardly collide."""
+    """Return whether only dots, slashes and spaces need replacing, which makes collisions within a server unlikely."""
     return re.fullmatch(r"[A-Za-z0-9_./ :-]+", server + tool) is not None
 
 

@@ -1,7 +1,7 @@
-"""The schema of a server's tool in the form that providers accept: one object, no references, bounded.
+"""Converts the schema of a server tool to the form that providers accept: one object, no references, limited size.
 
-A tool whose schema cannot be converted is left out. Dropping keywords allows the model more; the server checks its
-arguments itself.
+A tool whose schema cannot be converted is left out. Dropping keywords only makes the schema more permissive; the
+server validates its arguments itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def usable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_in(made: dict[str, Any], choices: Any, keyword: str) -> None:
-    """Merge the properties of all choices into an object: providers accept none of these keywords at the top."""
+    """Merge the properties of all choices into an object, because providers reject this keyword at the top level."""
     if not isinstance(choices, list):
         return
     required: list[set[str]] = []
@@ -59,13 +59,13 @@ def _take_in(made: dict[str, Any], choices: Any, keyword: str) -> None:
 
 
 class _Making:
-    """One walk over a schema that replaces references by their targets."""
+    """One pass over a schema, replacing references with their targets."""
 
     def __init__(self, whole: Mapping[str, Any]) -> None:
         self._whole, self._nodes = whole, 0
 
     def node(self, schema: Any, depth: int, inside: tuple[str, ...]) -> dict[str, Any]:
-        """Return a schema without references; `inside` are the references that lead here."""
+        """Return a schema without references; `inside`: the references being expanded."""
         self._nodes += 1
         if self._nodes > MAX_NODES or depth > MAX_DEPTH:
             raise UnusableSchema("its schema is too large" if depth <= MAX_DEPTH else "its schema is nested too deeply")
@@ -106,7 +106,7 @@ class _Making:
 
 
 def is_readable(schema: Any) -> bool:
-    """Return whether a schema can be walked at all."""
+    """Return whether a schema is simple enough to be traversed."""
     import json
 
     try:

@@ -1,1 +1,1 @@
-"""The configured MCP servers: entries, files that name servers, expansion."""
+"""Reads the configuration of MCP servers: entries in the settings, server files, and the variables in both."""

@@ -1,7 +1,7 @@
-"""Expands the texts of a server's entry: `${NAME}`, `${NAME:-default}`, and `cmd:…` and `file:…` where allowed.
+"""Expands the values of a server entry: `${NAME}`, `${NAME:-default}`, and `cmd:…` and `file:…` where allowed.
 
-The form with braces comes from `.mcp.json` (Claude Code's documentation of project servers). A project's file may only
-name variables, because the user would not see that a `cmd:` in it is a command.
+The brace syntax comes from `.mcp.json` (Claude Code's documentation of project servers). A project's file may only
+use variables, because the user might not notice that a `cmd:` value is a command.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def expanded(text: str, environment: Mapping[str, str], where: str) -> str:
     """Return the text with its variables replaced.
 
     Raises:
-        McpError: a variable is not set and has no default; `where` names the place.
+        McpError: a variable is not set and has no default; the message names the key (`where`).
     """
 
     def value(match: re.Match[str]) -> str:
@@ -34,7 +34,7 @@ def expanded(text: str, environment: Mapping[str, str], where: str) -> str:
 
 
 def looked_up(text: str, environment: Mapping[str, str], where: str) -> str:
-    """Return the value of a text in the user's own configuration. Blocks: it may run a command.
+    """Return the expanded value of a setting in the user's own configuration. Blocks: it may run a command.
 
     Raises:
         McpError: the command failed, the file cannot be read, or a variable is not set.

@@ -1,7 +1,7 @@
-"""Files of a folder that the command lines of its MCP servers name; they are trusted together with the server file.
+"""Finds the files that the command lines of a folder's MCP servers name; they are trusted with the server file.
 
 Otherwise a command in the sandbox could rewrite `server.py`, and the server would start it outside the sandbox.
-Any word that may be a path counts: a false match only asks for trust once more after a change.
+Any argument that may be a path counts: a false match only causes one more trust prompt after a change.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NamedFile(msgspec.Struct, frozen=True):
 def named_files(
     entries: Iterable[Entry], root: Path, folder: Path, environment: Mapping[str, str]
 ) -> tuple[NamedFile, ...]:
-    """Return the files inside `folder` that start the servers of a workspace `root`. Blocks briefly."""
+    """Return the files inside `folder` that the command lines of these servers name. Blocks briefly."""
     found = dict[str, NamedFile]()
     for entry in entries:
         for path in _candidates(entry, root, environment):
@@ -55,7 +55,7 @@ def named_files(
 
 
 def hash_with(sha256: str, named: Iterable[NamedFile]) -> str:
-    """Return a hash over a server file and the files that it names, or its own hash if it names none."""
+    """Return a hash of a server file and the files it names; the file's own hash if it names none."""
     parts = sorted(f"{one.path}\0{one.sha256}" for one in named)
     return (
         hashlib.sha256("\0".join([sha256, *parts]).encode("utf-8", "surrogateescape")).hexdigest() if parts else sha256
@@ -86,7 +86,7 @@ def _candidates(entry: Entry, root: Path, environment: Mapping[str, str]) -> Ite
 
 
 def _parts(word: str) -> Iterator[str]:
-    """Yield possible paths in a word: `--config=a.js`, `-ra.js`, `@a.txt`, `sh -c "python3 a.py"`, `a:app`."""
+    """Yield the possible paths in an argument: `--config=a.js`, `-ra.js`, `@a.txt`, `sh -c "python3 a.py"`, `a:app`."""
     for part in (word, *_BETWEEN.split(word)):
         yield from (
             one for one in (part, part.lstrip("@"), part[2:] if part[:1] == "-" else "") if one and "\0" not in one

@@ -1,4 +1,4 @@
-"""Reads the files of other programs that name MCP servers: the project's `.mcp.json`, and Claude Desktop's.
+"""Reads MCP server files of other programs: the project's `.mcp.json`, and Claude Desktop's.
 
 `file_servers` decides whether their servers are used.
 """
@@ -23,9 +23,9 @@ NAME = ".mcp.json"
 
 
 class ServerFile(msgspec.Struct, frozen=True):
-    """The current state of a file. `problem`: why none of its servers can be used, "" if they can.
+    """A server file as it is now. `problem`: why none of its servers can be used, "" if they can.
 
-    `is_users`: it belongs to the user, in whatever folder. `text` is its content. `sha256` covers the file and the
+    `is_users`: the file belongs to the user, wherever it is. `text`: its content. `sha256` covers the file and the
     files of the folder that its command lines name.
     """
 
@@ -39,12 +39,12 @@ class ServerFile(msgspec.Struct, frozen=True):
 
     @property
     def usable(self) -> tuple[Entry, ...]:
-        """Return the servers that the file does not switch off."""
+        """Return the servers that the file does not disable."""
         return tuple(entry for entry in self.entries if entry.settings.enabled)
 
 
 def server_files(mcp: McpSettings, root: Path, environment: Mapping[str, str]) -> list[ServerFile]:
-    """Return the existing files that may be used, the one with precedence first. Blocks briefly."""
+    """Return the existing server files, highest precedence first. Blocks briefly."""
     return [
         read_server_file(path, environment, is_users=is_users)
         for path, is_users in _places(mcp, root)
@@ -69,7 +69,7 @@ def claude_desktop_file() -> Path:
 
 
 def read_server_file(path: Path, environment: Mapping[str, str], *, is_users: bool = False) -> ServerFile:
-    """Return the current state of a file. Blocks briefly."""
+    """Read a server file. Blocks briefly."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)

@@ -1,4 +1,4 @@
-"""The configured servers, from the user's settings and from files of other programs, and how to start them."""
+"""Reads server entries from the user's settings and other programs' files, and resolves how to start each server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_SERVERS = 100
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A server as written in its source, not expanded. `source` is the file, "" for the user's configuration."""
+    """A server entry, not expanded. `source`: the file it is from, "" = the user's configuration."""
 
     name: str
     settings: McpServerSettings
@@ -39,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def configured(servers: Mapping[str, McpServerSettings]) -> tuple[list[Entry], list[str]]:
-    """Return the servers of the settings by name, and a sentence for each that cannot be used."""
+    """Return the configured servers sorted by name, and a sentence for each that cannot be used."""
     entries, mistakes = [], []
     for name, one in sorted(servers.items()):
         try:
@@ -54,7 +54,7 @@ def read_file(path: Path, content: bytes) -> list[Entry]:
     """Return the servers of a file such as `.mcp.json`.
 
     Raises:
-        ConfigError: the file or one of its entries does not follow the format; names file and key.
+        ConfigError: the file or one of its entries is malformed; the message names the file and the key.
     """
     where = path.name
     if len(content) > MAX_FILE_BYTES:
@@ -121,10 +121,10 @@ def _texts(given: Any, where: str) -> dict[str, str]:
 
 
 def spec_of(entry: Entry, environment: Mapping[str, str], root: Path) -> ServerSpec:
-    """Return how to start the server now. Blocks: a text of the user's configuration may be a command.
+    """Return how to start the server now. Blocks: a value in the user's configuration may be a command.
 
     Raises:
-        McpError: a variable is not set, a command failed; names the key.
+        McpError: a variable is not set, or a command failed; the message names the key.
     """
     one, where = entry.settings, f"{'mcpServers' if entry.source else 'mcp.servers'}.{entry.name}"
     value = expanded if entry.source else looked_up
