@@ -25,7 +25,7 @@ from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 MAX_TOOLS = 128
-"""The most tools that the strictest provider takes in one request; the user must narrow a larger server."""
+"""The most tools that the strictest provider accepts in one request; further ones are left out."""
 MAX_DESCRIPTION_CHARS = 2_000
 _TITLE_CHARS = 60
 

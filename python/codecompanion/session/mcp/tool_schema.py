@@ -25,7 +25,7 @@ def usable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool's arguments.
 
     Raises:
-        UnusableSchema: it refers to itself without end or to another document, is nested too deeply, or too large.
+        UnusableSchema: it is endlessly recursive, refers to another document, is nested too deeply, or too large.
     """
     made = _Making(schema).node(schema, 0, ())
     made.setdefault("type", "object")

@@ -1,1 +1,1 @@
-"""The memory of a project: everything remembered, as one list."""
+"""Combines everything remembered about a project into one list."""

@@ -1,7 +1,7 @@
-"""Everything remembered about a project, as one list: the user's files, notes of models, summaries, daily logs.
+"""Lists everything remembered about a project: the user's files, notes by models, summaries and daily logs.
 
-The project's own files are used once the user trusts them. Private summaries are listed, but no
-model sees them (R-449). All methods but the constructor block; any thread may call them.
+The project's own files are used once the user trusts them. Private summaries are listed, but never sent to a
+model (R-449). All methods except the constructor block; they may be called from any thread.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from codecompanion.workspace.secret_text import hide_secrets
 
 MAX_FILE_BYTES = 800_000
 MAX_BYTES = 32_000_000
-"""The total of all files that one search reads; the newest come first."""
+"""Maximum bytes of files that one search reads, newest first."""
 HEAD_BYTES = 4_096
-"""Enough of a file for its title and first line."""
+"""Bytes read from a file for its title and first line."""
 MAX_KIT_LOGS = 60
 _DAY = regex(r"\d{4}-\d\d-\d\d")
 _NOTHING_STOPS: Callable[[], None] = lambda: None  # noqa: E731
@@ -65,7 +65,7 @@ class ProjectMemory:
         trust: Trust,
         root: Path,
     ) -> None:
-        """Set `own`, which names the files that the user writes."""
+        """Take `own`, the settings that name the files the user writes."""
         self._files, self._exclusions, self._own, self._trust, self._root = files, exclusions, own, trust, root
         self.mark = mark_of(folder_of(root))
         """The name of the project's folders."""
@@ -76,16 +76,16 @@ class ProjectMemory:
         return self._files.places.project_dir(self.mark)
 
     def has_any(self) -> bool:
-        """Return whether there may be an entry; checks only a few names."""
+        """Return whether there may be entries; checks only a few paths."""
         user, project = self.users_files()
         return any(one is not None and one.is_file() for one in (user, project)) or self._has_files()
 
     def entries(
         self, *, whole: bool = True, everything: bool = False, check: Callable[[], None] = _NOTHING_STOPS
     ) -> list[Entry]:
-        """Return all entries, those of the user first, the others newest first.
+        """Return all entries, the user's first, the others newest first.
 
-        Without `whole`, only the beginning of the other files. `everything`: those of all projects.
+        Without `whole`, only the start of each other file is read. `everything`: include all projects.
 
         Raises:
             StoreUnavailable: a folder cannot be read.
@@ -94,7 +94,7 @@ class ProjectMemory:
         return self._read_files(files, whole=whole, check=check)
 
     def newest(self, most: int) -> tuple[list[Entry], int]:
-        """Return the user's entries and the newest of each other origin, and the number of those not read.
+        """Return the user's entries plus the newest notes and summaries (up to `most` each), and the number left out.
 
         Raises:
             StoreUnavailable: a folder cannot be read.
@@ -115,7 +115,7 @@ class ProjectMemory:
             most = MAX_FILE_BYTES if whole else HEAD_BYTES
             if file.size and room >= 0:
                 text = self._files.read(file, most)
-                text = "" if "\0" in text else text  # not a text
+                text = "" if "\0" in text else text  # a binary file
                 room -= min(file.size, most)
                 found.append(self._entry(file, text, of if file.name else ()))
         return found
@@ -127,7 +127,7 @@ class ProjectMemory:
         return any(content is not None and self._may_use(path, content) for path in paths if (content := _read(path)))
 
     def unused_files(self) -> list[str]:
-        """Return a sentence for each file of the user, and of the project, that exists but is not used."""
+        """Return a sentence for each existing file of the user or the project that is not used."""
         user, project = self.users_files()
         found, waiting = [], []
         for path in [one for one in (user, project) if one is not None and os.path.lexists(one)]:
@@ -161,7 +161,7 @@ class ProjectMemory:
         return why_refused([text], self._exclusions)
 
     def search(self, query: str, check: Callable[[], None]) -> tuple[FoundMemory, ...]:
-        """Return the entries that match a query, best first, without their secrets."""
+        """Return the entries that match a query, best first, with secrets removed."""
         from codecompanion.memory.search_entries import search  # not part of the start
 
         entries = (one for one in self.entries(check=check) if not one.is_private)
@@ -219,7 +219,7 @@ class ProjectMemory:
             )  # fmt: skip
 
     def _logs_of_workspace(self) -> Iterator[Entry]:
-        """Yield the daily logs in the workspace that the user trusts."""
+        """Yield the trusted daily logs in the workspace."""
         for path in self._kit_logs():
             content = _read(path)
             if content is not None and self._may_use(path, content):
@@ -251,7 +251,7 @@ class ProjectMemory:
         )  # fmt: skip
 
     def _name(self, file: MemoryFile) -> str:
-        """Return the path of a file as the tool sees it; "" = the tool cannot view it."""
+        """Return the path of a file for the memory tool; "" = the tool cannot view it."""
         if not file.name or (file.project and file.project != self.mark):
             return ""
         below = file.path.relative_to(self.folder if file.project else self._files.places.memory_dir).as_posix()

@@ -24,7 +24,7 @@ class BeforeMessage(msgspec.Struct, frozen=True):
     gathering: CodeGathering
 
     def whole(self, submit: Submit) -> str:
-        """Return a text as large as everything that must be sent for a submit."""
+        """Return the text of a submit, including the lines of an edit in place; used to measure its size."""
         if submit.edit is None:
             return submit.text
         from codecompanion.session.message_context.edit_lines import text_of

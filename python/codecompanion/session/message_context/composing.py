@@ -1,7 +1,7 @@
-"""Turns editor mentions into messages before the one that mentions them: within the free room, without duplicates.
+"""Turns editor mentions into messages before the one that mentions them, within the free room and without duplicates.
 
-Text that is already in the next request is only referred to (`already_sent`), provided that it is still in the request
-with which the message is sent.
+Text that is already in the next request is replaced by a reference (`already_sent`), provided that it stays in that
+request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.requests import EditorItem, Submit
 
 _LARGE_CHARS = 200_000
-"""Longer texts are counted and cut in a thread."""
+"""Texts above this size, in characters, are counted and truncated in a thread."""
 
 
 class Composing:
@@ -44,7 +44,7 @@ class Composing:
         self._services, self._control = services, control
 
     async def messages(self, submit: Submit, items: Sequence[EditorItem], coming: Sequence[Message]) -> list[Message]:
-        """Return the items as messages, counted; `coming` is sent before them, with the same message."""
+        """Return the items as messages with token counts; `coming`: messages sent before them in the same request."""
         known = self._known(submit, items, coming)
         ids = [self._services.new_token() for _ in items]
         work = partial(self._without_repeated, submit, items, ids, known, coming)
@@ -60,12 +60,12 @@ class Composing:
         known: Sequence[Message],
         coming: Sequence[Message],
     ) -> list[Rendered]:
-        """Return the items as messages, without text that is already in the next request."""
+        """Return the items as messages; text that is already in the next request becomes a reference."""
         standing = self._standing(submit, items, ids, [*known, *coming])
         rendered = self._rendered(submit, items, standing)
         used = {name for stands in standing.values() if stands.beside for name in stands.ids}
         if any(name in used and not one.is_whole for name, one in zip(ids, rendered, strict=True)):
-            # The text of another item was cut, or is itself a reference: do not refer to it.
+            # Do not refer to an item whose text was truncated or is itself a reference.
             standing = self._standing(submit, items, ids, [*known, *coming], beside=False)
             rendered = self._rendered(submit, items, standing)
         return self._without_same(items, ids, rendered, known)
@@ -121,7 +121,7 @@ class Composing:
     def _rendered(
         self, submit: Submit, items: Sequence[EditorItem], standing: Mapping[Place, Stands]
     ) -> list[Rendered]:
-        """Return the items as messages within their shared room: unused shares go to the others."""
+        """Return the items as messages that fit their shared room; unused shares go to larger items."""
         room = self._control.fitting.room_for_mentioned(submit.text)
         root, meter, count = self._services.root(submit.snapshot), self._control.meter, self._services.count_text
 
@@ -145,7 +145,7 @@ class Composing:
     def _without_same(
         self, items: Sequence[EditorItem], ids: Sequence[str], rendered: Sequence[Rendered], known: Sequence[Message]
     ) -> list[Rendered]:
-        """Return the items; an item that repeats another item or an earlier message is only named."""
+        """Return the items, with each repetition of another item or of an earlier message replaced by a reference."""
         above = {m.mentioned.fingerprint: m for m in known if m.mentioned is not None and m.mentioned.fingerprint}
         seen, kept = dict[str, tuple[str, str]](), list[Rendered]()
         for item, message_id, one in zip(items, ids, rendered, strict=True):
@@ -161,5 +161,5 @@ class Composing:
 
 
 def _is_compared(item: EditorItem) -> bool:
-    """Return whether an item is compared as a whole; file lines are matched individually."""
+    """Return whether an item is compared as a whole; file lines are compared individually."""
     return any(not has_lines(text) for text in item.texts)

@@ -1,4 +1,4 @@
-"""The lines of an edit in place as a message of its chat: before the instruction, counted and folded like others."""
+"""Puts the lines of an edit in place into a message before the instruction, counted and folded like others."""
 
 from __future__ import annotations
 

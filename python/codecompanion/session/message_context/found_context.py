@@ -1,4 +1,4 @@
-"""Context found for a message: logged in the same commit, and reported to the editor once it is sent."""
+"""Defines the context found for a message; it is logged in the same commit and reported to the editor once sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Found(msgspec.Struct, frozen=True):
     told: tuple[FileUpdated | EditorContextSent | CodeGathered | Notice, ...] = ()
 
     def saying(self, chat_id: str, sentences: Sequence[str]) -> Found:
-        """Return it with sentences shown below the message, now and when the chat is opened again."""
+        """Return this with added sentences, shown below the message now and whenever the chat is reopened."""
         if not sentences:
             return self
         said = tuple(dict.fromkeys(sentences))
@@ -33,14 +33,14 @@ class Found(msgspec.Struct, frozen=True):
         return tuple(payload.message for payload in self.payloads if isinstance(payload, MessageAdded))
 
     def and_then(self, other: Found) -> Found:
-        """Return this, followed by the other."""
+        """Return this context followed by `other`."""
         return Found((*self.payloads, *other.payloads), (*self.told, *other.told))
 
 
 class Preceding(msgspec.Struct, frozen=True):
     """The context found for a message before code is gathered, and its token count.
 
-    `written`: the editor mentions, as they are written in the message.
+    `written`: the editor mentions, spelled as in the message.
     """
 
     written: frozenset[str] = frozenset()

@@ -1,6 +1,6 @@
-"""Gathers code for a message: before it is logged, cancelable, and without ever blocking the message (R-201).
+"""Gathers code for a message before it is logged; can be cancelled and never blocks the message (R-201).
 
-The message waits in the queue meanwhile, so that stopping returns it. On any failure it is sent as typed (R-202).
+The message waits in the queue meanwhile, so stopping returns it to the input. On failure it is sent as typed (R-202).
 Gathered code is logged right before the message and does not change, so the prompt cache survives.
 """
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 TIME_LIMIT_S = 30.0
-"""Gatherers have their own deadlines (R-203); this limit is for failures in them."""
+"""Time limit of a gatherer, in seconds, in case its own deadlines (R-203) fail."""
 UNSAVED_LIMIT_S = 1.0
-"""A free editor answers in milliseconds; a question should not wait while the editor shows a prompt."""
+"""Timeout for reading unsaved buffers: the editor answers in milliseconds, unless it is blocked by a prompt."""
 CHARS4_PER_TOKEN = 0.6
-"""Code measured by characters / 4 (R-245) is this share of the count of tokenizers (lessons, counting)."""
+"""Ratio of characters / 4 (R-245) to the real token count of code (lessons, counting)."""
 MIN_TOKENS = 100
-"""With less room not even a function fits."""
+"""Minimum room for code, in tokens; not even a function fits in less."""
 LABEL = "gathering code"
 NO_PROJECT = (
     "{root} is not a project but a home directory or larger: only files named with @ are read."
@@ -78,8 +78,7 @@ class CodeGathering:
     ) -> Found:
         """Return the context sent before a message and the notes below it: gathered code, or why there is none.
 
-        `begin` is called if code is wanted: from then on it may take a while. `preceding` is the context found before
-        the code.
+        `begin` is called if code is requested, before the slow part. `preceding`: the context found before the code.
 
         Raises:
             asyncio.CancelledError: stopped; nothing was logged.
@@ -117,7 +116,7 @@ class CodeGathering:
     async def gather(
         self, text: str, snapshot: Snapshot, mentions: Mentions, preceding: Preceding = NOTHING_PRECEDING
     ) -> tuple[Gathered | None, tuple[str, ...]]:
-        """Return the code found for a question, None if there is no room for code; and notes for the user."""
+        """Return the code found for a question (None = no room for code) and notes for the user."""
         gatherer = self._services.gatherer
         room = self._control.fitting.room_for_code(text, preceding.tokens)
         if gatherer is None or room < MIN_TOKENS:
@@ -135,9 +134,9 @@ class CodeGathering:
     async def preview(
         self, text: str, snapshot: Snapshot, request: CodeRequest | None
     ) -> tuple[Gathered | None, tuple[str, ...]]:
-        """Return the code that would be gathered for a message, None without room; and the notes for the user.
+        """Return the code that would be gathered for a message (None = no room for code) and notes for the user.
 
-        The chat is not changed; only the caller sees the result.
+        The chat is not changed; only the caller receives the result.
         """
         gatherer, room = self._services.gatherer, self._control.fitting.room_for_code(text)
         if gatherer is None or room < MIN_TOKENS:
@@ -173,16 +172,16 @@ class CodeGathering:
             left_out=self._control.log.chosen.left_out,
             pinned=self._control.log.chosen.pinned,
             seen=self._seen(text, 0, preceding),
-            with_memories=not control.log.had_memory,  # otherwise they are above, or the user removed them
+            with_memories=not control.log.had_memory,  # otherwise they were already sent, or the user removed them
         )
 
     async def _gathered(
         self, question: Question, tell: Callable[[str], None], preceding: Sequence[Message] = ()
     ) -> Gathered:
-        """Return the gathered code; text it refers to as "above" is really in the request sent with this code.
+        """Return the gathered code, making sure that text it refers to as "above" is in the same request.
 
-        If adding the code would remove that text from the request, code is gathered again: then only messages that stay
-        in any case count as seen.
+        If adding the code would push that text out of the request, code is gathered again, and only messages that are
+        sure to stay count as seen.
         """
         gatherer = self._services.gatherer
         assert gatherer is not None  # noqa: S101  asked before
@@ -194,7 +193,7 @@ class CodeGathering:
         return gathered
 
     def _stays(self, question: Question, gathered: Gathered, preceding: Sequence[Message]) -> bool:
-        """Return whether everything referred to as "above" is in the next request."""
+        """Return whether everything that the code refers to as "above" stays in the next request."""
         from codecompanion.session.codebase.gathered_message import gathered_message
 
         message = gathered_message(gathered, "new")
@@ -207,7 +206,7 @@ class CodeGathering:
     def _seen(self, text: str, code_tokens: int, preceding: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages that show file lines to the model when this question is sent, oldest first.
 
-        The messages above that stay when this many tokens of code are added, and those `preceding` the question.
+        These are the earlier messages that stay when `code_tokens` are added, and those `preceding` the question.
         """
         from codecompanion.retrieval.shown_lines import shows_lines
 
@@ -217,7 +216,7 @@ class CodeGathering:
         return (*control.fitting.still_sent(ids, text, tokens), *filter(shows_lines, preceding))
 
     async def _unsaved(self, snapshot: Snapshot) -> dict[str, str]:
-        """Return the texts of changed buffers; the editor is asked only if the snapshot has any."""
+        """Return {path: text} of modified buffers; the editor is asked only if the snapshot has any."""
         if not any(buffer.modified for buffer in snapshot.buffers):
             return {}
         try:
@@ -232,7 +231,7 @@ class CodeGathering:
     ) -> tuple[Found, tuple[str, ...]]:
         """Return the events for the gathered code, and sentences about missing parts.
 
-        `asked_in`: the folder where code was requested, so that its absence is explained.
+        `asked_in`: the folder in which the user explicitly requested code, so that a lack of results is explained.
         """
         from codecompanion.session.codebase.code_notes import why_no_code, with_secrets
         from codecompanion.session.codebase.gathered_message import gathered_message, gathered_record, told
@@ -258,7 +257,7 @@ class CodeGathering:
         return Found((MessageAdded(message=message), record), (shown,)), why
 
     def _once(self, text: str) -> tuple[str, ...]:
-        """Return the sentence, nothing if it was already shown in this chat."""
+        """Return the sentence, or nothing if it was already shown in this chat."""
         if text in self._said:
             return ()
         self._said.add(text)

@@ -1,7 +1,7 @@
-"""Changes of attached files since the model saw them, sent before the user's next message.
+"""Sends changes made to attached files since the model saw them, before the user's next message.
 
-Unchanged files cost one `stat`. Updates are logged right before the message, so that the prompt cache of everything
-above survives. On any failure the message is sent as typed.
+Unchanged files cost one `stat`. Updates are logged right before the message, so the prompt cache of everything
+above stays valid. On failure the message is sent as typed.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.secret_text import why_secret
 
 TIME_LIMIT_S = 5.0
-"""An unresponsive file system must not keep a message from being sent."""
+"""Time limit in seconds, so that an unresponsive file system does not keep a message from being sent."""
 LOOK_LIMIT_S = 1.0
 WHOLE_AGAIN_TOKENS = 4_000
-"""A text that the model no longer has is sent whole up to this size; above it the difference, and `read_file`."""
+"""A file that is no longer in the context is sent whole up to this size; above it, as a diff with `read_file`."""
 MAX_BESIDE = 2_000
-"""In a folder with more files, renamed files are not searched for."""
+"""The most files of a folder that are searched for a renamed file."""
 
 
 Signature = tuple[object, ...]
@@ -54,7 +54,7 @@ class LiveUpdates:
     def __init__(self, services: Services, control: ContextControl) -> None:
         self._services, self._control = services, control
         self._seen: dict[str, tuple[LiveFile, Signature]] = {}
-        """Each file as the model knew it, with its signature at that time."""
+        """Each file as the model last saw it, with its signature at that time."""
 
     async def before(self, text: str, snapshot: Snapshot, turn_id: str, cycle: int) -> Found:
         """Return the context sent before a message: changes of live attachments since the model saw them.
@@ -112,7 +112,7 @@ class LiveUpdates:
         )
 
     async def _opened(self, files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Opened:
-        """Return the texts of files that are unsaved or only in the editor; the others are not requested."""
+        """Return the texts of files that are unsaved or exist only in the editor; others are not requested."""
         names = {buffer.name for buffer in snapshot.buffers}
         paths = [_real(one, root) for one in files if str(root / one.path) in names or str(_real(one, root)) in names]
         if not paths:
@@ -167,7 +167,7 @@ class LiveUpdates:
         if before is None or after is None or before == base:
             return base if after is None or before is None else after
         if not edit.call_id:
-            return base  # a revert of more than the model knows of
+            return base  # a revert of changes that the model does not know about
         from codecompanion.workspace.merge import merge  # not part of the start
 
         merged = merge(before, base, after, ("known", "before", "after"))
@@ -179,7 +179,7 @@ class LiveUpdates:
         try:
             return self._services.store.read_blob(sha256).decode()
         except (CodeCompanionError, OSError, UnicodeDecodeError, KeyError):
-            return None  # lost with its database: the whole is sent
+            return None  # lost with its database; the whole file is sent
 
     def _file_text(self, sha256: str) -> str | None:
         """Return a file as it was before or after a change; "" if there was none."""
@@ -191,7 +191,7 @@ class LiveUpdates:
             return None
 
     async def _renamed(self, one: LiveFile, now: Now, root: Path) -> Now:
-        """Return the state with the name of a file in the same folder that has its old text, if there is one."""
+        """Return the state, with the new name if a file with the old text exists in the same folder."""
         base = self._stored(one.shown)
         if not base or now.sha256 != GONE:
             return now
@@ -212,7 +212,7 @@ def _real(one: LiveFile, root: Path) -> Path:
 
 
 def _signatures(files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Mapping[str, Signature]:
-    """Return values that differ if a file may have changed: on disk, and in the editor if it has unsaved changes."""
+    """Return a signature per path that differs if the file may have changed on disk or has unsaved changes."""
     modified = {buffer.name: buffer.tick for buffer in snapshot.buffers if buffer.modified}
     found = dict[str, Signature]()
     for one in files:
@@ -251,7 +251,7 @@ def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
 
 
 def _shown(one: LiveFile, text: str) -> Now:
-    """Return a file with its text; a file that now contains a secret is not sent automatically."""
+    """Return the state of a file with its text, or as unreadable if it now contains a secret."""
     if found := why_secret(text, one.path):
         return Now(UNREADABLE, why=f"it now contains a secret ({found}); the user can attach it again")
     return Now(sha256_of(text), text)
@@ -262,13 +262,13 @@ def _printable(path: Path) -> str:
 
 
 def _same_text_beside(path: Path, text: str) -> str:
-    """Return the name of another file in the folder with this text, "" = none."""
+    """Return the name of another file with this text in the same folder, or ""."""
     size = len(text.encode())
     try:
         with os.scandir(path.parent) as entries:
             beside = [entry.path for _, entry in zip(range(MAX_BESIDE), entries, strict=False) if entry.is_file()]
         for other in sorted(beside):
-            # Windows line ends make the file longer than the text.
+            # Windows line endings make the file longer than the text.
             if 0 <= Path(other).stat().st_size - size <= text.count("\n") and _printable(Path(other)) == text:
                 return Path(other).name
     except (OSError, CodeCompanionError):

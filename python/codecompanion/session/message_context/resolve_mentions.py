@@ -1,8 +1,8 @@
-"""Turns the editor mentions of a message into messages before it: once each, as they are when sent, within limits.
+"""Turns the editor mentions of a message into messages before it: once each, with current content, within limits.
 
-The editor has already sent the content, or is about to: a language server may be slow. Until all of it is here the
-message waits in the queue, so that stopping returns it. On failure the user sees one sentence, and the message is back
-in the input.
+The editor has already sent the content, or sends it later if a language server is slow. Until all of it has arrived
+the message waits in the queue, so stopping returns it to the input. On failure the user sees one sentence, and the
+message returns to the input.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from codecompanion.workspace.secret_files import is_secret
 from codecompanion.workspace.secret_text import find_secrets, hide_secrets
 
 LATE_LIMIT_S = 60.0
-"""The editor has its own time limits for slow sources; this one is for an editor that does not answer at all."""
+"""Timeout in seconds for an editor that does not answer at all; slow sources have their own limits there."""
 LABEL = "reading the editor"
 _CHOSEN = frozenset({"buffer", "selection", "file", "diff"})
-"""Items that show a single text chosen by the user (a diff already has no secrets); the others show any text."""
+"""Items that show one text chosen by the user; secrets are removed from all others (a diff comes without them)."""
 _SHOWN_LINES = 12
-"""This many lines are in the fold below the message; K shows all."""
+"""Maximum lines in the fold below the message; K shows all."""
 
 
 class MentionedContext:
-    """Collects the editor content that one chat's messages mention. `show` displays the wait, "" = over."""
+    """Collects the editor content mentioned in one chat's messages. `show` displays progress, "" = done."""
 
     def __init__(self, services: Services, control: ContextControl, show: Callable[[str], None]) -> None:
         self._services, self._control, self._show = services, control, show
@@ -62,7 +62,7 @@ class MentionedContext:
     async def before(
         self, submit: Submit, turn_id: str, cycle: int, begin: Callable[[], None], coming: Sequence[Message] = ()
     ) -> Found:
-        """Return the context sent before a message, after `coming`. `begin` is called if it may take a while.
+        """Return the context sent before a message, after `coming`. `begin` is called before a slow part.
 
         Raises:
             InputError: something it mentions is unavailable; nothing was logged.
@@ -97,7 +97,7 @@ class MentionedContext:
         return "" if not line or line == told_last(self._control) else line
 
     async def _all_of(self, submit: Submit, begin: Callable[[], None]) -> tuple[EditorItem, ...]:
-        """Return the mentioned items of a submit, including late ones and those read by the host."""
+        """Return the mentioned items of a submit, including those that arrive late or are read by the host."""
         items = submit.items
         if any(item.comes != "now" for item in items):
             begin()

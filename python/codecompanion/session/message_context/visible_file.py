@@ -1,6 +1,6 @@
-"""One short line about the user's screen: the file in the current window, and its visible lines.
+"""Tells the model in one line which file the user is looking at, and which lines are visible.
 
-Sent only for files of the workspace, and not again while unchanged.
+The line is sent only for files of the workspace, and not again while unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def looking_at(snapshot: Snapshot, root: Path) -> str:
 
 
 def first_line(snapshot: Snapshot, root: Path) -> str:
-    """Return the sentence that tells the user about the line, for the first message that has it."""
+    """Return the sentence that informs the user when the line is first sent."""
     lines = "" if snapshot.visible is None else f":{snapshot.visible[0]}-{snapshot.visible[1]}"
     shown = _name(snapshot, root) + lines
     return f"The model sees which file and lines you look at ({shown}) · off: tell_open_file = false"
@@ -40,7 +40,7 @@ def _name(snapshot: Snapshot, root: Path) -> str:
 
 
 def told_last(control: ContextControl) -> str:
-    """Return the newest such line that is already in the next request, "" = none."""
+    """Return the newest line about the visible file that is already in the next request, "" = none."""
     messages = control.shaper.current().messages
     return next((message.text for message in reversed(messages) if message.tag == LOOKING_TAG), "")
 

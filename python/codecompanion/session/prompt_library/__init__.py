@@ -1,1 +1,1 @@
-"""The prompt library as the editor sees it: the prompts in files, and which of a project's may be used."""
+"""Lists the prompt files for the editor, and decides which of a project's may be used."""

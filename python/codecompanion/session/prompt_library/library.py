@@ -1,7 +1,7 @@
-"""Reads the prompts in the user's folders and of the project.
+"""Reads the prompts in the user's folders and in the project.
 
-A project's prompt is data from a repository: the editor gets its text only after the user trusts the folder, or the
-file with this content (`session.trust`).
+A project's prompt is data from a repository: the editor receives its text only after the user trusts the folder, or
+the file with this content (`session.trust`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _row(found: PromptText, prompt: Prompt, root: Path, trust: Trust) -> dict[st
 
 
 def _inside(files: Sequence[str], label: str, root: Path) -> tuple[list[str], list[str]]:
-    """Return the files a project's prompt may attach: the project's own, without secret ones."""
+    """Return the files that a project's prompt may attach, and notes on those outside the project or with secrets."""
     project, kept, notes = project_of(root), list[str](), list[str]()
     for name in files:
         real = Path(os.path.realpath(root / Path(name)))

@@ -1,8 +1,8 @@
-"""Finds mentions beyond the project in a text from outside (a project's prompt, an MCP server's), before it is shown.
+"""Finds mentions of outside or secret files in a prompt from a project or an MCP server, before it is shown.
 
-Such a text has none of the trust of typed text: a file outside of the project, or one of keys and passwords, is sent to
-the model only if the user has written its name. Mentions in code and between backticks count too: text added later may
-end those.
+Such a prompt is less trusted than typed text: a file outside the project, or one with keys or passwords, is sent to
+the model only if the user typed its name. Mentions in code and backticks count too, because text added later may
+close those.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def check_mentions(services: Services, request: CheckMentions) -> dict[str
 
 
 def beyond(text: str, folder: str) -> dict[str, str]:
-    """Return the mentions that lead out of the project or to secrets, as written, and why. Blocks."""
+    """Return {mention as written: reason} for mentions of files outside the project or with secrets. Blocks."""
     from codecompanion.retrieval.mentions import place_of, written_files
 
     root, found = Path(folder).expanduser(), dict[str, str]()
@@ -54,5 +54,5 @@ def _why(name: str, root: Path) -> str:
 def _real(name: str, root: Path) -> Path:
     try:
         return Path(os.path.realpath(root / Path(name).expanduser()))
-    except (OSError, RuntimeError, ValueError):  # no such user, a NUL, a circle of links
+    except (OSError, RuntimeError, ValueError):  # no such user, a NUL, or a symbolic link loop
         return Path("/")

@@ -1,1 +1,1 @@
-"""The sources of texts in a chat, and the grants that they narrow."""
+"""Tracks the sources of text in a chat, and the grants that they restrict."""

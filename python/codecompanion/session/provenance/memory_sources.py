@@ -1,6 +1,6 @@
-"""The sources of notes in `/memories`: a note written while outside text was in the chat keeps its sources.
+"""Stores the sources of notes in `/memories`: a note written while outside text was in the chat keeps its sources.
 
-They are in a table beside the folder, where the tool cannot write: path of the file → sources. All functions block.
+The table (file path → sources) is beside the folder, where the tool cannot write. All functions block.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class MemorySources:
         self._folder, self._path, self._project = memory_dir, memory_dir.with_name(FILE_NAME), project
 
     def of(self, virtual: str) -> tuple[Source, ...]:
-        """Return the sources of a note; () if only user and model wrote it, unknown if the table is damaged."""
+        """Return the sources of a note; () if only the user and the model wrote it, unknown if the table is damaged."""
         return self._of(self._key(virtual))
 
     def of_files(self, names: Sequence[str]) -> tuple[tuple[Source, ...], ...]:
-        """Return the sources of files below the folder, each as `of` does; reads the table once."""
+        """Return the sources of each file below the folder, as `of` does, but read the table only once."""
         table = self._read() if self._path.exists() else _Table()
         return tuple(table.get(_folded(name), ()) for name in names)
 
     def before_call(self, arguments: Mapping[str, Any], sources: Sequence[Source]) -> None:
-        """Record the sources of the text that a memory call will write while they are in the chat.
+        """Record the chat's current sources for the note that a memory call will write.
 
-        Before the call: a host killed in between leaves a note with its sources, never one without.
+        Recording comes first, so a host killed in between never leaves a note without its sources.
 
         Raises: OSError: the table cannot be written.
         """
@@ -108,11 +108,11 @@ class MemorySources:
         return self._read().get(key, ()) if self._path.exists() else ()
 
     def _change(self, change: Callable[[_Table], object]) -> None:
-        """Read the table, change it and write it; another Neovim waits meanwhile."""
+        """Read, change and write the table under a lock, so that other Neovims wait."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _one_at_a_time, _locked(self._path.with_suffix(".lock")):
             table = self._read()
-            if isinstance(table, _Unreadable):  # its entries for the other notes are lost
+            if isinstance(table, _Unreadable):  # the entries of all other notes are lost
                 table = {_folded(name): (UNKNOWN,) for name in self._names()}
             before = dict(table)
             change(table)
@@ -141,7 +141,7 @@ class MemorySources:
 
 
 class _Unreadable(dict[str, tuple[Source, ...]]):
-    """A table that cannot be read: every note counts as from an unknown source."""
+    """Stands in for a table that cannot be read: every note has an unknown source."""
 
     def get(self, key: str, default: Any = None) -> Any:
         return super().get(key, (UNKNOWN,))

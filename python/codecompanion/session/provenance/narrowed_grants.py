@@ -1,4 +1,4 @@
-"""The sources in a chat's view that narrow its grants, kept up to date with the view."""
+"""Tracks the sources in a chat's view that restrict its grants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from codecompanion.tools.tool import Narrowed
 
 IN_THE_CONTEXT = "text from {source} is in the context"
 MAX_NAMED = 3
-"""Maximum number of sources named; a single further one is named rather than counted."""
+"""Maximum number of sources listed by name; a single additional source is named rather than counted."""
 TRUST_IT = " (:CodeCompanion trust)"
 
 
@@ -32,7 +32,7 @@ class Narrowing:
     """The sources in one chat's view. A turn reads only its new messages; a change of the view reads all of them."""
 
     def __init__(self, log: ChatLog, root: Callable[[], Path], trusts: Callable[[str], bool]) -> None:
-        """Set `trusts`, which returns whether the user trusts a folder."""
+        """Take `trusts`, which returns whether the user trusts a folder."""
         self._log, self._root, self._trusts = log, root, trusts
         self._fold = Fold[Message, SourcesSoFar](SourcesSoFar(), read_sources)
         self._turn, self._of_turn = "", tuple[Source, ...]()
@@ -40,19 +40,19 @@ class Narrowing:
         """Whether the chat has changed a file since the first narrowing text arrived."""
 
     def sources(self) -> tuple[Source, ...]:
-        """Return the sources in the view that narrow grants."""
+        """Return the sources in the view that restrict grants."""
         root = str(self._root())
         found = self._fold.of(self._log.view.messages).live
         return tuple(source for source in found if is_untrusted(source, self._trusts, root))
 
     def narrows(self, source: Source) -> bool:
-        """Return whether text of the source narrows the grants of this chat."""
+        """Return whether text from the source restricts the grants of this chat."""
         return is_untrusted(source, self._trusts, str(self._root()))
 
     def of_turn(self, turn_id: str) -> tuple[Source, ...]:
-        """Return these sources and those read earlier in the turn, which influence it until it ends.
+        """Return the sources that restrict grants now, plus those read earlier in the turn, which count until it ends.
 
-        A folder that the user has trusted since is no longer among them.
+        A folder that the user has trusted since is left out.
         """
         earlier = self._of_turn if turn_id == self._turn else ()
         found = union(self.sources(), (source for source in earlier if self.narrows(source)))
@@ -60,11 +60,11 @@ class Narrowing:
         return found
 
     def because(self) -> str:
-        """Return why the grants are narrowed in the current turn, "" = they are not."""
+        """Return why grants are restricted in the current turn, "" = they are not."""
         return self._told(self.of_turn(self._turn))
 
     def narrowed(self, turn_id: str) -> Narrowed:
-        """Return how far the grants are narrowed for calls of the turn."""
+        """Return how grants are restricted for calls of the turn."""
         sources = self.of_turn(turn_id)
         self.has_changed_files = self.has_changed_files and bool(sources)
         servers = {source.name for source in sources} if all(one.kind == "server" for one in sources) else set()
@@ -75,24 +75,24 @@ class Narrowing:
         )
 
     def of_messages(self, messages: Sequence[Message]) -> tuple[Source, ...]:
-        """Return the narrowing sources of these messages, including those of cleared text."""
+        """Return the restricting sources of these messages, including those of cleared text."""
         root = str(self._root())
         found = made_of(messages, frozenset(message.id for message in messages))
         return self.kept(tuple(source for source in found if is_untrusted(source, self._trusts, root)))
 
     def kept(self, sources: Sequence[Source]) -> tuple[Source, ...]:
-        """Return sources as stored beside the chat: an untrusted folder by its name."""
+        """Return the sources as stored beside the chat, with an untrusted folder named."""
         root = str(self._root())
         return tuple(named("file", source.name or root) if source.kind == "file" else source for source in sources)
 
     def to_log(self, tool: str, sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        """Return a result's sources as stored: an untrusted folder by name, without sources that the tool implies."""
+        """Return a result's sources as logged: untrusted folders named, sources that the tool implies left out."""
         if not self._trusts(str(self._root())):
             sources = self._named(sources)
         return () if sources == (of_tool(tool),) else sources
 
     def _named(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        """Return the sources with the folder named: the workspace of a chat may change."""
+        """Return the sources with the folder named, because a chat's workspace may change."""
         root = str(self._root())
         return tuple(named("file", root) if one in (FILE, COMMAND) else one for one in sources)
 

@@ -1,4 +1,4 @@
-"""The sources of a tool result that its tool and the executed arguments reveal."""
+"""Determines the sources of a tool result from its tool and the arguments it ran with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADDRESS = regex(r"https?://[^\s\"'`<>()\\]+")
 def sources_of_result(
     tool: Tool, arguments: Mapping[str, Any], output: ToolOutput, recall: Recall, memories: MemorySources
 ) -> tuple[Source, ...]:
-    """Return the sources of a result. Reads the log for a stored text: call it in a thread."""
+    """Return the sources of a result. May read the log, so call it in a thread."""
     if output.sources:
         return output.sources
     name = tool.spec.name
@@ -29,7 +29,7 @@ def sources_of_result(
         return (named("server", tool.server),)
     if name == "run_command":
         return _of_command(str(arguments.get("command", "")), output)
-    if name not in _BUILT_IN:  # a tool with an address returns its text
+    if name not in _BUILT_IN:  # a tool that takes a URL returns that page's text
         return _pages(arguments) or (COMMAND,)
     if name == "memory" and arguments.get("command") == "view":
         return memories.of(str(arguments.get("path", ""))) or (FILE,)
@@ -40,7 +40,7 @@ def sources_of_result(
 
 
 def _of_command(command: str, output: ToolOutput) -> tuple[Source, ...]:
-    """Return the pages that a command line names, or its program, if it printed text that others may have written."""
+    """Return the URLs in a command line, or its program, if it printed text that others may have written."""
     if not output.printed:
         return (COMMAND,)
     from codecompanion.tools.commands.network import printing_program  # not part of the start
