@@ -260,7 +260,7 @@ class Server:
 
 
 _NO_LIMIT_S = 86_400.0
-"""The limit of a call is that of `ask`, which excludes questions to the user."""
+"""The timeout given to the SDK, in seconds; `ask` enforces the real limit, which excludes questions to the user."""
 
 
 class _Ears:

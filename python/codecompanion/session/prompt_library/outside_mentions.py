@@ -39,7 +39,7 @@ def beyond(text: str, folder: str) -> dict[str, str]:
             found[item[0]] = why
     for written, name in written_files(text):
         why = _why(name, root)
-        if why == SECRET or (why and os.path.lexists(_real(name, root))):  # otherwise it is a decorator, or a person
+        if why == SECRET or (why and os.path.lexists(_real(name, root))):  # otherwise a decorator or a person
             found[written] = why
     return found
 

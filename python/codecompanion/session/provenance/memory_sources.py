@@ -30,7 +30,7 @@ _one_at_a_time = threading.Lock()
 
 
 class MemorySources:
-    """The table beside the folder of memories, for one project (its mark; "" = the tool sees the folder itself)."""
+    """The table beside the memory folder. `project`: the mark of the project, "" = the tool sees the whole folder."""
 
     def __init__(self, memory_dir: Path, project: str = "") -> None:
         self._folder, self._path, self._project = memory_dir, memory_dir.with_name(FILE_NAME), project

@@ -29,7 +29,7 @@ TRUST_IT = " (:CodeCompanion trust)"
 
 
 class Narrowing:
-    """The sources in one chat's view. A turn reads only its new messages; a change of the view reads all of them."""
+    """Tracks the sources in one chat's view; reads only new messages, or all of them after a change of the view."""
 
     def __init__(self, log: ChatLog, root: Callable[[], Path], trusts: Callable[[str], bool]) -> None:
         """Take `trusts`, which returns whether the user trusts a folder."""

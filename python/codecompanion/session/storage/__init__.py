@@ -1,1 +1,1 @@
-"""Opening stored chats and recovering lost ones: from the log, from checkpoints, after a crash."""
+"""Opens stored chats from the log, repairs them after a crash, and recovers lost ones from checkpoints."""

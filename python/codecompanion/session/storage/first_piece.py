@@ -1,6 +1,6 @@
 """Shows the newest blocks of a long stored chat before its log is read, in a time independent of its length.
 
-The blocks are compared with the whole log afterwards: if they differ, the chat is drawn again from the log.
+The blocks are compared with the whole log afterwards; if they differ, the chat is redrawn from the log.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from codecompanion.store.log.tail_state import TailState
 from codecompanion.wire.events import Entry, Restored
 
 READ = (200, 400, 1_600, 6_400)
-"""Increasing numbers of newest events to read until they are enough; shorter logs are read whole."""
+"""Numbers of newest events to read, in turn, until they suffice; shorter logs are read whole."""
 PAINT_S = 0.03
-"""Reading the whole log waits this long for the first piece to reach the editor: both need the interpreter."""
+"""Delay in seconds before the whole log is read, so that the first piece reaches the editor (both need the GIL)."""
 
 
 class Newest(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Newest(msgspec.Struct, frozen=True):
 
 
 def read_newest(services: Services, chat_id: str) -> Newest | None:
-    """Return the newest blocks of a long chat that ended well, None if its whole log must be read for them.
+    """Return the newest blocks of a long chat that ended cleanly, or None if the whole log must be read.
 
     Raises:
         StoreError: the store cannot be read.
@@ -54,7 +54,7 @@ def read_newest(services: Services, chat_id: str) -> Newest | None:
 
 
 def pieces_above(pieces: Sequence[Restored], shown: Restored) -> list[Restored] | None:
-    """Return the pieces of a whole log above the part already shown; None if that was not its end."""
+    """Return the pieces of the whole log above the part already shown, or None if that part was not its end."""
     if not pieces or pieces[0].entries != shown.entries:
         return None
     return list(pieces[1:]) or [Restored(chat=shown.chat, entries=(), last=True)]

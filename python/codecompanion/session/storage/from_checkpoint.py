@@ -1,8 +1,8 @@
-"""Restores a chat from its files beside the database (R-473…R-477), also if the database has lost it.
+"""Restores a chat from its files beside the database (R-473…R-477), even if the database has lost it.
 
-The restored chat is a separate one, so that nothing is lost: the old one stays as it is and can still be resumed. Only
-if the database no longer knows the old chat does the restored one take its id. The chat is written to the log and then
-opened like any other (`session.storage.open_chat`); a note in it names its source.
+The restored chat is a new one, so nothing is lost: the old chat is unchanged and can still be resumed. The restored
+chat takes the old id only if the database no longer knows the old chat. It is written to the log and then opened like
+any other (`session.storage.open_chat`); a note in it names its source.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, A
 
 
 def read_state(files: CheckpointFiles, chat: str, name: str, events: Sequence[LogEvent], now: float) -> RestoredState:
-    """Return the state to restore the chat to, by the documented order; blocks.
+    """Return the state to restore the chat to, from the first usable source in the documented order. Blocks.
 
     Raises:
-        InputError: there is nothing at all.
+        InputError: there is no usable source.
     """
     candidates = [
         Candidate("checkpoint" if stored.kind == "checkpoint" else "snapshot", stored.where, stored.raw, stored.problem)
@@ -102,7 +102,7 @@ def read_state(files: CheckpointFiles, chat: str, name: str, events: Sequence[Lo
 
 
 def describe(state: RestoredState, chat: str) -> str:
-    """Return the note: the source used (1–5), its kind, time and messages, an upgrade, and skipped sources."""
+    """Return the note about the restore: source (1–5), its type, time and messages, any upgrade, skipped sources."""
     snapshot = state.snapshot
     when = ""
     if snapshot.timestamp:
@@ -133,13 +133,13 @@ def _spans(files: CheckpointFiles, chat: str) -> list[Span]:
 def _events_of(store: Store, chat: str) -> list[LogEvent]:
     try:
         return store.load_events(chat)
-    except StoreError as error:  # the files exist for this case
+    except StoreError as error:  # the checkpoint files exist for this case
         _log.warning("the database cannot be read: %s", error)
         return []
 
 
 def without_old_keys(message: Message) -> Message:
-    """Return a message without recall keys of another log, which would point to other messages here."""
+    """Return a message without recall keys from another log, which would point to the wrong messages here."""
     if message.tag != SUMMARY_TAG or not isinstance(message.content, str):
         return message
     return with_changes(message, content=without_keys(message.content))
@@ -176,7 +176,7 @@ def _payloads(services: Services, state: RestoredState, chat: str, note: str, cw
 
 
 async def _upgrade_files(services: Services, files: CheckpointFiles, state: RestoredState, chats: set[str]) -> None:
-    """Write the restored state in the current format: for the restored chat, and over an older format (R-476)."""
+    """Write the restored state in the current format, for the restored chat and in place of an older format (R-476)."""
     keeping = services.keeping
     if keeping is None or state.source == 5:
         return

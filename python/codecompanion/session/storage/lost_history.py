@@ -1,8 +1,8 @@
-"""Handles the loss of the database under a running host: open chats continue, the others return from checkpoints.
+"""Handles loss of the database while the host runs: open chats continue, others are restored from checkpoints.
 
-The store notices the loss and writes the open chats into the new file before anything else (`store.damage.rebuild`);
-this module supplies their content, adds a notice to each chat, and restores the chats that are not open. Those are
-restored one after the other in the background, by one of the hosts that share the file.
+The store detects the loss and first writes the open chats into the new file (`store.damage.rebuild`); this module
+supplies their content, adds a notice to each chat, and restores the chats that are not open. One of the hosts that
+share the file restores them in the background, one after the other.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NOT_KEPT = "Lost: cleared and summarised messages, undo, the trace"
 
 
 class LostHistory:
-    """Watches one host's database. Created on the engine's loop; the store calls `live` and `on_loss` in threads."""
+    """Handles the loss of one host's database. Created on the engine's loop; the store calls it in threads."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class LostHistory:
                 try:
                     await restore_chat(self._services, chat, "")
                     back += 1
-                except Exception:  # a failure of one does not stop the others
+                except Exception:  # one failure does not stop the others
                     _log.warning("chat %s was not restored", chat, exc_info=True)
                     failed += 1
             lost = await asyncio.to_thread(self._count_lost, loss) if is_first else 0
@@ -124,9 +124,9 @@ class LostHistory:
             self._services.emit(Notice(level=Severity.WARN, text=text))
 
     async def _take_turn(self, path: Path) -> tuple[FileLock, bool]:
-        """Wait until no other Neovim restores chats; one that was killed leaves the rest to us.
+        """Wait until no other Neovim is restoring chats; if it is killed, this host restores the rest.
 
-        Return the lock, and whether no other host did it first: that host has already reported the losses.
+        Return the lock, and whether this host is the first; otherwise another one has already reported the losses.
         """
         is_first = True
         while True:
@@ -139,16 +139,16 @@ class LostHistory:
     def _count_lost(self, loss: Loss) -> int | None:
         """Return the number of lost chats that had messages; None if that is no longer known."""
         if loss.renewed.state == "replaced":
-            return 0  # that file has the totals
+            return 0  # the replacement file has the totals
         totals = loss.remains.totals
         if not totals:
             return None
         return sum(1 for chat, row in totals.items() if row.messages and not self._is_cared_for(chat))
 
     def _is_cared_for(self, chat: str) -> bool:
-        """Return whether the chat is in the new file, or open in another host: that host writes it when it runs again.
+        """Return whether the chat is in the new file, or open in another host, which will write it.
 
-        Such a host knows more than the last checkpoint.
+        That host has newer content than the last checkpoint.
         """
         store = self._services.store
         return store.knows(chat) or store.foreign_lease(chat) is not None
@@ -203,7 +203,7 @@ def _sentence(rebuilt: Rebuilt) -> str:
 
 
 def _outcome(back: int, failed: int, lost: int | None) -> str:
-    """Return the result for the chats that were not open, "" if there were none."""
+    """Return a sentence on the outcome for the chats that were not open, "" if there were none."""
     parts = []
     if back:
         parts.append(f"{counted(back, 'chat')} restored from checkpoints")

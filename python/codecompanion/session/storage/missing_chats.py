@@ -1,9 +1,9 @@
-"""Detect chats that the database has lost but checkpoints still have: an emptied, replaced or older file.
+"""Detects chats lost from the database (emptied, replaced or older file) of which checkpoints still exist.
 
-Each checkpoint records how far the log of its chat had come. A chat whose log is missing or ends earlier has lost
-messages, whatever happened to the file: it is listed with the number of restorable messages, and one key restores it.
-Only the first bytes of one file per chat are read. Deleting a chat deletes its checkpoints first, so a deleted chat is
-never missing.
+Each checkpoint records the last entry of its chat's log. A chat whose log is missing or ends earlier has lost
+messages, whatever the cause: it is listed with the number of restorable messages, and one key restores it. Only the
+first bytes of one file per chat are read. Deleting a chat deletes its checkpoints first, so a deleted chat is never
+reported as missing.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ TURN_S = 30.0
 
 
 class MissingChat(msgspec.Struct, frozen=True):
-    """A chat that its newest checkpoint knows better than the database; `time` of that checkpoint in ms since 1970.
+    """A chat whose newest checkpoint has more than the database. `time`: of that checkpoint, in ms since 1970.
 
-    The checkpoint has `messages`, `lost` of which the database lacks; -1: the log exists but ends earlier.
+    `messages`: number in the checkpoint. `lost`: how many the database lacks; -1 = the log exists but ends earlier.
     """
 
     chat: str
@@ -57,7 +57,7 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class MissingChats:
-    """One host's record of the missing chats."""
+    """Finds, reports and restores the missing chats of one host."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -80,7 +80,7 @@ class MissingChats:
         return Missing(sentence_of(chats, services.store), tuple(chats))
 
     async def tell(self, session: Session) -> None:
-        """Name the missing chats in the first chat of this host, once for the same chats."""
+        """Report the missing chats in the first chat of this host, once for the same set of chats."""
         if self._is_told:
             return
         self._is_told = True
@@ -92,7 +92,7 @@ class MissingChats:
             session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=told, until_restored=True))
 
     async def bring_back(self) -> str:
-        """Restore every missing chat; return one sentence."""
+        """Restore every missing chat; return a sentence with the result."""
         async with self._order:
             path = self._services.store.path
             try:
@@ -110,7 +110,7 @@ class MissingChats:
         return f"{text} Not restored: {'; '.join(failed[:_NAMED])}" if failed else text
 
     async def _bring_back(self, chats: Sequence[MissingChat]) -> tuple[int, list[str]]:
-        """Return the number of restored chats and why the others failed; no other Neovim restores at the same time."""
+        """Return the number of restored chats and the errors of the others; a lock excludes other Neovims."""
         back, failed = 0, list[str]()
         from codecompanion.session.storage.from_checkpoint import restore_chat  # not part of the start
 
@@ -127,7 +127,7 @@ class MissingChats:
         return back, failed
 
     def _is_news(self, chats: Sequence[MissingChat]) -> bool:
-        """Return whether these chats are new since the last report, and remember them."""
+        """Return whether these chats have not been reported yet, and remember them."""
         path = self._services.store.path
         if path is None:
             return True
@@ -154,14 +154,14 @@ def find_missing(store: Store, files: CheckpointFiles) -> list[MissingChat]:
         damaged = next((entry for entry in entries if entry.kind == "damaged"), None)
         best = next((entry for entry in entries if entry.messages), damaged)
         if best is None or (last is None and store.foreign_lease(best.chat) is not None):
-            continue  # nothing to restore, or another Neovim has it open and writes it again
+            continue  # nothing to restore, or another Neovim has it open and will rewrite it
         lost = -1 if last is not None else best.messages
         found.append(MissingChat(best.chat, best.title, best.time, best.messages, lost))
     return sorted(found, key=lambda one: one.time, reverse=True)
 
 
 async def catch_up(services: Services, chat: str) -> int:
-    """Append the messages that the newest checkpoint has beyond the end of the log; return their number.
+    """Append the newest checkpoint's messages that come after the end of the log; return their number.
 
     Raises: LeaseHeld: another Neovim has the chat open. InputError: the checkpoint cannot be read. StoreError: nothing
     was written.
@@ -197,9 +197,9 @@ async def catch_up(services: Services, chat: str) -> int:
 
 
 def align(events: Sequence[LogEvent], missing: Sequence[int], messages: Sequence[Message]) -> dict[int, Message]:
-    """Return the messages of a checkpoint that the log lacks, each with the number of its former entry.
+    """Return {log entry number: message} for the checkpoint's messages that the log lacks.
 
-    A message belongs to the first missing entry between its two neighbours.
+    A message takes the first missing entry between its two neighbours.
     """
     seqs = {event.payload.message.id: event.seq for event in events if isinstance(event.payload, MessageAdded)}
     known = {*seqs, *_inserted(events)}
@@ -219,7 +219,7 @@ def align(events: Sequence[LogEvent], missing: Sequence[int], messages: Sequence
 
 
 def gaps(events: Sequence[LogEvent]) -> list[int]:
-    """Return the missing numbers between the first and the last event."""
+    """Return the missing sequence numbers between the first and the last event."""
     there = {event.seq for event in events}
     return [seq for seq in range(min(there), max(there)) if seq not in there] if there else []
 

@@ -1,6 +1,6 @@
-"""Sends the blocks of a long stored chat that are above the newest ones, once the chat can be used.
+"""Sends the older blocks of a long stored chat once the chat is usable.
 
-The newest blocks are already shown (`first_piece`). A message that is sent at once goes first: drawing a whole log
+The newest blocks are already shown (`first_piece`). A message sent at once has priority, because drawing a whole log
 takes as long as its request. The editor puts these pieces above everything drawn, whenever they arrive.
 """
 
@@ -19,14 +19,14 @@ from codecompanion.wire.events import Restored
 
 _log = logging.getLogger(__name__)
 TURN_LIMIT_S = 1.0
-"""The pieces wait at most this long for the end of a turn that began at once."""
+"""Longest time in seconds that the pieces wait for a turn that began at once."""
 
 
 async def tell_older_pieces(session: Session, events: Sequence[LogEvent], shown: Restored, *, read_only: bool) -> None:
-    """Send the blocks above `shown`; if that was not the end of the log, draw the chat again.
+    """Send the blocks above `shown`; if that was not the end of the log, redraw the chat.
 
     Raises:
-        CodeCompanionError: the chat had to be drawn again, and could not be read.
+        CodeCompanionError: the chat had to be redrawn, but could not be read.
     """
     chat_id = session.chat_id
     await asyncio.sleep(0)  # start a message that waited for the chat to open

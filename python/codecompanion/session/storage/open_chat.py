@@ -14,7 +14,7 @@ from codecompanion.wire.requests import OpenChat
 
 
 async def open_new(services: Services, request: OpenChat) -> Session:
-    """Return a new chat with the rules every chat starts with.
+    """Create a chat with the rules that every chat starts with, and return it.
 
     Raises:
         ConfigError: the adapter does not exist.
@@ -51,7 +51,7 @@ async def open_new(services: Services, request: OpenChat) -> Session:
 
 
 async def _join_memory(session: Session) -> None:
-    """Attach the project's memory, if chats have one."""
+    """Attach the project's memory, if configured."""
     if session.services.keeping is None or not session.services.settings.chat.memory.max_tokens:
         return
     from codecompanion.session.actions.join_memory import join_memory  # not part of the start

@@ -1,4 +1,4 @@
-"""Opens a stored chat: its newest blocks first, then its whole log (lessons 35, 36; architecture.md)."""
+"""Opens a stored chat, showing its newest blocks first, then the whole log (lessons 35, 36; architecture.md)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _log = logging.getLogger(__name__)
 
 
 async def open_stored(services: Services, request: OpenChat) -> Session | None:
-    """Return a stored chat, repaired; None if another Neovim owns it, so it is only shown.
+    """Open and repair a stored chat and return it; None if another Neovim owns it, so that it is read-only here.
 
     Raises:
         InputError: the chat does not exist.
-        StoreError: it cannot be read.
+        StoreError: the chat cannot be read.
     """
     chat_id, store, read_only = request.resume, services.store, False
     try:
@@ -49,12 +49,12 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     if not events:
         await durable(store.release(chat_id))
         raise InputError(f"No stored chat has the id {chat_id!r}; it may have been deleted.")
-    # Work proportional to the log runs in threads: replies in other chats keep streaming meanwhile.
+    # Work proportional to the log runs in threads, so replies in other chats keep streaming.
     log = ChatLog(store, chat_id, await asyncio.to_thread(project, events))
     await asyncio.to_thread(log.resume, events)
     mended = () if read_only else await _repair(services, log, events, request.shown)
     if not read_only and not request.purpose and _is_unlisted(events):
-        await log.write(TitleSet(title=log.title, by_user=True))  # an opened chat belongs in the list of chats
+        await log.write(TitleSet(title=log.title, by_user=True))  # an opened chat appears in the list of chats
     events = [*events, *mended]
     session = Session(services, log, request.snapshot)
     policy, model = await asyncio.to_thread(lambda: (policy_of(events), model_of(events)))
@@ -72,7 +72,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
             session.emit(piece)
         if not read_only:
             store.save_tail_state(chat_id, await asyncio.to_thread(TailState().after, events))
-    # Last: reading the reports of a long chat takes longer than drawing its messages.
+    # Done last, because reading the reports of a long chat takes longer than drawing its messages.
     if is_own:
         await asyncio.to_thread(session.meter.resume, events, session.adapter_name, session.model)
     session.show_meter()
@@ -97,16 +97,16 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
 
 
 async def _newest(services: Services, request: OpenChat) -> Newest | None:
-    """Return the newest blocks of a long chat; None if the editor's part must first be compared with the log."""
+    """Return the newest blocks of a long chat, or None if text from the editor must first be compared with the log."""
     if request.shown or request.unconfirmed:
         return None
     return await asyncio.to_thread(read_newest, services, request.resume)
 
 
 async def _show_newest(services: Services, request: OpenChat, newest: Newest, read_only: bool) -> Restored:
-    """Announce a long chat and show its newest blocks; return them. Requests about it wait until it is read."""
+    """Announce a long chat, show its newest blocks and return them. Its requests wait until the log has been read."""
     chat_id, chosen = request.resume, newest.state.models[-1]
-    # Only the limits and adapter names of this session are used: it knows nothing of the log.
+    # Only the limits and adapter names of this session are used; it has not read the log.
     session = Session(services, ChatLog(services.store, chat_id), request.snapshot)
     session.log.title = newest.state.title
     _use_stored(session, newest.state.policy, (chosen.adapter, chosen.model))
@@ -120,7 +120,7 @@ async def _show_newest(services: Services, request: OpenChat, newest: Newest, re
 
 
 def _is_unlisted(events: Sequence[LogEvent]) -> bool:
-    """Return whether the chat had no window so far, and no title by the user."""
+    """Return whether the chat has had no chat buffer yet, and no title from the user."""
     began = events[0].payload
     payloads = [event.payload for event in events]
     is_listed = any(isinstance(p, ChatForked) or (isinstance(p, TitleSet) and p.by_user) for p in payloads)
@@ -145,7 +145,7 @@ async def _render_ahead(session: Session) -> None:
 
 
 async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent], shown: str) -> Sequence[LogEvent]:
-    """Write the events an interrupted host left out, and return them; the editor may have more of a reply (`shown`)."""
+    """Write and return the events that an interrupted host left out; `shown`: the reply as the editor has it."""
     partial = await asyncio.to_thread(services.store.load_partial, log.chat_id)
     is_arriving = bool(partial.strip()) or (bool(log.view.messages) and log.view.messages[-1].role != "assistant")
     if is_arriving and shown.startswith(partial.strip()):
@@ -157,7 +157,7 @@ async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent], 
 
 
 def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
-    """Report that an interrupted compaction left no new summary, in the policy's words (R-327, R-332)."""
+    """Report that an interrupted compaction left no new summary, in the policy's wording (R-327, R-332)."""
     if any(isinstance(event.payload, CompactionFailed) for event in mended):
         stages = session.control.policy.stages
         card = next((stage.card for stage in stages if stage.event == "context_compacted"), STANDARD_CARD)
@@ -165,9 +165,9 @@ def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
 
 
 def _use_stored(session: Session, policy: str, model: tuple[str, str], *, is_told: bool = False) -> bool:
-    """Use the chat's own policy and adapter; if one is no longer configured, replace it and report that once.
+    """Restore the chat's policy and adapter; replace any that is no longer configured, and report that once.
 
-    Returns whether the chat has its own adapter.
+    Return whether the chat kept its own adapter.
     """
     adapter_name, model_name = model
     chat = session.services.settings.chat
@@ -190,7 +190,7 @@ def _use_stored(session: Session, policy: str, model: tuple[str, str], *, is_tol
 
 
 def _stored_submits(events: Sequence[LogEvent], keys: Sequence[str]) -> tuple[StoredSubmit, ...]:
-    """Return the submits that are in the log: a host was killed between storing and reporting them."""
+    """Return the submits that a killed host had stored but not reported."""
     found = (
         [e.payload for e in events if isinstance(e.payload, MessageAdded) and e.payload.submit in keys] if keys else []
     )

@@ -1,6 +1,6 @@
-"""A stored chat as a document to share: its log is read, keys and the home folder are hidden, the document written.
+"""Turns a stored chat into a document to share: reads its log, hides keys and the home folder, writes the document.
 
-`reports.export` makes the document; images come from the store. A lost image is named and left out.
+`reports.export` renders the document; images come from the store. A missing image is named but left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from codecompanion.wire.requests import ExportChat
 Form = Literal["html", "md"]
 MAX_NAME = 60
 _AFTER_HOME = r"(?![\w.-])"
-"""The text after the home folder must not continue its name: `/home/ann` is not the home of `/home/anna`."""
+"""Pattern for the end of the home folder's name: `/home/ann` does not match in `/home/anna`."""
 
 
 def shared_text(
@@ -54,7 +54,7 @@ def shared_text(
 
 
 def home_shortener() -> Callable[[str], str]:
-    """Return a function that replaces the user's home folder by `~` in a text."""
+    """Return a function that replaces the user's home folder with `~` in a text."""
     try:
         home = str(Path.home())
     except RuntimeError:
@@ -92,7 +92,7 @@ def export_chat(services: Services, request: ExportChat) -> dict[str, Any]:
 
 
 def _free_name(folder: Path, title: str, form: Form) -> Path:
-    """Return a file name built from the title's words that does not exist in the folder."""
+    """Return an unused file name in the folder, built from the words of the title."""
     words = "-".join(re.findall(r"[^\W_]+", title.lower()))[:MAX_NAME].strip("-") or "chat"
     path, number = folder / f"{words}.{form}", 2
     while path.exists():

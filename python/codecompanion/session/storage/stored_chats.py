@@ -1,4 +1,4 @@
-"""Stored chats as a whole: titles, renaming, deleting. They do not have to be open."""
+"""Renames and deletes stored chats, whether or not they are open."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codecompanion.wire.events import TitleChanged
 
 
 async def rename(services: Services, chat_id: str, title: str, log: ChatLog | None) -> str:
-    """Give the chat another title; `log` is that of an open one. Return one sentence.
+    """Rename the chat; `log` is its log if it is open. Return a sentence with the result.
 
     Raises:
         InputError: the title is empty, or the chat does not exist.
@@ -33,9 +33,9 @@ async def rename(services: Services, chat_id: str, title: str, log: ChatLog | No
 
 
 async def delete(services: Services, chat_id: str, open_chats: Mapping[str, object]) -> str:
-    """Delete the chat permanently: events, checkpoints, and contents only it used. Return one sentence.
+    """Delete the chat permanently: events, checkpoints, and content only it used. Return a sentence with the result.
 
-    The checkpoints are deleted first: a kill in between leaves a chat that can be deleted again.
+    The checkpoints are deleted first, so that a chat can be deleted again if the host is killed in between.
 
     Raises:
         InputError: the chat is open here, or does not exist.

@@ -1,1 +1,1 @@
-"""Running the tool calls of a reply: approval, grants, audit records."""
+"""Runs the tool calls of a reply, with approval, grants and audit records."""

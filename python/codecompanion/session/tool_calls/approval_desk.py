@@ -1,4 +1,4 @@
-"""The open approval questions of a chat, each waiting for an answer."""
+"""Asks the user for approvals and passes the answers to the waiting calls of a chat."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ REJECTED = "The user rejected this call."
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The answer to a question: `refusal` is the text that the model reads instead of a result.
+    """The answer to a question. `refusal`: the message to the model in place of a result, None if the call may run.
 
-    `reason`: the user's own words. `accepted` is the proposal as edited by the user, None if unchanged.
+    `reason`: the user's own words. `accepted`: the proposal as edited by the user, None if unchanged.
     """
 
     refusal: str | None = None
@@ -29,7 +29,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class _Open(msgspec.Struct):
-    """An open question: as it was asked, the grant it offers (None = none), and its answer."""
+    """An open question as asked, with the grant it offers (None = no grant) and its pending answer."""
 
     asked: ApprovalRequested
     about: ApprovalQuestion | None
@@ -48,9 +48,10 @@ class ApprovalDesk:
         on_cancel_all: Callable[[], None],
         on_granted: Callable[[Approvals], None],
     ) -> None:
-        """`on_waiting(True, title)` is called while a question is open, `on_cancel_all` when the answer stops the turn.
+        """Take the callbacks of the chat.
 
-        `on_granted` is called after the answer "always".
+        `on_waiting(True, title)` is called when a question opens and `on_waiting(False, "")` when it closes,
+        `on_cancel_all` when the answer stops the turn, `on_granted` after the answer "always".
         """
         self._chat_id, self.approvals, self._emit = chat_id, approvals, emit
         self._on_waiting, self._on_cancel_all, self._on_granted = on_waiting, on_cancel_all, on_granted
@@ -102,7 +103,7 @@ class ApprovalDesk:
         return Verdict(accepted=Accepted(question.before, question.after, given.text))
 
     def grant(self, question: ApprovalQuestion, decision: Decision, *, family: bool = False) -> None:
-        """Record the grant of an answer."""
+        """Record the grant that an answer gives."""
         granted = self.approvals.after(question, decision, family=family)
         if granted != self.approvals:
             self.approvals = granted
@@ -117,9 +118,9 @@ class ApprovalDesk:
             self._on_waiting(False, "")
 
     async def put(self, asked: ApprovalRequested, about: ApprovalQuestion | None = None) -> Approve:
-        """Ask, record the grant of the answer, and return it.
+        """Ask, record the grant that the answer gives, and return the answer.
 
-        The block disappears when the answer arrives, or when the turn is stopped.
+        The block disappears when the answer arrives or the turn is stopped.
         """
         answer: asyncio.Future[Approve] = asyncio.get_running_loop().create_future()
         waiting = self._open[asked.call_id] = _Open(asked, about, answer)
@@ -139,7 +140,7 @@ class ApprovalDesk:
         return given
 
     def narrow(self, because: str) -> None:
-        """Update why the open questions offer no "always", "" = they offer it; those that change are sent again."""
+        """Update the reason why open questions offer no "always" ("" = they do); resend those that change."""
         for one in self._open.values():
             if one.about is None or one.about.narrowed == because or one.answer.done():
                 continue
@@ -151,7 +152,7 @@ class ApprovalDesk:
     def answer(self, given: Approve) -> None:
         """Pass on the user's answer.
 
-        Raises: InputError: no question about that call is open (any more).
+        Raises: InputError: no question about that call is open.
         """
         waiting = self._open.get(given.call_id)
         if waiting is None or waiting.answer.done():

@@ -1,4 +1,4 @@
-"""Audit records of a chat's tool calls, with the executed arguments (`store.audit`)."""
+"""Writes audit records of a chat's tool calls, with the executed arguments (`store.audit`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.tools.tool import Tool
 
 
 class AuditedCall:
-    """One tool call: one record before it runs, and one with its outcome and the files it changed."""
+    """Records one tool call: before it runs, and afterwards with its outcome and the files it changed."""
 
     def __init__(self, services: Services, chat: str, turn: str, call_id: str) -> None:
         self._services = services
@@ -35,14 +35,14 @@ class AuditedCall:
         record(self._services, urgent=self._urgent, event="began", grant=grant, **self._same, **about)
 
     def begins_again(self, summary: str, where: str, grant: str) -> None:
-        """Record that a command failed and runs again in another place, as a separate run."""
+        """Record that a command failed and runs again in another sandbox or outside, as a separate run."""
         self.ends("error", summary)
         self._same |= {"run": self._services.new_token()}
         self._files, self._is_open = [], True
         record(self._services, event="began", grant=grant, **self._same, **(self._about | {"sandbox": where}))
 
     def ends(self, status: str, summary: str = "") -> None:
-        """Record the outcome, once; `summary` is stored for commands only."""
+        """Record the outcome once; `summary` is stored for commands only."""
         if self._is_open:
             self._is_open = False
             result = {"result": summary} if summary and self._about["kind"] == "command" else {}

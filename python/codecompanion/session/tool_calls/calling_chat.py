@@ -1,4 +1,4 @@
-"""The operations that a running tool may use in its chat (`tools.tool.CallingChat`)."""
+"""Implements the operations that a running tool may use in its chat (`tools.tool.CallingChat`)."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class ForTools:
             self._services.emit(StateEvent(chat=self._chat_id, state=State.RUNNING_TOOLS.value, label=label))
 
     async def attach_image(self, name: str, content: bytes, source: Source) -> None:
-        """Attach an image from that source to the next request."""
+        """Attach an image from `source` to the next request."""
         message, _ = await asyncio.to_thread(image_attachment, name, content, self._services.new_token())
         await asyncio.to_thread(self._services.store.put_blob, content)
         await self._attach(with_changes(message, sources=(source,)))
 
     async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
-        """Ask whether to run a command again with the network or outside; in YOLO mode the user is not asked."""
+        """Ask whether to rerun a command with network access or unsandboxed; in YOLO mode the user is not asked."""
         if question.place == "network" and self._desk.approvals.reaches(question.hosts) and not question.narrowed:
             return "always"
         if self._desk.approvals.yolo:

@@ -1,7 +1,7 @@
-"""The "always" grants of a chat: listed, revoked, and stored for the next time the chat is opened.
+"""Lists and revokes the "always" grants of a chat, and stores them for the next time the chat is opened.
 
-Stored grants apply only in the workspace they were given in. Command prefixes stored by earlier versions are asked for
-again. Grants are not history: a copy of the chat does not have them.
+Stored grants apply only in the workspace in which they were given. Command prefixes stored by earlier versions need
+approval again. Grants are not part of the history, so a copy of the chat does not have them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Grants:
         try:
             kept = typed.read_json(text, type=_Kept)
         except NOT_READABLE:
-            return  # unreadable grants are asked for again, which is safe
+            return  # without the grants the user is asked again, which is safe
         if kept.root != self._root():
             return
         approvals = self._desk.approvals

@@ -1,7 +1,7 @@
-"""One tool round: approval, running, and the results of a reply's calls, in the order of the calls (lessons 28, 47).
+"""Runs one tool round: approves and runs a reply's calls, and logs the results in call order (lessons 28, 47).
 
 Read-only calls run concurrently; a call that asks or changes something runs alone. Every call ends with exactly one
-result in the log, also when the user rejects it or stops, or when the tool fails.
+result in the log, even if the user rejects it or stops, or the tool fails.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from codecompanion.workspace.secret_text import hide_keys
 
 Status = Literal["ok", "error", "cancelled", "rejected"]
 Recorded = Callable[[int], Message | None]
-"""Position of a call in its reply → the recorded result."""
+"""Returns the recorded result of the call at a position in its reply, or None."""
 LONG_CHARS = 50_000
-"""A longer result is searched in a thread."""
+"""Above this length, in characters, a result is searched for keys in a thread."""
 UNANSWERED = "not answered"
 """The outcome of a call that waited for approval when the host exited."""
 MAX_REASON_CHARS = 200
-"""The line of a rejected call shows this much of the reason; the result has all of it."""
+"""Maximum characters of the reason in the line of a rejected call; the result has all of it."""
 MAX_DIFF_CHARS = 16_000
-"""This much of a diff is shown and stored with the call; the full diff can be rebuilt from the log."""
+"""Maximum characters of a diff shown and stored with a call; the full diff can be rebuilt from the log."""
 
 
 class RoundParts(msgspec.Struct, frozen=True):
-    """The parts of its chat that a round needs. `context` gives the context for a call of the named tool."""
+    """The parts of its chat that a round needs. `context` returns the tool context for a call of the named tool."""
 
     services: Services
     log: ChatLog
@@ -74,12 +74,12 @@ class _Ran(msgspec.Struct, frozen=True):
 
 
 class ToolRound:
-    """The calls of one reply."""
+    """Runs the calls of one reply."""
 
     def __init__(
         self, parts: RoundParts, calls: Sequence[ToolCall], cycle: int, turn_id: str, reply_id: str = ""
     ) -> None:
-        """`reply_id` is the message that made the calls."""
+        """Take the calls of the reply `reply_id`."""
         self._parts, self._services, self._calls = parts, parts.services, tuple(calls)
         self._cycle, self._turn_id, self._reply_id = cycle, turn_id, reply_id
         self._announced: dict[int, ToolStarted] = {}
@@ -121,7 +121,7 @@ class ToolRound:
         return ToolOutput(text=text, summary=summary, is_error=True, sources=(PLUGIN,))
 
     def _side_by_side(self, first: int) -> range:
-        """Return the positions that may run concurrently: a run of read-only calls, or one call."""
+        """Return the positions of calls that may run concurrently: consecutive read-only calls, or a single call."""
         end = first
         while end < len(self._calls) and self._only_reads(self._calls[end]):
             end += 1
@@ -227,7 +227,7 @@ class ToolRound:
         return _Ran(call, shown, "error" if output.is_error else "ok", title)
 
     async def _unrecorded(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """Record the sources of the note that a call will write; return why that is impossible, "" if recorded."""
+        """Record the sources of the note that a call will write; return the error, "" if recorded."""
         if tool.spec.name != MEMORY.spec.name:
             return ""
         sources = self._parts.narrowing.kept(self._parts.narrowing.of_turn(self._turn_id))
@@ -240,12 +240,12 @@ class ToolRound:
     async def _with_sources(
         self, tool: Tool, arguments: Mapping[str, Any], output: ToolOutput, context: ToolContext
     ) -> ToolOutput:
-        """Return the result with its sources; files that the call wrote get the chat's sources."""
+        """Return the result with its sources, and record the chat's sources for files that the call wrote."""
         parts, outside = self._parts, self._parts.narrowing.of_turn(self._turn_id)
         if outside and output.change is not None:
             parts.narrowing.has_changed_files = True
         if tool.spec.name == MEMORY.spec.name and not output.is_error:
-            with contextlib.suppress(OSError):  # a leftover record only narrows grants further
+            with contextlib.suppress(OSError):  # a leftover record only restricts grants further
                 await asyncio.to_thread(parts.memories.after_call, arguments)
         find = partial(sources_of_result, tool, arguments, output, context.recall, parts.memories)
         sources = await asyncio.to_thread(find) if reads_disk(tool, arguments) else find()
@@ -269,10 +269,10 @@ class ToolRound:
     async def _ask(
         self, call: ToolCall, question: ApprovalQuestion, now: Callable[[], Awaitable[ApprovalQuestion | None]]
     ) -> Verdict:
-        """Ask until the answer matches the current file: if it changed meanwhile, the new change is shown and asked.
+        """Ask until the answer fits the current file; if the file changed meanwhile, ask again with the new change.
 
         Raises:
-            ToolError: the change cannot be made any more; its text is the call's result.
+            ToolError: the change can no longer be made; the message is the call's result.
         """
         while True:
             async with self._asking:  # concurrent calls ask one after the other
@@ -290,7 +290,7 @@ class ToolRound:
             question = current
 
     async def _store(self, text: str) -> str:
-        """Return the sha256 of a stored long result, "" if it could not be stored: the model still gets both ends."""
+        """Store a long result and return its sha256, "" on failure; the model still receives its start and end."""
         try:
             return await asyncio.to_thread(self._services.store.put_blob, text.encode("utf-8", "surrogatepass"))
         except StoreError as error:
@@ -299,7 +299,7 @@ class ToolRound:
             return ""
 
     async def _record(self, ran: Mapping[int, _Ran]) -> None:
-        """Log the results of concurrent calls at once, then show them; from here on the calls are answered."""
+        """Log the results of concurrent calls together, then show them; the calls are then complete."""
         services = self._services
         recorded = [await self._result(one) for one in ran.values()]
         self._done.update(ran)
@@ -334,7 +334,7 @@ class ToolRound:
                 sources=ran.output.sources,
             )
         )
-        unsaid = "failed" if ran.output.is_error else line_count(ran.output.text)  # the editor adds the reason
+        unsaid = "failed" if ran.output.is_error else line_count(ran.output.text)  # the editor appends the reason
         summary, change = ran.output.summary or unsaid, ran.output.change
         happened = ToolRan(
             call_id=ran.call.id,
@@ -378,7 +378,7 @@ def told_change(change: ChangeShown | None) -> events.FileChange | None:
 
 
 def cut_diff(diff: str) -> str:
-    """Return the part of a diff that the fold shows: its beginning, in whole lines, bounded."""
+    """Return the start of a diff for the fold, in whole lines, up to `MAX_DIFF_CHARS`."""
     if len(diff) <= MAX_DIFF_CHARS:
         return diff
     head = diff[: diff.rfind("\n", 0, MAX_DIFF_CHARS) + 1 or MAX_DIFF_CHARS]

@@ -1,1 +1,1 @@
-"""The tools of one chat: those of the providers for its folder, in groups."""
+"""Collects the tools of one chat from the providers for its folder, and groups them."""

@@ -1,4 +1,4 @@
-"""The tools of one chat: those of the providers for its folder, and the chat's choice among them."""
+"""Determines the tools of one chat from the providers for its folder and the chat's choice."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from codecompanion.tools.tool_registry import OTHER_NAMES, ToolRegistry
 from codecompanion.tools.toolbox import Toolbox
 
 SHARE_FOR_TOOLS = 0.2
-"""Built-in tools that were not chosen explicitly take at most this share (0..1) of the context window."""
+"""Maximum share (0..1) of the context window for built-in tools that were not chosen explicitly."""
 
 
 class ChatTools:
-    """One chat's part of the toolbox. `root` returns its folder, `choice` its chosen units."""
+    """The tools of one chat. `root` returns its folder, `choice` its chosen units."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ChatTools:
         self._window, self._count = window, count
         self._of_window: tuple[ToolRegistry, int, ToolRegistry] | None = None
         self.sends_code: Callable[[], bool] = lambda: True
-        """Whether code may be sent; most tools return some, and foreign tools may."""
+        """Returns whether code may be sent; if not, no tools are offered, because most can return code."""
         self._made: tuple[ToolRegistry, tuple[str, ...], ToolRegistry] | None = None
 
     async def settle(self) -> None:
@@ -60,9 +60,9 @@ class ChatTools:
         await self._toolbox.settle(self.root())
 
     def may_offer(self, is_one: Callable[[str], bool], group: str = "") -> bool:
-        """Return whether the current choice offers tools with such names once they exist.
+        """Return whether the current choice would offer tools for which `is_one(name)` is true, once they exist.
 
-        `group` is the name of the provider's group of tools.
+        `group` is the name of the provider's own group of tools.
         """
         units = self.units
         if not units:
@@ -84,11 +84,11 @@ class ChatTools:
         return any(map(is_one, named - without))
 
     def may_come(self, name: str) -> bool:
-        """Return whether the tool does not exist now but may later: its server has not started yet."""
+        """Return whether the tool does not exist yet but may later, because its server has not started."""
         return self._toolbox.may_bring(name, self.root())
 
     def missing(self) -> list[tuple[str, str]]:
-        """Return the options in force with each name in them that does not exist and will not appear later."""
+        """Return (option, name) for each configured tool name that does not exist and will not appear later."""
         registry, settings = self.all(), self._settings()
         groups, known = self.groups(registry), registry.names()
         chosen = [groups[unit[6:]] for unit in self.units if unit.startswith("group:") and unit[6:] in groups]
@@ -134,7 +134,7 @@ class ChatTools:
 
     @property
     def held_back(self) -> tuple[str, ...]:
-        """Return the tools that are not offered because the window is small and none were chosen."""
+        """Return the tools that are not offered because the context window is small and none were chosen."""
         if self.units or not self.sends_code():
             return ()
         offered = self.offered().names()
@@ -142,7 +142,7 @@ class ChatTools:
 
     @property
     def always(self) -> tuple[str, ...]:
-        """Return the tools that belong to every choice: those that recall removed messages."""
+        """Return the tools included in every choice, which recall removed messages."""
         registry = self.all()
         return tuple(name for name in registry.names() if registry.get(name).only_when_removed)
 
@@ -162,7 +162,7 @@ class ChatTools:
 
     @property
     def starting_units(self) -> tuple[str, ...]:
-        """Return the units that a change in the list starts from: the choice in force, else the offered tools."""
+        """Return the units that editing the choice starts from: the choice in force, else the offered tools."""
         return self.units or self.unchosen_units
 
     @property
@@ -178,7 +178,7 @@ class ChatTools:
         return (*single, *of_all, *(f"-tool:{name}" for name in self.always))
 
     def groups(self, registry: ToolRegistry) -> Mapping[str, Group]:
-        """Return the groups by name: built-in, the user's, and one for each provider with its own group."""
+        """Return the groups by name: built-in ones, the user's, and those of providers."""
         given = self._settings().groups
         found = {group.name: group for group in BUILT_IN if given.get(group.name, group) is not None}
         for one, tools in self._toolbox.groups(self.root()):

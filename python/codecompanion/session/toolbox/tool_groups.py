@@ -1,4 +1,4 @@
-"""Groups of tools, and the result of a chat's choice of tools and groups. Pure.
+"""Defines tool groups, and resolves a chat's choice of tools and groups. Pure.
 
 A choice is a tuple of units in the order they were chosen: `group:files`, `tool:read_file`, and `-tool:run_command` for
 a tool excluded from the other units. An empty choice is the default.
@@ -21,7 +21,7 @@ NO_UNITS = ("group:none",)
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Tools under one name; `tools` None = all tools. `system_prompt` is sent while the group is chosen."""
+    """A named group of tools. `tools`: None = all tools. `system_prompt` is sent while the group is chosen."""
 
     name: str
     description: str
@@ -31,7 +31,7 @@ class Group(msgspec.Struct, frozen=True):
     provided: ProvidedGroup | None = None
     """The provider's own description, if it has one."""
     instead_of: str = ""
-    """The owner of the tools (`the MCP server time`) that would have this name without the user's group."""
+    """The owner (`the MCP server time`) of the provider's group that the user's group of this name replaces."""
 
 
 BUILT_IN = (
@@ -52,7 +52,7 @@ BUILT_IN = (
 
 TOOLS_KEY = "interactions.chat.tools"
 SERVERS = "mcp"
-"""The group of all MCP servers; that of one is `mcp:name`."""
+"""Name of the group with the tools of all MCP servers; the group of one server is `mcp:name`."""
 
 
 def unknown_members(settings: ToolsSettings, built_in: Sequence[str], servers: Iterable[str] = ()) -> list[str]:
@@ -60,7 +60,7 @@ def unknown_members(settings: ToolsSettings, built_in: Sequence[str], servers: I
 
     `servers` are the names of the configured MCP servers.
 
-    Tools of servers (`server__tool`, `mcp:server`) are unknown until the servers start or a project names them;
+    Server tools (`server__tool`, `mcp:server`) are unknown until the servers start or a project names them, so
     `ChatTools.missing` checks those.
     """
     tools = [*built_in, *settings.own]
@@ -83,7 +83,7 @@ def unknown_members(settings: ToolsSettings, built_in: Sequence[str], servers: I
 
 
 def is_of_server(name: str) -> bool:
-    """Return whether a name is that of a tool, or of all tools, of an MCP server: it may become known later."""
+    """Return whether a name has the form of an MCP server's tool or group, so that it may become known later."""
     return "__" in name or name == SERVERS or name.startswith(f"{SERVERS}:")
 
 
@@ -102,7 +102,7 @@ def _provided(groups: Mapping[str, Group]) -> list[ProvidedGroup]:
 
 
 def other_meanings(names: Iterable[str], groups: Mapping[str, Group], tools: Sequence[str]) -> list[str]:
-    """Return a sentence for each name that refers to one thing and is also the name of a provider's group."""
+    """Return a sentence for each ambiguous name, which refers to one thing but is also a provider's group."""
     said = []
     for name in names:
         unit = unit_of(name, groups, tools)
@@ -117,13 +117,13 @@ def other_meanings(names: Iterable[str], groups: Mapping[str, Group], tools: Seq
 
 
 def joined(families: Iterable[Group]) -> Group:
-    """Return one group of all tools of all servers."""
+    """Return one group with the tools of all servers."""
     tools = [tool for group in families for tool in group.tools or ()]
     return Group(SERVERS, "The tools of all MCP servers.", tuple(dict.fromkeys(tools)))
 
 
 def units_of(names: Iterable[str], groups: Mapping[str, Group], tools: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the units that names refer to, and the unknown names; a group may be expanded to its tools."""
+    """Return the units that names refer to, and the unknown names; groups with `collapse` off become their tools."""
     units, unknown = list[str](), list[str]()
     for name in names:
         unit = unit_of(name, groups, tools)
@@ -142,7 +142,7 @@ def chosen_names(
 ) -> tuple[str, ...]:
     """Return the tools that are offered under a choice, in the order of `tools`.
 
-    `always` belong to every choice except "none", unless they are excluded by name.
+    `always`: tools included in every choice except "none", unless excluded by name.
     """
     wanted, without = set(always if tuple(units) != NO_UNITS else ()), set[str]()
     for unit in units:
@@ -158,7 +158,7 @@ def chosen_names(
 
 
 def with_units(choice: Sequence[str], added: Iterable[str]) -> tuple[str, ...]:
-    """Return the choice and these units; `group:none` replaces the choice, and ends with the next unit."""
+    """Return the choice with units added; `group:none` clears the choice, and any other unit removes `group:none`."""
     units = [unit for unit in choice if unit != NO_UNITS[0]]
     for unit in added:
         if unit == NO_UNITS[0]:
@@ -175,7 +175,7 @@ def without_tool(
     tools: Sequence[str],
     always: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Return the choice without one tool: its own unit is removed, or it is excluded from a group."""
+    """Return the choice without one tool, by removing its unit or excluding it from a group."""
     units = tuple(unit for unit in choice if unit != f"tool:{name}")
     if name in chosen_names(units, groups, tools, always):
         return (*units, f"-tool:{name}")
@@ -183,6 +183,6 @@ def without_tool(
 
 
 def nearest_name(name: str, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
-    """Return the tool or group with the nearest name, "" = none is near."""
+    """Return the tool or group with the most similar name, "" = none is similar."""
     found = get_close_matches(name, [*groups, *tools], n=1)
     return found[0] if found else ""

@@ -1,1 +1,1 @@
-"""Workspace trust: the decision whether a folder's files may run or instruct the model."""
+"""Implements workspace trust, which decides whether a folder's files may run or instruct the model."""

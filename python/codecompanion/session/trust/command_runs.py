@@ -1,9 +1,9 @@
-"""When commands ran, and in which folder, to recognise the files they wrote.
+"""Records when and where commands ran, to recognise the files they wrote.
 
-`written` compares a workspace's instructions before and after a command. This module covers the rest: a chat that reads
-them while the command runs, a host that is killed first, a workspace below, files that a later setting turns into
-instructions. A file that changed while a command ran counts as written by it until the user trusts it. Programs cannot
-set that time (`st_ctime`; on Windows it is the time of creation).
+`untrusted.written_by_commands` compares a workspace's instruction files before and after a command. This module covers
+the other cases: a chat that reads them while the command runs, a host that is killed first, a nested workspace, files
+that a later setting turns into instructions. A file that changed while a command ran counts as written by it until the
+user trusts it. Programs cannot set that timestamp (`st_ctime`; on Windows the creation time).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from codecompanion.session.trust.decisions import FileHash
 from codecompanion.session.trust.folders import covers
 
 MAX_RUNS, MAX_FOLDERS, MAX_KEPT = 200, 500, 2_000
-"""Runs of one folder, folders, and kept contents; the runs closest together are merged."""
+"""The most runs per folder, folders, and kept file hashes; above the first, the runs closest together are merged."""
 MARGIN_NS = 20_000_000
-"""The time of a file is early by one tick of the kernel, 10 ms at most."""
+"""Margin in ns: a file's timestamp may be early by one kernel tick, at most 10 ms."""
 UNENDED_NS = 3_600 * 10**9
-"""How long a command counts as running if its host was killed."""
+"""How long, in ns, a command counts as running if its host was killed."""
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
@@ -39,14 +39,14 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """The runs in each folder, the time the user trusted a folder, and the trusted contents before runs."""
+    """The recorded runs per folder, when the user trusted each folder (ns), and files trusted before a run."""
 
     runs: Mapping[str, tuple[Run, ...]] = {}
     trusted: Mapping[str, int] = {}
     kept: tuple[FileHash, ...] = ()
 
     def with_run(self, folder: str, run: Run) -> Known:
-        """Return these runs with one more, or with the end of one."""
+        """Return the record with a run added or replaced."""
         runs = sorted((*(one for one in self.runs.get(folder, ()) if one.token != run.token), run), key=_since)
         while len(runs) > MAX_RUNS:
             pairs = enumerate(itertools.pairwise(runs))
@@ -61,14 +61,14 @@ class Known(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, runs=dict([*others.items(), (folder, tuple(runs))][-MAX_FOLDERS:]))
 
     def with_kept(self, files: Iterable[FileHash]) -> Known:
-        """Return these runs with contents that were trusted before a command ran."""
+        """Return the record with the files that were trusted before a command ran."""
         return msgspec.structs.replace(self, kept=tuple(dict.fromkeys((*self.kept, *files)))[-MAX_KEPT:])
 
 
 class CommandRuns:
-    """The runs of one user's commands. Without `file` they end with the process.
+    """Stores the runs of one user's commands, only in memory if `file` is None.
 
-    Methods block for a moment. Callers that change something hold `lock`, so that two Neovims do not lose a run.
+    Methods block briefly. Callers that change something hold `lock`, so that two Neovims do not lose a run.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -78,7 +78,7 @@ class CommandRuns:
         self._running = set[str]()
 
     def begin(self, folder: Path, token: str, trusted: Iterable[FileHash]) -> None:
-        """Record that a command begins; `trusted` are the instructions before it runs; raises `OSError`."""
+        """Record that a command begins. `trusted`: the trusted instruction files before it runs. Raises `OSError`."""
         self._running.add(token)
         with self._changing():
             run = Run(token, time.time_ns() - MARGIN_NS)
@@ -102,7 +102,7 @@ class CommandRuns:
             self._known = msgspec.structs.replace(known, trusted=dict([*trusted.items()][-MAX_FOLDERS:]))
 
     def wrote(self, file: FileHash) -> bool:
-        """Return whether a file (its real path) changed while a command ran, since the user last trusted its folder."""
+        """Return whether a file (real path) changed during a command run since the user last trusted its folder."""
         known = self._read()
         above = [str(folder) for folder in Path(file.path).parents if str(folder) in known.runs]
         if not above or file in known.kept:
@@ -139,7 +139,7 @@ class CommandRuns:
                 self._known = typed.read_json(self._file.read_bytes(), type=Known)
                 self._stamp = (status.st_mtime_ns, status.st_ino)
         except (OSError, *NOT_READABLE):
-            pass  # this host keeps the state it has
+            pass  # keep the state in memory
         return self._known
 
 

@@ -1,4 +1,4 @@
-"""The user's decisions about folders and files, as stored in `trust.json`. Pure."""
+"""Defines the user's trust decisions about folders and files, as stored in `trust.json`. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MAX_BY_COMMANDS = 1_000
 
 
 class FileHash(msgspec.Struct, frozen=True):
-    """A file by its real path, and the SHA-256 of its content."""
+    """A file's real path and the SHA-256 of its content."""
 
     path: str
     sha256: str
 
 
 def whole_folder(path: Path) -> FileHash:
-    """Return the entry that covers every file below a folder, with any content."""
+    """Return the entry that stands for every file below a folder, whatever its content."""
     return FileHash(str(path), "")
 
 
@@ -40,7 +40,7 @@ class TrustedFolder(msgspec.Struct, frozen=True):
 
 
 class TrustedFile(msgspec.Struct, frozen=True):
-    """A file with the content that the user trusts, for chats in one folder."""
+    """A file and its content that the user trusts, for chats in one folder."""
 
     path: str
     sha256: str
@@ -58,8 +58,8 @@ class Silenced(msgspec.Struct, frozen=True):
 class Decisions(msgspec.Struct, frozen=True):
     """All decisions, oldest first.
 
-    `by_commands` are instructions that a command wrote in a trusted folder: the folder's trust does not cover them,
-    because the user has not seen them. If there are too many, a `whole_folder` replaces them.
+    `by_commands`: instruction files that a command wrote in a trusted folder; its trust does not cover them, because
+    the user has not seen them. If there are too many, a `whole_folder` entry replaces them.
     """
 
     folders: tuple[TrustedFolder, ...] = ()
@@ -68,7 +68,7 @@ class Decisions(msgspec.Struct, frozen=True):
     by_commands: tuple[FileHash, ...] = ()
 
     def folder(self, path: Path) -> TrustedFolder | None:
-        """Return the decision about a folder."""
+        """Return the decision about a folder, or None."""
         return next((one for one in self.folders if one.path == str(path)), None)
 
     def allows(self, folder: Path, path: str, sha256: str) -> bool:

@@ -1,9 +1,9 @@
-"""The folder that a decision applies to, and the files it covers.
+"""Determines the folder that a trust decision applies to, and the files it covers.
 
 The folder of a workspace is its repository, or else the workspace itself: a decision about `~/work`, which is not a
-repository, does not cover `~/work/downloaded`. A nested repository (a clone, a submodule, a worktree; of git or another
+repository, does not cover `~/work/downloaded`. A nested repository (a clone, submodule or worktree; of git or another
 system) is a separate folder. A repository at the home folder (dotfiles) or above it counts only for a workspace that is
-that very folder, so archives unpacked below home do not share its decision. All paths are real paths, so a symlink
+exactly that folder, so archives unpacked below home do not share its decision. All paths are real paths, so a symlink
 leads to the decision about its target.
 """
 
@@ -17,13 +17,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _MARKS = (".git", ".hg", ".jj", ".svn", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul")
-"""Entries that mark the top folder of a repository or a checkout."""
+"""Directory entries that mark the root of a repository or checkout."""
 _GLOB_SIGNS = frozenset("*?[")
 _AT_FDCWD, _STATX_BTIME, _STATX_SIZE = -100, 0x800, 256
 
 
 def folder_of(root: Path) -> Path:
-    """Return the real path of the folder whose trust counts for the workspace `root`."""
+    """Return the real path of the folder whose trust decision applies to the workspace `root`."""
     real, home = Path(os.path.realpath(root)), Path(os.path.realpath(Path.home()))
     for folder in (real, *real.parents):
         if _is_repository(folder):
@@ -40,12 +40,12 @@ def covers(folder: Path, real: Path) -> bool:
 
 
 def _is_repository(folder: Path) -> bool:
-    start = str(folder).rstrip("/")  # joined as text: each tool call asks this of every folder up to the root
+    start = str(folder).rstrip("/")  # string concatenation for speed: each tool call checks every folder up to the root
     return any(os.path.lexists(f"{start}/{mark}") for mark in _MARKS)
 
 
 def identity_of(folder: Path) -> str:
-    """Return an identity that changes when another folder takes the same path: inode and creation time; "" = unknown.
+    """Return inode and creation time, which change when another folder takes the same path; "" = unknown.
 
     The inode alone is not enough: ext4 reuses the inode of a deleted folder.
     """
@@ -58,7 +58,7 @@ def identity_of(folder: Path) -> str:
 
 
 def _birth_on_linux(folder: Path) -> str:
-    """Return the creation time of a folder from `statx` (man 2 statx), or "" where the system lacks it."""
+    """Return the creation time of a folder from `statx` (man 2 statx), or "" if the system does not provide it."""
     if not sys.platform.startswith("linux"):
         return ""
     import ctypes
@@ -73,7 +73,7 @@ def _birth_on_linux(folder: Path) -> str:
 
 
 def is_listed(folder: Path, patterns: Iterable[str]) -> bool:
-    """Return whether `trust.folders` lists a folder (its real path).
+    """Return whether `trust.folders` lists a folder (given by its real path).
 
     A path matches that folder only, `*` one path component, `**` any number: `~/mine/**` is `~/mine` and everything
     below.

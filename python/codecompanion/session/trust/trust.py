@@ -1,9 +1,9 @@
-"""The trust check for every file that a folder provides: may it run, or instruct the model?
+"""Decides whether a file that a folder provides may run or instruct the model.
 
-Callers pass the hash of the content they are about to use, so a file cannot be exchanged between check and use.
+Callers pass the hash of the content they are about to use, so a file cannot be swapped between check and use.
 Decisions are stored in `trust.json` in the plugin's data folder, never in the folder concerned. It is written
-atomically, under a lock, and read again after every change, so that two Neovims agree. If it cannot be read, nothing is
-trusted. A decision by Neovim's own `:trust` about a file of the folder counts too, whether it allows or denies.
+atomically, under a lock, and reread after every change, so that all Neovims agree. If it cannot be read, nothing is
+trusted. Decisions made with Neovim's own `:trust` about a file of the folder apply too, whether they allow or deny.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ Why = Literal["", "user", "setup", "off"]
 
 
 class Trust:
-    """The decisions of one user; without `file` they last as long as the process.
+    """Checks and stores the decisions of one user, only in memory if `file` is None.
 
-    `neovim` is the file of Neovim's `:trust`. Methods that are not coroutines read small files and block briefly.
+    `neovim`: the file in which Neovim stores `:trust` decisions. Methods that are not coroutines block briefly.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Trust:
         self._by_commands: tuple[Decisions, frozenset[FileHash]] = (self._known, frozenset())
         self._stamp: tuple[int, int, int] = (0, 0, 0)
         self.problem = ""
-        """Why the file cannot be read, or ""."""
+        """Why the file of decisions cannot be read, or ""."""
         self._version = 0
         self._by_neovim: tuple[tuple[int, int, int], Mapping[str, str]] = ((0, 0, 0), {})
 
@@ -81,12 +81,12 @@ class Trust:
         return "setup" if is_listed(folder, self.patterns) else ""
 
     def allows_file(self, path: Path, sha256: str) -> bool:
-        """Return whether this content of a file was trusted individually, in the folder that contains it."""
+        """Return whether a file with this content was trusted individually, in the folder that contains it."""
         real = Path(os.path.realpath(path))
         return self._allows_file(folder_of(real.parent), real, sha256)
 
     def allows(self, root: Path, path: Path, sha256: str, *, runs: bool = False) -> bool:
-        """Return whether a chat in `root` may use this content of a file. `runs`: it starts programs."""
+        """Return whether a chat in `root` may use a file with this content. `runs`: the file starts programs."""
         if not self.enabled:
             return True
         folder, real = folder_of(root), Path(os.path.realpath(path))
@@ -103,7 +103,7 @@ class Trust:
         return decision is not None and decision.by == why and FileHash(str(real), sha256) in decision.programs
 
     def is_by_command(self, real: Path, sha256: str) -> bool:
-        """Return whether a command wrote this content of a file and the user has not trusted it since."""
+        """Return whether a command wrote this content and the user has not trusted the file since."""
         decisions, file = self.decisions(), FileHash(str(real), sha256)
         if self._by_commands[0] is not decisions:
             self._by_commands = decisions, frozenset(decisions.by_commands)
@@ -166,12 +166,12 @@ class Trust:
             await self._change_runs(lambda: self._runs.trust(folder))
 
     async def trust_files(self, folder: Path, files: Iterable[FileHash]) -> None:
-        """Trust files with the content shown, for chats in one folder; raises `InputError`."""
+        """Trust files with the content shown to the user, for chats in one folder; raises `InputError`."""
         trusted = [TrustedFile(one.path, one.sha256, str(folder), _today()) for one in files]
         await self._change(lambda known: known.with_files(trusted))
 
     async def note_commands(self, files: Iterable[FileHash]) -> None:
-        """Record instructions that a command wrote: their folder's trust does not cover them.
+        """Record instruction files that a command wrote; their folder's trust does not cover them.
 
         Raises: InputError: the decision cannot be stored.
         """
@@ -179,11 +179,11 @@ class Trust:
         await self._change(lambda known: known.with_commands(written))
 
     async def command_begins(self, folder: Path, token: str, trusted: Iterable[FileHash]) -> None:
-        """Record that a command starts in a folder; `trusted` are the trusted instructions before it runs."""
+        """Record that a command starts in a folder; `trusted`: the trusted instruction files before it runs."""
         await self._change_runs(lambda: self._runs.begin(folder, token, trusted))
 
     async def command_ended(self, folder: Path, token: str) -> None:
-        """Record that it has ended."""
+        """Record that the command has ended."""
         await self._change_runs(lambda: self._runs.end(folder, token))
 
     async def silence(self, folder: Path, waiting: str) -> None:
@@ -237,7 +237,7 @@ class Trust:
         self.decisions()
 
     def _read(self, file: Path) -> tuple[Decisions, str]:
-        """Return the content of a file, and the reason, already reported, if it cannot be read."""
+        """Return the decisions in a file and "", or none and the reason (already reported) if it cannot be read."""
         try:
             if file.stat().st_size > MAX_BYTES:
                 raise ValueError("it is too large")
@@ -251,7 +251,7 @@ class Trust:
             return Decisions(), problem
 
     def _neovim_says(self, real: Path) -> str:
-        """Return the hash that `:trust` has for a file, `DENIED`, or "" for an unknown file."""
+        """Return the hash that `:trust` has for a file, `DENIED` if it was denied, or "" if it is unknown."""
         if self._neovim is None:
             return ""
         stamp = _stamp_of(self._neovim)
@@ -261,7 +261,7 @@ class Trust:
 
 
 def sha256_of(content: bytes) -> str:
-    """Return the hash under which a content is trusted."""
+    """Return the SHA-256 that identifies trusted content."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -278,12 +278,12 @@ def _stamp_of(file: Path) -> tuple[int, int, int]:
 
 
 def _read_neovim(file: Path) -> Mapping[str, str]:
-    """Read Neovim's list of trusted files as path → hash: each line is `hash path` or `! path` (`vim.secure`)."""
+    """Read Neovim's list of trusted files as path → hash; each line is `hash path` or `! path` (`vim.secure`)."""
     try:
         text = file.read_bytes()[:MAX_BYTES].decode("utf-8", "surrogateescape")
     except OSError:
         return {}
-    # Split lines only at Neovim's own line end: a path may contain other characters that Python treats as one.
+    # Split only at "\n", as Neovim does: a path may contain other characters that Python treats as line breaks.
     found = (line.split(" ", 1) for line in text.split("\n"))
     return {line[1]: line[0] for line in found if len(line) > 1}
 
