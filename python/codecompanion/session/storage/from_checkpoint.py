@@ -146,7 +146,7 @@ def without_old_keys(message: Message) -> Message:
 
 
 def _payloads(services: Services, state: RestoredState, chat: str, note: str, cwd: str) -> list[EventPayload]:
-    """Return the log of the restored chat."""
+    """Return the log events of the restored chat."""
     snapshot, settings = state.snapshot, services.settings.chat
     counter = MessageCounter(services.count_text)
     created = ChatCreated(

@@ -65,7 +65,7 @@ class LostHistory:
         services.store.watch_over(self.live, self.on_loss)
 
     def live(self) -> list[LiveChat]:
-        """Return the chats of this host in their current state; their views are values, so any thread may read them."""
+        """Return this host's chats in their current state; the views are immutable, so any thread may read them."""
         return [_live_chat(session, self._services.new_token()) for session in list(self._chats.values())]
 
     def on_loss(self, loss: Loss) -> None:
@@ -96,7 +96,7 @@ class LostHistory:
             session.show_meter()
 
     async def _bring_back(self, loss: Loss) -> None:
-        """Restore the chats that have checkpoints and are not in the new file; report how many returned or are lost."""
+        """Restore chats with checkpoints that are not in the new file; report how many were restored or are lost."""
         keeping, path = self._services.keeping, self._services.store.path
         if keeping is None or path is None:
             return

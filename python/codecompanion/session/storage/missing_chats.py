@@ -230,7 +230,7 @@ def _inserted(events: Sequence[LogEvent]) -> set[str]:
 
 
 async def read_mended(services: Services, chat: str, *, may_write: bool) -> tuple[list[LogEvent], str]:
-    """Return a chat's events, damaged messages replaced from its checkpoint, and a notice about it ("" = none)."""
+    """Return a chat's events and a notice ("" = none); replace damaged messages from its checkpoint."""
     store, keeping = services.store, services.keeping
     events, damaged = await asyncio.to_thread(store.read_log, chat)
     missing = sorted({*damaged, *gaps(events)})

@@ -19,7 +19,7 @@ from codecompanion.wire.events import State as StateEvent
 
 
 class ForTools:
-    """The chat with this id. `state` returns its current state, `attach` adds a message to its next request."""
+    """A tool's access to its chat. `state` returns its state; `attach` adds a message to its next request."""
 
     def __init__(
         self,

@@ -101,7 +101,7 @@ class ToolRound:
             position = group[-1] + 1
 
     async def complete_as_cancelled(self, *, host_ends: bool = False) -> None:
-        """Give every call without a result one with the reason (lesson 28): the user stopped, or the host exits."""
+        """Log a result for every call that has none (lesson 28), saying that the user stopped or the host exits."""
         left = {index: call for index, call in enumerate(self._calls) if index not in self._done}
         if left:
             ran = {

@@ -43,7 +43,7 @@ class ChatTools:
         window: Callable[[], int] = lambda: 0,
         count: Callable[[Sequence[ToolSpec]], int] = lambda specs: 0,
     ) -> None:
-        """`window` returns the model's context window in tokens, 0 = unknown; `count` the tokens of schemas."""
+        """Take `window`, the model's context window in tokens (0 = unknown), and `count`, the tokens of schemas."""
         self._toolbox, self._settings, self._choice, self.root = toolbox, settings, choice, root
         self._window, self._count = window, count
         self._of_window: tuple[ToolRegistry, int, ToolRegistry] | None = None
@@ -122,7 +122,7 @@ class ChatTools:
         return self._made[2]
 
     def _for_window(self, registry: ToolRegistry) -> ToolRegistry:
-        """Return the tools of a chat without a choice: all, or in a small window the few most important ones."""
+        """Return the tools of a chat without a choice: all, or the most important in a small context window."""
         window = self._window()
         if self._of_window is None or self._of_window[:2] != (registry, window):
             most, made = int(SHARE_FOR_TOOLS * window), registry

@@ -151,9 +151,9 @@ class Trust:
         identity: str = "",
         by: Literal["user", "setup"] = "user",
     ) -> None:
-        """Trust a folder (`folder_of`), and its files that start programs with the content shown.
+        """Trust a folder (`folder_of`), and its files that start programs (`programs`) as shown to the user.
 
-        `identity` is that of the folder shown, "" for the current one.
+        `identity`: of the folder that was shown, "" = the current one.
 
         Raises: InputError: another folder has replaced it, or the decision cannot be stored.
         """

@@ -1,1 +1,1 @@
-"""One turn: the agent loop, and the work before each request."""
+"""Runs one turn: the agent loop, and the preparation of each request."""

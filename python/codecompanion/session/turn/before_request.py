@@ -16,7 +16,7 @@ from codecompanion.session.window.context_control import ContextControl
 
 
 async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bool) -> Stop | None:
-    """Prepare the request; return why the turn ends here because the user declined (R-545), None if it continues.
+    """Prepare the request; return a `Stop` if the user declines to make it fit (R-545), None to continue.
 
     `is_continued`: the provider wants its paused reply returned unchanged, so nothing is summarised.
 
@@ -43,7 +43,7 @@ async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bo
 
 
 async def _have_tools(chat: Chat) -> None:
-    """Wait for the tools that the request may offer; skipped if none are sent."""
+    """Wait for the tools that the request may offer, unless no tools are sent."""
     if not chat.control.may_have_tools:
         return
     await chat.control.tools.settle()
@@ -57,9 +57,9 @@ async def _have_tools(chat: Chat) -> None:
 
 
 async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> None:
-    """Manage the context window: steps 7.6 to 7.16.
+    """Make the request fit the context window: steps 7.6 to 7.16.
 
-    While compaction is paused, a request that does not fit is left to the caller, unless `anyway`.
+    While compaction is paused, the caller handles a request that does not fit, unless `anyway`.
     """
     prepared_for = control.named
     await control.window.make_sure()
@@ -71,17 +71,17 @@ async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> 
         await control.native.compact_again()
     prepared = await _run_policy(control, summaries=summaries, anyway=anyway)
     control.watch.take(prepared, control.standing())
-    is_asked = control.pause.is_on and not anyway  # the user decides about a request that does not fit
+    is_asked = control.pause.is_on and not anyway  # the user decides if the request does not fit
     if not is_asked and control.native.compact_at and control.measured().tokens > control.limits.context_window:
-        # One tool result can lead from below the threshold past the window; shrink before the provider refuses.
+        # One tool result can jump from below the threshold past the window; shrink before the provider refuses.
         await control.recover(ContextOverflow("the request is larger than the window"))
-    if not is_asked and prepared_for == control.named:  # otherwise it is prepared again for the other window
+    if not is_asked and prepared_for == control.named:  # otherwise it is prepared again for the other model
         await _must_fit(control)
     await control.shaper.announce(compacted=bool(prepared.changed))
 
 
 async def _run_policy(control: ContextControl, *, summaries: bool, anyway: bool) -> Prepared:
-    """Run the policy, and once more without a model if the recall tools that it adds no longer fit."""
+    """Run the policy; run it again without a model if the recall tools it adds do not fit."""
     level = levels_of(control.policy, control.shaper.env(), control.log.view.messages).trigger
     await control.sources.read(control.policy, due=control.measured().tokens > level)
     control.offer_tools()  # messages may have been removed since
@@ -93,7 +93,7 @@ async def _run_policy(control: ContextControl, *, summaries: bool, anyway: bool)
 
 
 async def _must_be_possible(control: ContextControl) -> None:
-    """Refuse a request that does not fit whatever is compacted, before anything is compacted."""
+    """Refuse a request that no compaction can make fit, before anything is compacted."""
     refusal = await control.fitting.impossible(control.log.view)
     if refusal is not None:
         await control.shaper.give_up(refusal.why, refusal.tokens)

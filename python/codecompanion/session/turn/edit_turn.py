@@ -1,7 +1,7 @@
-"""One edit in place: a chat turn whose reply is also read as code for a place in a buffer.
+"""Implements an edit in place: a chat turn whose reply is also parsed as code for a region of a buffer.
 
 The turn is like any other: logged, counted, cancellable, priced, with gathered code. This module listens to its events
-and also reports what they mean for the buffer.
+and turns the reply into text for the buffer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GOES_ON = ("length", "window", "paused")
 
 
 class EditTurn:
-    """Turns the reply of one turn into an edit."""
+    """Converts the reply of one turn into an edit."""
 
     def __init__(self, chat_id: str, target: EditTarget, instruction: str) -> None:
         self._chat_id, self._target, self._instruction = chat_id, target, instruction
@@ -33,7 +33,7 @@ class EditTurn:
         self._outcome: EditEnded | None = None
 
     def take(self, event: Event) -> EditText | None:
-        """Process an event of the chat; return the resulting buffer text, if any."""
+        """Handle an event of the chat; return the new buffer text, if any."""
         if self._outcome is not None:
             return None  # belongs to the next turn
         match event:

@@ -1,4 +1,4 @@
-"""Guards of a turn: requests per turn, repeated calls, a full window (R-336, R-535, lessons 5, 40).
+"""Checks whether a turn must stop: too many requests, repeated calls, a full window (R-336, R-535, lessons 5, 40).
 
 Pure functions; the session calls them before it continues a turn.
 """
@@ -12,11 +12,11 @@ from codecompanion.model.messages import ToolCall, Usage
 REPEAT_WINDOW = 10
 REPEAT_LIMIT = 4
 KEPT_BACK_TOKENS = 8
-"""llama.cpp and vLLM stop at the window or one token below it."""
+"""Tokens below the window at which it counts as full: llama.cpp and vLLM stop at it or one token earlier."""
 
 
 def over_request_limit(requests: int, limit: int) -> str:
-    """Return why a turn must stop after this many provider requests, "" if it may go on; negative = no limit."""
+    """Return why a turn must stop after this many provider requests, "" if it may continue; negative = no limit."""
     if limit < 0 or requests < limit:
         return ""
     return (
@@ -26,7 +26,7 @@ def over_request_limit(requests: int, limit: int) -> str:
 
 
 def fills_window(usage: Usage | None, window_tokens: int) -> bool:
-    """Return whether prompt and reply fill the window, by the provider's usage; servers reserve a few tokens.
+    """Return whether prompt and reply fill the context window, by reported usage; servers reserve a few tokens.
 
     Local servers report "length" both for this and for the output limit; a continuation needs free room first (R-535).
     """
@@ -38,7 +38,7 @@ def fills_window(usage: Usage | None, window_tokens: int) -> bool:
 def repeated_call(recent: Sequence[ToolCall]) -> str:
     """Return why a turn must stop because one call keeps repeating, "" otherwise (R-336).
 
-    `recent` are the turn's calls, oldest first; 4 calls of the same name and arguments among the newest 10 are a loop.
+    `recent`: the turn's calls, oldest first; 4 calls with the same name and arguments among the newest 10 are a loop.
     """
     window = [(call.name, call.arguments) for call in recent[-REPEAT_WINDOW:]]
     for name, arguments in reversed(window):

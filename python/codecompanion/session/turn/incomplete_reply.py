@@ -1,4 +1,4 @@
-"""Checks for `/continue` that the last reply is incomplete; after a whole one the model would think it was cut."""
+"""Checks for `/continue` that the last reply is incomplete; otherwise the model would think that it was truncated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ async def check_incomplete(log: ChatLog) -> None:
     """Check that the chat does not end with a complete reply.
 
     Raises:
-        InputError: it does.
+        InputError: the last reply is complete.
     """
     newest = next((m for m in reversed(log.view.messages) if m.role != "user" or m.tag in (None, GO_ON_TAG)), None)
     if newest is None or newest.role != "assistant" or newest.cut or newest.tool_calls:

@@ -1,9 +1,8 @@
-"""The question whether to compact when compaction is paused and a request does not fit the window (R-545).
+"""Asks whether to compact when compaction is paused and a request does not fit the context window (R-545).
 
-It is a block in the chat with keys, like a tool approval; the turn waits for the answer, and the editor does not block.
-It is asked before a message is logged, between the rounds of a tool loop, and after the provider refused a request as
-too long. "No" returns the message to the input, or leaves the chat as it is; if the host exits meanwhile, nothing was
-sent.
+The question is a block in the chat with keys, like a tool approval; the turn waits, but the editor does not block. It
+is asked before a message is logged, between the rounds of a tool loop, and after the provider refused a request as too
+long. "No" returns the message to the input, or leaves the chat unchanged; nothing is sent if the host exits meanwhile.
 """
 
 from __future__ import annotations
@@ -27,30 +26,30 @@ class Answer(Enum):
     """The outcome of a question after which the turn continues."""
 
     NOT_ASKED = auto()
-    """No question was asked, or the user's choice did not help: a refusal is then handled as usual."""
+    """No question was asked, or the user's choice did not help; a refusal is then handled as usual."""
     SEND = auto()
     """The chat was made smaller; the request may be sent."""
 
 
 class PausedAndFull:
-    """The questions of one turn and the user's answers. `coming`: the messages waiting for its next request."""
+    """Asks the questions of one turn. `coming` returns the messages waiting for its next request."""
 
     def __init__(self, chat: Chat, coming: Callable[[], Awaitable[Sequence[Message]]]) -> None:
         self._chat, self._coming = chat, coming
         self._open = ""
         self.allowed = False
-        """Whether the user wants the next request made to fit."""
+        """Whether the user has agreed to compact so that the next request fits."""
         self.waits = False
-        """Whether the chat can continue after a compaction, because the user said no."""
+        """Whether the user declined, so that a later `/compact` continues the turn."""
 
     async def before_message(self) -> Stop | None:
-        """Ask before queued messages are logged; return why they are not sent, None if they may be."""
+        """Ask whether to compact before queued messages are logged; return a `Stop` if they are not sent, else None."""
         chat = self._chat
         if not chat.queue or not chat.control.pause.is_on:
             return None
         size = await self._excess()
         wanted = chat.take_compaction_request() if size else None
-        if wanted is not None:  # typed meanwhile: the answer came before the question
+        if wanted is not None:  # `/compact` was typed before the question
             await chat.control.compact(wanted)
             size = await self._excess()
         if not size or self.allowed or await self._ask(self._figures(size), _BACK):
@@ -58,7 +57,7 @@ class PausedAndFull:
         return Stop(f"Not sent: {self._figures(size)}.")
 
     async def before_request(self) -> Stop | None:
-        """Ask before a request whose messages are all logged; return why the turn ends, None if it continues."""
+        """Ask before a request whose messages are all logged; return a `Stop` if the turn ends, else None."""
         size = await self._chat.control.fitting.paused_excess()
         if not size or await self._ask(self._figures(size), _ENDS):
             return None
@@ -78,7 +77,7 @@ class PausedAndFull:
         return Stop("Refused as too long, not sent again. /compact makes room and sends it.")
 
     def take(self, instructions: str) -> bool:
-        """Treat a `/compact` typed while the question is open as a yes; return whether it was open."""
+        """Treat a `/compact` typed while a question is open as a yes; return whether one was open."""
         if self._open:
             self._chat.desk.answer(Approve(call_id=self._open, decision="once", reason=instructions))
         return bool(self._open)
@@ -90,9 +89,9 @@ class PausedAndFull:
         return f"{size:,} tokens, {self._chat.control.fitting.room:,} fit"
 
     async def _ask(self, why: str, no: str, *, compacts: bool = False) -> bool:
-        """Return whether the user said yes; the chat is then compacted, unless the request fits by that time."""
+        """Return whether the user says yes; the chat is then compacted, unless the request fits by then."""
         chat, control = self._chat, self._chat.control
-        chat.enter(State.PREPARING)  # also when a cut reply has just arrived
+        chat.enter(State.PREPARING)  # even if a truncated reply has just arrived
         chat.show_meter()
         chat.queue.tell()
         chat.enter(State.AWAITING_APPROVAL, "waiting for your answer: compact?")

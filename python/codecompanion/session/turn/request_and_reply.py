@@ -1,4 +1,4 @@
-"""One request of a turn and its reply: sent, shown as it arrives, logged; a cut reply is kept (lesson 39)."""
+"""Sends one request of a turn, shows the reply as it arrives, and logs it; a cut-off reply is kept (lesson 39)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from codecompanion.adapters.prompt_slots import Loss
 
 MIN_SHOWN_S = 3.0
-"""A shorter wait for the server to read the prompt is not announced."""
+"""Shortest expected prompt reading time, in seconds, that is announced."""
 
 
 class Exchange:
-    """The requests of one turn with their replies, one at a time."""
+    """Sends the requests of one turn, one at a time, and receives the replies."""
 
     def __init__(self, chat: Chat, turn_id: str, cycle: int) -> None:
         self._chat, self.turn_id, self.cycle = chat, turn_id, cycle
@@ -48,7 +48,7 @@ class Exchange:
 
     @property
     def has_words(self) -> bool:
-        """Return whether a part of a reply has arrived that is not logged."""
+        """Return whether part of a reply has arrived that is not logged yet."""
         return self.reply is not None and not self.reply.is_empty
 
     def forget(self) -> None:
@@ -59,7 +59,7 @@ class Exchange:
         """Send the next request and log its reply; text is shown as it arrives.
 
         Raises:
-            CodeCompanionError: the request was refused, its reply was cut, or it could not be stored.
+            CodeCompanionError: the request was refused, or its reply was cut off or could not be stored.
         """
         chat = self._chat
         chat.enter(State.PREPARING)
@@ -108,7 +108,7 @@ class Exchange:
         await native.end()
         if finished.stop == "compacted" and not native.done:
             chat.control.native.expect(missed=True)
-        # The server may have reported only now that the model does not see them.
+        # Only now may the server have reported that the model does not see the tools.
         if not self.is_switched and chat.control.drop_unseen_tools():
             estimated -= schemas
         again = self._read_again(finished, loss)
@@ -116,7 +116,7 @@ class Exchange:
         return finished
 
     def _wait_label(self) -> str:
-        """Return the label until the reply begins: the expected reading time, if known and long enough."""
+        """Return the label shown until the reply begins: the expected reading time, if known and long enough."""
         chat = self._chat
         speed = speed_of(chat.services.adapters, *chat.control.named)
         tokens = chat.control.shaper.unread_tokens() if speed.reads else 0
@@ -128,7 +128,7 @@ class Exchange:
         return f"reading about {tokens_text(tokens)} tokens, ≈ {expected_text(seconds)}"
 
     def _read_again(self, finished: Finished, loss: Loss) -> ReadTwice | None:
-        """Record a cache hit or miss of the user's own server; return the tokens it had to read again."""
+        """Record a cache hit or miss of the user's own server; return the tokens that it had to reread, if any."""
         chat, control = self._chat, self._chat.control
         is_own = finished.read_tokens is not None and runs_on_own_server(chat.services.adapters, *control.named)
         if self.is_switched or not is_own:
@@ -153,7 +153,7 @@ class Exchange:
         self.reply = None
         message = self.message(reply, finished)
         self._chat.arrived = reply, message.id
-        # A reply may be only the provider's compaction, which is already in the view.
+        # A reply may consist only of the provider's compaction, which is already in the view.
         empty = finished.stop == "compacted" and not message.content
         payloads: list[EventPayload] = [] if empty else [MessageAdded(message=message)]
         reported = self._reported(message.id, finished, estimated, empty=empty)
@@ -196,7 +196,7 @@ class Exchange:
     def _other_model(self, finished: Finished) -> str:
         """Return the model that answered in place of the requested one; "" if the requested one answered.
 
-        Providers answer to an alias with the name of a version; only gateways and local servers pass requests on.
+        Providers report a versioned name for an alias; only gateways and local servers redirect requests.
         """
         adapter, model = self.prepared_for
         adapters = self._chat.services.adapters
@@ -206,7 +206,7 @@ class Exchange:
         return other_model(model or adapters.get(adapter).default_model, finished.model)
 
     def _keep_for_later(self, message: Message, reply: ReplySoFar, reported: Sequence[EventPayload]) -> None:
-        """Queue a reply that was already shown for the next log write; its calls were not run, so they are dropped."""
+        """Queue a reply that was already shown for the next log write, without its calls, which were not run."""
         if message.tool_calls:
             reply.finished = None
             message = msgspec.structs.replace(self.message(reply, None), id=message.id)
@@ -214,10 +214,10 @@ class Exchange:
         self._chat.log.write_later(*kept, *reported)
 
     async def keep_what_arrived(self) -> None:
-        """Log the part that arrived of an early-ended reply, marked as cut.
+        """Log the part of an interrupted reply that arrived, marked as cut off.
 
         Raises:
-            StoreError: it is not stored yet; it is written with the next events.
+            StoreError: it could not be stored yet; it is written with the next events.
         """
         chat = self._chat
         if self.reply is not None and self.reply.is_empty:
@@ -251,7 +251,7 @@ class Exchange:
         return [services.priced(reported)]
 
     def message(self, reply: ReplySoFar, finished: Finished | None) -> Message:
-        """Return the reply as a message; without an end marker it is marked as cut and its calls do not count."""
+        """Return the reply as a message; without an end marker it is marked as cut off and its calls are dropped."""
         chat = self._chat
         return chat.meter.counted(
             Message(

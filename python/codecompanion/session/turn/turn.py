@@ -1,4 +1,4 @@
-"""One user turn: the agent loop (architecture.md; R-518, R-336).
+"""Runs one user turn, the agent loop (architecture.md; R-518, R-336).
 
     log the user message → prepare → request → log the reply → run its tools → prepare → … → done
 
@@ -37,19 +37,19 @@ from codecompanion.wire.events import Severity, TurnFinished
 
 Reason = Literal["done", "stopped", "failed", "limit"]
 MAX_PAUSES = 16
-"""A provider that keeps pausing its reply gets at most this many continuations in one turn."""
+"""The most continuations per turn for a provider that keeps pausing its reply."""
 WINDOW_FULL = "the reply filled the context window"
 
 
 class Turn:
-    """A turn of one chat; run once."""
+    """Runs one turn of a chat, once."""
 
     def __init__(self, chat: Chat, turn_id: str, cycle: int) -> None:
         self._chat, self.turn_id, self.cycle = chat, turn_id, cycle
         self._began = TurnStarted(turn_id=turn_id, cycle=cycle)
         self._requests = self._pauses = self._continuations = 0
         self._is_paused = False
-        """Whether the provider wants its reply returned unchanged: nothing may be added, nothing summarised."""
+        """Whether the provider wants its reply returned unchanged, so that nothing may be added or summarised."""
         self._compactions = chat.log.compactions
         self._exchange = Exchange(chat, turn_id, cycle)
         self._calls: list[ToolCall] = []
@@ -58,10 +58,10 @@ class Turn:
         self.was_stopped = False
         """Whether the user stopped the turn."""
         self.asking = PausedAndFull(chat, partial(chat.coming, turn_id, cycle))
-        """The questions about requests that do not fit while compaction is paused."""
+        """Asks the user about requests that do not fit while compaction is paused."""
 
     async def run(self) -> Reason:
-        """Run until control returns to the user; report how the turn ended. Raises only for our own bugs."""
+        """Run until control returns to the user; return how the turn ended. Raises only for our own bugs."""
         chat = self._chat
         reason: Reason = "done"
         error = ""
@@ -93,16 +93,16 @@ class Turn:
         await self._end(reason, error)
 
     async def _loop(self) -> Stop:
-        """Return why the turn had to stop early; its `why` is "" when the model is done."""
+        """Run the loop; return why it ended, with `why` = "" if the model is done."""
         chat = self._chat
         while True:
             if not self._is_paused:
                 if declined := await self.asking.before_message():
                     return declined
                 refused = await chat.deliver_queued(self.turn_id, self.cycle)
-                await chat.log.write_rest()  # if there was no message to write them with
+                await chat.log.write_rest()  # in case there was no message to write them with
                 if refused and not self._has_question():
-                    return Stop(refused)  # with its attachments it is too large
+                    return Stop(refused)  # too large with its attachments
             stopped = over_request_limit(self._requests, chat.services.settings.chat.max_provider_requests_per_turn)
             if stopped:
                 return Stop(stopped)
@@ -126,9 +126,9 @@ class Turn:
         return any(m.cycle == self.cycle and is_typed_by_user(m) for m in self._chat.log.view.messages)
 
     async def _prepare(self) -> Stop | None:
-        """Prepare the next request; return why the turn ends here, None if it continues.
+        """Prepare the next request; return a `Stop` if the turn ends here, None if it continues.
 
-        A compaction waits for the user if configured (R-528), and so do the questions of `prepare_request`.
+        After a compaction the turn may have to wait for the user (R-528), as for the questions of `prepare_request`.
         """
         chat = self._chat
         chat.enter(State.PREPARING)
@@ -150,14 +150,14 @@ class Turn:
     async def _ended(self, finished: Finished) -> Stop | None:
         """Return how the turn ends after a reply without calls.
 
-        None: it continues, because the provider paused the reply or a limit cut it.
+        None: it continues, because the provider paused the reply or a limit truncated it.
         """
         match finished.stop:
             case "paused" | "compacted":
                 self._pauses += 1
                 self._is_paused = finished.stop == "paused" and not self._exchange.is_switched
                 if finished.stop == "paused" and self._exchange.is_switched:
-                    # Another model does not continue these words.
+                    # Another model does not continue this reply.
                     await self._chat.ask_to_go_on(self.turn_id, self.cycle)
                 return Stop() if self._pauses > MAX_PAUSES else self._waits()
             case "length" | "window":
@@ -171,12 +171,12 @@ class Turn:
                 assert_never(finished.stop)
 
     def _filled_window(self, finished: Finished) -> bool:
-        """Return whether a reply that hit a limit hit the context window, if the window is known."""
+        """Return whether the limit that a reply hit was the context window, as far as its size is known."""
         window = self._chat.control.window
         return not window.is_a_guess and fills_window(finished.usage, self._chat.control.limits.context_window)
 
     async def _continue(self, is_full: bool) -> Stop | None:
-        """Continue a reply that a limit cut, up to the configured number of times; return why not."""
+        """Continue a reply that a limit truncated, up to the configured number of times; return a `Stop` if not."""
         chat = self._chat
         if self._continuations >= chat.services.settings.chat.max_output_continuations:
             limit = "because the context window is full" if is_full else "at the model's output limit"
@@ -197,16 +197,16 @@ class Turn:
         return self._waits()
 
     async def _answer(self) -> Finished | Stop:
-        """Send the request; fix a refused one: once for encrypted parts, by the policy for its size.
+        """Send the request and return the reply; if it is refused, fix encrypted parts (once) or its size, and retry.
 
-        R-451, R-535. A refusal of unknown cause counts as "too long" if that is likely, once.
+        R-451, R-535. A refusal of unknown cause is treated as "too long" once, if that is likely.
 
-        Returns why the turn ends here if the user must be asked before it is sent again (R-528).
+        Returns a `Stop` if the turn ends here because the user must decide before a retry (R-528).
         """
         chat = self._chat
         recovered, distrusted, suspected = 0, False, False
         while True:
-            # Lesson 4: the prepared request was for another window and lacks this provider's own state.
+            # Lesson 4: the request was prepared for another window and lacks this provider's own state.
             if self._exchange.is_switched and (waits := await self._prepare()):
                 return waits
             self._requests += 1
@@ -268,7 +268,7 @@ class Turn:
 
     async def _end(self, reason: Reason, error: str) -> None:
         chat = self._chat
-        # Stopped before its message was logged: there was no turn.
+        # Stopped before its message was logged, so there was no turn.
         nothing_said = reason == "stopped" and chat.log.withdraw(self._began)
         try:
             if not nothing_said:
@@ -278,7 +278,7 @@ class Turn:
             chat.log.withdraw(self._began)  # otherwise the log would contain a turn without an end
             error = error or str(failure)
         if error and chat.queue and not error.endswith(IS_BACK):
-            # One sentence for both: an identical second one is not shown.
+            # The same sentence for both, because an identical second notice is not shown.
             error = f"{error.rstrip('.')}. {IS_BACK}"
         duration_ms = round((chat.services.clock() - self._started_at) * 1000)
         chat.enter(State.IDLE)
@@ -286,7 +286,7 @@ class Turn:
         unsent = (nothing_said and self._answers_message) or error.startswith(NOT_SENT)
         chat.emit(TurnFinished(chat=chat.chat_id, reason=reason, error=error, unsent=unsent, duration_ms=duration_ms))
         if reason != "done":
-            # In the same step: a message that arrives after the end is reported belongs to the next turn.
+            # Without awaiting: a message that arrives after the end is reported belongs to the next turn.
             chat.queue.give_back(error or "Not sent: the turn ended early. Your message is back in the input.")
 
     def _notice(self, text: str) -> None:
@@ -294,7 +294,7 @@ class Turn:
 
 
 def _unsendable(error: ContextOverflow, chat: Chat) -> ContextOverflow:
-    """Return the error with the user's options if nothing more can be removed."""
+    """Return the error for a request from which nothing more can be removed, with the user's options."""
     what, advice = largest_part(chat.control, chat.log.view.messages)
     more = what[:1].upper() + what[1:] if can_be_compacted(advice) else f"Nothing more can be removed: {what}"
     return ContextOverflow(f"{error} {more}. {advice}")

@@ -1,1 +1,1 @@
-"""Files of a folder that wait for the user's trust."""
+"""Finds the files of a folder that wait for the user's trust."""

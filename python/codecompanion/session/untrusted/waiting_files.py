@@ -1,7 +1,7 @@
-"""List and describe the files of a folder that wait for the user's trust, without using them.
+"""Lists and describes the files of a folder that wait for the user's trust, without using them.
 
-The list is for the line in the chat and for the page. Each loader checks `Services.trust` with the content it is about
-to use.
+The list is shown as a line in the chat and on the trust page. Each loader itself checks `Services.trust` with the
+content it is about to use.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MANY = {
 }  # fmt: skip
 _MCP_FILE = ".mcp.json"
 _NAMED = 2
-"""Maximum number of files of a kind named in the line; the others are counted."""
+"""Maximum number of files of one type named in the line; the others are counted."""
 _NAME_CHARS = 40
 _MAX_BYTES = 1_000_000
 
@@ -40,8 +40,8 @@ _MAX_BYTES = 1_000_000
 class Brought(msgspec.Struct, frozen=True):
     """A file of a folder that instructs the model or starts programs, in its current state.
 
-    `does` describes its effect in one line; `runs`: it starts programs; `leads_out`: it is outside the folder;
-    `has_changed`: it waits because its content differs from the trusted one.
+    `does`: its effect in one line. `runs`: it starts programs. `leads_out`: its real path is outside the folder.
+    `has_changed`: it waits because its content has changed since the user trusted it.
     """
 
     kind: Kind
@@ -57,14 +57,14 @@ class Brought(msgspec.Struct, frozen=True):
 
     @property
     def hash(self) -> FileHash:
-        """The file and its content, as they are trusted."""
+        """Return the path and content hash under which the file is trusted."""
         return FileHash(self.path, self.sha256)
 
 
 def brought_by(
     services: Services, root: Path, prompt_folders: Sequence[str] = (), own_prompts: str = ""
 ) -> list[Brought]:
-    """Return the files that a workspace's folder provides, trusted or not. Reads the files: call it in a thread."""
+    """Return the files that a workspace's folder provides, trusted or not. Reads them, so call it in a thread."""
     found = [*_rules(services, root), *_servers(services, root)]
     found += _prompts(services, root, prompt_folders, own_prompts)
     found += _gathered(services, root)
@@ -84,7 +84,7 @@ def waiting_of(found: Sequence[Brought]) -> list[Brought]:
 
 
 def waits_in_words(waiting: Sequence[Brought]) -> str:
-    """Return the waiting files as text: names if there are few, otherwise counts."""
+    """Return a description of the waiting files: names if there are few, otherwise counts."""
     parts = list[str]()
     for kind, word in _MANY.items():
         of_kind = [one for one in waiting if one.kind == kind]
@@ -96,12 +96,12 @@ def waits_in_words(waiting: Sequence[Brought]) -> str:
 
 
 def digest_of(waiting: Sequence[Brought]) -> str:
-    """Return a digest that changes when other files are waiting."""
+    """Return a digest that changes when the set of waiting files changes."""
     return sha256_of("\n".join(sorted(f"{one.path} {one.sha256}" for one in waiting)).encode("utf-8", "replace"))
 
 
 async def note_first_sight(services: Services, root: Path) -> None:
-    """Record the programs of a folder in `trust.folders` at first sight: later changes wait."""
+    """Record the program files of a folder in `trust.folders` when first seen, so that later changes wait."""
     trust = services.trust
     if not await asyncio.to_thread(trust.is_first_sight, root):
         return
@@ -184,7 +184,7 @@ def _gathered(services: Services, root: Path) -> Iterator[Brought]:
 
 
 def _git(services: Services, root: Path) -> Iterator[Brought]:
-    """Yield git configuration files that name programs; only git in a terminal runs these, never the plugin's git."""
+    """Yield git configuration files that name programs; git in a terminal runs those, the plugin's git never does."""
     by_file = dict[Path, list[NamedProgram]]()
     folder = folder_of(root)
     from codecompanion.workspace.git_listing import submodules_of  # not part of the start

@@ -1,7 +1,7 @@
-"""Make instructions that a command writes wait for the user's trust, even in a trusted folder.
+"""Makes instruction files that a command writes wait for the user's trust, even in a trusted folder.
 
 A trusted folder's rules, prompts and memories may change when the user edits them or approves a tool's diff. A command
-shows no diff, and in YOLO mode it runs without a question.
+shows no diff, and in YOLO mode it runs without approval.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def instructions_watched(services: Services, root: Path) -> AsyncIterator[None]:
-    """Record the instructions of a trusted folder that change in this context as written by a command."""
+    """Record instruction files of a trusted folder that change inside this `with` block as written by a command."""
     trust, token = services.trust, services.new_token()
     if not trust.enabled:
         yield
@@ -44,5 +44,5 @@ async def instructions_watched(services: Services, root: Path) -> AsyncIterator[
 
 
 def _contents(services: Services, root: Path) -> dict[FileHash, bool]:
-    """Return the instructions of a folder, and whether they are trusted."""
+    """Return {instruction file: whether it is trusted} for a folder."""
     return {one.hash: one.is_trusted for one in instructions_of(services, root)}

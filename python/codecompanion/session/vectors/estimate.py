@@ -1,4 +1,4 @@
-"""Estimates a run of embeddings before it begins: pieces of code, tokens, dollars if a price is known."""
+"""Estimates an embedding run before it begins: pieces of code, tokens, and dollars if the price is known."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from codecompanion.retrieval.search.embedding_text import MAX_CHARS
 from codecompanion.store.code_index.vectors import Missing
 
 _CHARS_PER_TOKEN = 3.2
-"""For code, in the vocabularies of embedding models (measured: 2.6 to 3.9)."""
+"""Average characters per token of code in embedding models (measured: 2.6 to 3.9)."""
 _HEAD_CHARS = 50
-"""Path and name before a piece."""
+"""Characters of the path and name sent before each piece."""
 FREE_TOKENS = 2_000_000
-"""From this size on, a run at an unknown price is announced; with OpenAI's smallest model it costs four cents."""
+"""Tokens above which a run at an unknown price needs approval; OpenAI's smallest model charges four cents for it."""
 FREE_USD = 0.10
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """`usd` None = no price is known. `is_paid`: the run may be billed at all."""
+    """The estimated size of a run. `usd`: None = the price is unknown. `is_paid`: whether the run may be billed."""
 
     chunks: int = 0
     tokens: int = 0
@@ -32,14 +32,14 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def is_large(self) -> bool:
-        """Return whether the user must be asked first."""
+        """Return whether the user must approve the run first."""
         if not self.is_paid:
             return False
         return self.tokens > FREE_TOKENS if self.usd is None else self.usd > FREE_USD
 
     @property
     def sentence(self) -> str:
-        """Return it in words: "1,200 pieces of code, about 310k tokens, about $0.01"."""
+        """Return the estimate as text: "1,200 pieces of code, about 310k tokens, about $0.01"."""
         size = f"{self.tokens / 1000:,.0f}k" if self.tokens >= 1000 else f"{self.tokens}"
         said = f"{counted(self.chunks, 'piece')} of code, about {size} tokens"
         if not self.is_paid:

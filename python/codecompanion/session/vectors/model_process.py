@@ -1,4 +1,4 @@
-"""A local model in a separate process: its memory is not the host's, and is freed when the model is idle (R-239)."""
+"""Runs a local embedding model in a separate process, which frees its memory when the model is idle (R-239)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from codecompanion.store.code_index.vectors import from_blob
 
 
 class VectorRequest(msgspec.Struct, frozen=True):
-    """One line to the process: a request for the vector of a question."""
+    """A line sent to the process: a request for the vector of a question."""
 
     id: int
     question: str
 
 
 class VectorAnswer(msgspec.Struct, frozen=True):
-    """One line of the process: base64 of float32, or one sentence."""
+    """A line from the process: the vector as base64 of float32, or an error sentence."""
 
     id: int
     vector: str = ""
@@ -33,10 +33,10 @@ class VectorAnswer(msgspec.Struct, frozen=True):
 
 
 class ProcessEmbedder:
-    """A `QuestionEmbedder`: questions go to the process, which starts with the first one."""
+    """A `QuestionEmbedder` that embeds questions in the process, which the first question starts."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
-        """Check the content of the model's folder; raises `NotConfigured`."""
+        """Check the model folder's content; raises `NotConfigured`."""
         self.name = OnnxEmbedder(settings).name
         self._settings = settings
         self._process: asyncio.subprocess.Process | None = None
@@ -72,7 +72,7 @@ class ProcessEmbedder:
             await process.wait()
 
     async def _ask(self, question: str) -> VectorAnswer | None:
-        """Return the answer, None if the process has ended: it was idle for long, or was killed."""
+        """Return the answer, or None if the process has exited (idle too long, or killed)."""
         process = await self._started()
         if process.stdin is None or process.stdout is None:
             return None
@@ -80,7 +80,7 @@ class ProcessEmbedder:
         try:
             process.stdin.write(msgspec.json.encode(VectorRequest(self._last_id, question)) + b"\n")
             await process.stdin.drain()
-            # Answers to abandoned questions precede ours.
+            # Skip the answers to abandoned questions, which come first.
             while line := await process.stdout.readline():
                 answer = typed.read_json(line, type=VectorAnswer)
                 if answer.id == self._last_id:

@@ -1,8 +1,8 @@
-"""The vectors of the projects open in the editor: used for questions, computed in the background (R-239).
+"""Computes the vectors of open projects in the background and searches them (R-239).
 
-A question starts the computation of missing vectors in a separate process, and is answered with the existing ones. A
-run that costs more than a little waits for the user (`make` with `may_be_large`). After a failure the next question
-retries, but not before ten minutes have passed. Each problem is reported once.
+A question starts the computation of missing vectors in a separate process, and is answered with the existing ones. An
+expensive run waits for the user's approval (`make` with `may_be_large`). After a failure the first question after ten
+minutes retries. Each problem is reported once.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _log = logging.getLogger(__name__)
 
 AGAIN_AFTER_S = 600.0
 AGAIN_AFTER_NOTHING_S = 60.0
-"""The missing chunks may be in unsaved buffers alone, which the worker does not see."""
+"""Delay in seconds after a run that made no vectors: the missing chunks may exist only in unsaved buffers."""
 
 
 class ProjectVectors:
-    """Vectors according to the settings. Used from the engine's loop."""
+    """Makes and searches the vectors of projects as configured. Used from the engine's loop."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class ProjectVectors:
         return self._problems.get(index.path, "")
 
     def make_soon(self, index: ProjectIndex) -> None:
-        """Make missing vectors once the index is built, at any price: the user asked for it."""
+        """Make missing vectors once the index is built, whatever the cost, because the user requested it."""
         self._start(self._make_after_build(index))
 
     async def make(self, index: ProjectIndex, *, may_be_large: bool = False) -> str:
-        """Start making missing vectors unless that is running; return why that failed, "" = running or done."""
+        """Start making missing vectors unless a run is active; return why that failed, "" = running or done."""
         worker = self._workers.get(index.path)
         if worker is not None and worker.is_running:
             return ""
@@ -101,7 +101,7 @@ class ProjectVectors:
         return await worker.start(job)
 
     async def wait(self, index: ProjectIndex) -> None:
-        """Wait until nothing is being made for the index."""
+        """Wait until no run is active for the index."""
         while self._tasks:
             await asyncio.wait(self._tasks)
         worker = self._workers.get(index.path)
@@ -109,7 +109,7 @@ class ProjectVectors:
             await worker.wait()
 
     async def aclose(self) -> None:
-        """Stop the workers and release the model."""
+        """Stop the workers and unload the model."""
         for task in tuple(self._tasks):
             task.cancel()
         for worker in self._workers.values():
@@ -157,7 +157,7 @@ class ProjectVectors:
     def _take_progress(
         self, index: ProjectIndex, phase: Literal["building", "ready", "unusable"], done: int, total: int, why: str
     ) -> None:
-        # The reason of an early end is reported below.
+        # The reason for an early end is reported below.
         shown = phase if phase == "building" or not why else "absent"
         self._emit(IndexProgress(root=str(index.root), phase=shown, done=done, total=total, of_vectors=True))
         if phase != "building":
@@ -191,6 +191,6 @@ class ProjectVectors:
         return self._questions
 
     def _key(self) -> str:
-        """Return the key for the worker, whose environment does not contain it."""
+        """Return the API key for the worker, whose environment does not contain it."""
         connection: AdapterSettings = connection_of(self.settings)
         return self._read_key(connection) if self.settings.key else ""

@@ -1,7 +1,7 @@
-"""The vector side of a search: the question's vector, then the nearest chunks of an index (R-227, R-232, R-239).
+"""Implements vector search: embeds the question, then finds the nearest chunks of an index (R-227, R-232, R-239).
 
-With numpy every vector is compared; without it only those of the chunks found by the words of the question. An instance
-lives as long as its embedder, so that vectors stay in memory and a repeated question is embedded once.
+With numpy every vector is compared; without it only those of the chunks found by keywords of the question. An instance
+lives as long as its embedder, so that vectors stay in memory and a repeated question is embedded only once.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from codecompanion.store.code_index.search import find_chunks
 from codecompanion.store.code_index.vectors import VectorReader
 
 MAX_QUESTION_CHARS = 4_096
-"""The same limit as for the full text (R-230)."""
+"""Maximum length of a question in characters, as in full-text search (R-230)."""
 _KEPT_QUESTIONS = 64
 QUESTION_LIMIT_S = 5.0
-"""The words have answered long before."""
+"""Timeout for embedding a question, in seconds; keyword search has finished long before."""
 
 _COLUMNS = (4.0, 1.0, 1.0)
-"""Weights of path, symbol and text (R-231)."""
+"""Keyword search weights of path, symbol and text (R-231)."""
 CANDIDATES = 400
-"""Chunks compared without numpy: 30 ms of plain Python."""
+"""Maximum chunks compared without numpy, which takes 30 ms in plain Python."""
 
 
 class Indexed(Protocol):
-    """A project with an index, such as `session.code.project_index.ProjectIndex`."""
+    """Anything with an index reader, such as `session.code.project_index.ProjectIndex`."""
 
     reader: IndexReader
 
@@ -70,7 +70,7 @@ class QuestionVectors:
         return lambda k: self._compare(vectors, question, query, k)
 
     async def aclose(self) -> None:
-        """Release vectors, model and connections."""
+        """Release the vectors, the model and the connections."""
         with self._lock:
             readers = tuple(self._readers.values())
             self._readers.clear()
@@ -92,7 +92,7 @@ class QuestionVectors:
         return known
 
     def reader_of(self, reader: IndexReader) -> VectorReader:
-        """Return the vectors of an index, on a separate connection: a search holds the index's own."""
+        """Return a reader of an index's vectors with its own connection, because a search holds the index's."""
         with self._lock:
             known = self._readers.get(reader.path)
             if known is None:

@@ -1,7 +1,7 @@
-"""Makes the vectors of an index: in a separate process or from the command line, never in the host (R-239).
+"""Makes the vectors of an index in a separate process or from the command line, never in the host (R-239).
 
-Each written batch is durable, so a stopped run continues where it ended. An early end is reported in one sentence, and
-the words of the index remain searchable. Not for two processes at once: the second one does nothing.
+Each written batch is durable, so the next run continues where a stopped one ended. An early end is reported in one
+sentence, and keyword search still works. Only one process may run at a time; a second one does nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from codecompanion.store.code_index.vectors import Missing, VectorWriter
 _log = logging.getLogger(__name__)
 
 MAX_REFUSED = 20
-"""The most texts that a model may refuse before the run ends: this many are not the texts' fault."""
+"""Refused texts after which the run ends: that many are not the fault of the texts."""
 _ABOUT_THE_TEXT = (RequestRejected, ContentRefused, ContextOverflow, MalformedReply)
 
 ChunksOf = Callable[[str], Sequence[CodeChunk]]
-"""Returns the current chunks of the file at a path of the index, none if it cannot be read."""
+"""Returns the current chunks of the file at an index path, none if it cannot be read."""
 Report = Callable[[int, int], None]
 """Called with the number of finished texts and the total."""
 
@@ -74,10 +74,10 @@ async def make_vectors(
 ) -> Run:
     """Make the vectors that the index at `path` lacks. Blocks while reading files.
 
-    `limit_s`: seconds after which a batch without an answer ends the run, for a waiting caller.
+    `limit_s`: timeout per batch in seconds, after which the run ends.
 
     Raises:
-        StoreUnavailable: the index cannot be read or written; says why.
+        StoreUnavailable: the index cannot be read or written; the message says why.
         FileNotFoundError: there is no index.
     """
     with building(path.with_suffix(".vectors")) as is_ours:
@@ -118,7 +118,7 @@ class _Maker:
         return Run(self._made, left, shortened, unusable, why)
 
     async def _batches(self, missing: Iterable[Missing], chunks_of: ChunksOf) -> AsyncIterator[dict[bytes, str]]:
-        """Yield texts by the hash of their chunk, in batches that keep the embedder busy."""
+        """Yield batches of {chunk hash: text}, sized to keep the embedder busy."""
         batch: dict[bytes, str] = {}
         for one in missing:
             texts = {chunk_hash(chunk.text): embedding_text(chunk) for chunk in chunks_of(one.path)}
@@ -131,7 +131,7 @@ class _Maker:
             yield batch
 
     async def _vectors(self, batch: Mapping[bytes, str]) -> dict[bytes, Vector]:
-        """Return the vectors of a batch; a text that the model refuses gets an empty one, the others keep theirs."""
+        """Return the vectors of a batch; a text that the model refuses gets an empty vector."""
         try:
             vectors = await self._embedder.embed(list(batch.values()))
         except _ABOUT_THE_TEXT as error:

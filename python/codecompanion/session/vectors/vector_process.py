@@ -1,7 +1,7 @@
-"""The process that makes vectors beside the host: at low priority, ended with the host (R-239).
+"""Runs the vector worker, a low-priority process that ends with the host (R-239).
 
-Its job arrives on standard input, including the key: other programs can read the environment of a process. It reports
-progress in the lines of the index worker (`session.code.index_process.Progress`).
+Its job arrives on standard input, including the key, because other programs can read a process's environment. It
+reports progress in the format of the index worker (`session.code.index_process.Progress`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ NAME = "embeddings"
 
 
 class VectorJob(msgspec.Struct, frozen=True):
-    """Make the vectors of the index at `path` of the folder `root`, both as bytes of the file system.
+    """A job: make the vectors of the index at `path` for the folder `root`; both are file system paths as bytes.
 
-    `may_be_large`: the user agreed to the price.
+    `may_be_large`: the user approved the cost.
     """
 
     root: bytes
@@ -42,7 +42,7 @@ class VectorJob(msgspec.Struct, frozen=True):
     may_be_large: bool = False
 
     def __repr__(self) -> str:
-        """Show the folder only: the job may contain a key."""
+        """Show only the folder, because the job may contain a key."""
         return f"VectorJob({self.root!r})"
 
 
@@ -59,10 +59,10 @@ def chunks_of_files(root: Path, choice: Choice) -> ChunksOf:
 
 
 def carry_out(job: VectorJob, report: Report) -> Run:
-    """Make the vectors, in a separate event loop; blocks. An unapproved large run ends with its estimate.
+    """Make the vectors in a separate event loop; blocks. A large run that was not approved ends with its estimate.
 
     Raises:
-        CodeCompanionError: the settings, or the index, cannot be used; says why.
+        CodeCompanionError: the settings or the index cannot be used; the message says why.
         FileNotFoundError: there is no index.
     """
     root, path = Path(os.fsdecode(job.root)), Path(os.fsdecode(job.path))
