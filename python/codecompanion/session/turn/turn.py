@@ -138,7 +138,7 @@ class Turn:
         return declined or self._waits()
 
     def _waits(self) -> Stop | None:
-        """Return why the turn ends after a compaction (R-528), None if it goes on or the user just asked for one."""
+        """Return a `Stop` if the turn ends after a compaction (R-528), or None if the user just requested one."""
         chat = self._chat
         compacted = chat.log.compactions > self._compactions
         self._compactions = chat.log.compactions
@@ -253,7 +253,7 @@ class Turn:
         chat.show_meter()
 
     async def _settle(self) -> None:
-        """Make the history valid after an early end: keep the partial reply, answer every open call (lesson 28)."""
+        """Make the history valid after an early end: keep the partial reply, add missing tool results (lesson 28)."""
         chat = self._chat
         try:
             await chat.log.settled()

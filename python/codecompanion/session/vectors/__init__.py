@@ -1,1 +1,1 @@
-"""Search by meaning: the vectors of a code index made, priced, and compared with a question (R-232, R-239)."""
+"""Implements semantic search: makes, prices and compares the vectors of a code index (R-232, R-239)."""

@@ -34,9 +34,10 @@ Report = Callable[[int, int], None]
 
 
 class Run(msgspec.Struct, frozen=True):
-    """The result of a run. `vectors`: made now; `missing`: chunks without one; `why` it ended early, "" = complete.
+    """The result of a run. `vectors`: number made; `missing`: chunks without a vector.
 
-    `shortened` texts were longer than the model's limit, `unusable` ones got no vector.
+    `shortened`: texts truncated to the model's limit; `unusable`: texts without a vector. `why`: the reason for an
+    early end, "" = complete.
     """
 
     vectors: int = 0

@@ -1,4 +1,4 @@
-"""The environment that strategies read: the facts about the next request besides its messages (pipeline.md 5.4)."""
+"""Builds the environment that strategies read: facts about the next request other than messages (pipeline.md 5.4)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ChatEnv:
     def _continuation(self, cache: CacheState) -> Callable[[], Continuation] | None:
         """Return a function that gives the chat's size for its own model, None if another model writes summaries."""
         chat = self._chat
-        # A model that was just chosen has nothing of the chat in its cache.
+        # A newly chosen model has none of the chat in its cache.
         is_cached = chat.meter.has_reports and self._watch.writes_in_place
         if chat.policy.summary_adapter.name or not is_cached:
             return None
@@ -72,12 +72,12 @@ class ChatEnv:
         return read
 
     def _writer_seconds(self) -> Callable[[int, int], float] | None:
-        """Return the estimate of how long the model that writes summaries takes, None where its speed is unknown."""
+        """Return a function that estimates how long writing a summary takes, None if the model's speed is unknown."""
         speed = speed_of(self._chat.services.adapters, *self._chat.writer)
         return speed.seconds_to_reply if speed.reads and speed.writes else None
 
     def _summariser_size(self) -> tuple[int, float]:
-        """Return the summariser's window, and how far its tokens exceed the estimate (lesson 3)."""
+        """Return the summariser's context window and its upper ratio of real to estimated tokens (lesson 3)."""
         chat = self._chat
         if chat.writer == chat.named:
             calibration = chat.meter.calibration
@@ -88,7 +88,7 @@ class ChatEnv:
 
 
 def _measure_of(chat: ChatModel) -> Callable[[Messages], Measure]:
-    """Return the function that measures a request; a reference counts as its text if that must be sent."""
+    """Return the function that measures a request; a reference counts as its full text if that must be sent."""
     if not chat.log.files:
         return chat.meter.measure
     return lambda messages: chat.meter.measure(with_true_references(messages))

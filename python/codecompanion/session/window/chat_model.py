@@ -1,7 +1,7 @@
-"""The model of a chat and all that depends on it: limits, policy, tools, system prompt, counting (R-501…R-507).
+"""Keeps the model of a chat and what depends on it: limits, policy, tools, system prompt, counting (R-501…R-507).
 
-This is state and figures only. `context.pipeline` decides what to do about them, and the other parts of this room, each
-built with a `ChatModel`, carry it out.
+This is only state and figures. `context.pipeline` makes the decisions, and the other modules of this package, each
+built with a `ChatModel`, carry them out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from codecompanion.session.accounts.lost_server_cache import ReadAgain
 
 SHARE_FOR_PROMPT = 0.05
-"""The short system prompt is used if the full one takes more than this share of the window (0..1)."""
+"""Share of the context window (0..1) above which the short system prompt replaces the full one."""
 
 
 class ChatModel:
@@ -62,7 +62,7 @@ class ChatModel:
         self.chosen_policy = ""
         """The policy chosen in this chat; "" follows the configuration."""
         self.purpose = ""
-        """The purpose of a chat without a window (`requests.OpenChat`), "" for any other."""
+        """The purpose of a chat without a chat buffer (`requests.OpenChat`), "" for any other."""
         self.policy = services.policy({})
         self.environment: Fragment | None = None
         """The part of the system prompt that describes the environment, None if it is not sent."""
@@ -121,7 +121,7 @@ class ChatModel:
     def fragments(self) -> tuple[Fragment, ...]:
         """Return the parts of the system prompt: agent, tool groups, style (R-344, R-348, K16), environment."""
         chat = self.services.settings.chat
-        last = () if self.environment is None else (self.environment,)  # it differs between chats, so it is last
+        last = () if self.environment is None else (self.environment,)  # last, because it differs between chats
         if self.purpose:
             text = prompts.load(f"purpose_{self.purpose}")
             purpose = Fragment("system_prompt", "system prompt", full=text, compact=text, source="built_in")
@@ -186,7 +186,7 @@ class ChatModel:
         )
 
     def prompt_loss(self) -> Loss:
-        """Return why the server no longer has the chat in its cache, "" if it may still have it."""
+        """Return why the chat is no longer in the server's cache, "" if it may still be."""
         return self.adapter().prompt_loss(self.model, self.chat_id)
 
     @property
@@ -217,7 +217,7 @@ class ChatModel:
 
     @property
     def lacks_tools(self) -> str:
-        """Return why the model would not see tools, without a full stop; "" if nothing is known against it."""
+        """Return why the model would not see tools, without a full stop; "" if no reason is known."""
         if not self.adapter_name:
             return ""
         facts = self.adapter().facts(self.model)
@@ -231,7 +231,7 @@ class ChatModel:
 
     @property
     def held_back(self) -> tuple[str, ...]:
-        """Return the tools that are not sent because the window is small."""
+        """Return the tools that are not sent because the context window is small."""
         return self.tools.held_back if self.may_have_tools else ()
 
     @property
@@ -265,7 +265,7 @@ class ChatModel:
         return is_new
 
     def drop_unseen_tools(self) -> bool:
-        """Stop offering tools if the model turns out not to see them; return whether that is the case."""
+        """Stop offering tools if the model turns out not to see them; return whether it does not."""
         if self.lacks_tools:
             self.offer_tools()
         return bool(self.lacks_tools)
@@ -277,7 +277,7 @@ class ChatModel:
 
     @property
     def recall_tokens(self) -> int:
-        """Return the tokens that the recall tools will take once they are offered, 0 if they already are."""
+        """Return the tokens that offering the recall tools will add, 0 if they are already offered."""
         services = self.services
         if self.log.has_removed or self.purpose or not services.settings.tools.enabled or self.lacks_tools:
             return 0
@@ -291,7 +291,7 @@ class ChatModel:
         """Return an unshaped request with these messages, with room left for the reply (R-507)."""
         most = self.limits.max_output_tokens
         if most:
-            # At most the rest of the window (lesson 2).
+            # At most the rest of the context window (lesson 2).
             most = max(1, min(most, self.limits.context_window - upper))
         return ChatRequest(
             messages=(system, *messages),
@@ -332,11 +332,11 @@ class ChatModel:
         return self.policy.enabled and any(stage.summarises and stage.trigger.is_on for stage in stages)
 
     def standing(self) -> Standing:
-        """Return the figures by which an automatic compaction is judged now."""
+        """Return the current figures by which an automatic compaction is judged."""
         return Standing(self.policy, self.room, self.log.view.cycle, self.meter.measure(()).tokens)
 
     def tell_wait(self, silence: asyncio.Timeout, limit_s: float, event: RetryScheduled) -> None:
-        """Show that a request waits for a local server; its time limit begins when the server answers."""
+        """Show that a request waits for a local server, and postpone its timeout by that wait."""
         silence.reschedule(asyncio.get_running_loop().time() + event.wait_ms / 1000 + limit_s)
         self.services.emit(Retrying(chat=self.chat_id, **msgspec.structs.asdict(event)))
 

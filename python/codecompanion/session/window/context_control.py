@@ -1,9 +1,9 @@
-"""A chat's context management: carries out the decisions about the next request (R-501…R-533).
+"""Carries out the decisions about a chat's next request (R-501…R-533).
 
-`context.pipeline` makes the decisions. The base class `ChatModel` has the model. Each part does one thing:
-`window_watch` finds the size of the window, `request_shaper` makes the request that is sent, `native_side` handles
-compaction by the provider, `pause` records the stages that an undo paused, `plans` prepares the policy's next steps,
-`fit_check` decides whether a request fits.
+`context.pipeline` makes the decisions; the base class `ChatModel` has the model. Each module does one thing:
+`window_watch` finds the size of the context window, `request_shaper` makes the request that is sent, `native_side`
+handles compaction by the provider, `pause` tracks the stages that an undo paused, `plans` prepares the policy's next
+steps, `fit_check` decides whether a request fits.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from codecompanion.session.window.window_watch import WindowWatch
 from codecompanion.wire.events import Meter, Severity
 
 RECOVERED_SHARE = 0.8
-"""The largest size of the retry after a request was refused as too long, as a share of its size or of the window."""
+"""Maximum size of the retry after a refusal as too long, as a share (0..1) of the refused size or the prompt limit."""
 
 NEAR_WINDOW = 0.85
-"""A refusal of unknown cause counts as "too long" from this share of the prompt tokens on (0..1)."""
+"""Share (0..1) of the prompt limit from which a refusal of unknown cause counts as "too long"."""
 _SIZE_STATUSES = frozenset({200, 400, 413, 422})
 
 
@@ -52,7 +52,7 @@ Outcome = Literal["changed", "skipped", "failed"]
 
 
 class ContextControl(ChatModel):
-    """The context management of one chat."""
+    """Manages the context of one chat."""
 
     def __init__(self, services: Services, log: ChatLog, on_compacting: Callable[[bool], None]) -> None:
         super().__init__(services, log)
@@ -60,7 +60,7 @@ class ContextControl(ChatModel):
         self._refusal, self._has_told_failure = "", False
         """Why a provider refused the last summary request, "" if it did not, and whether the user has seen why."""
         self._listed_failure = ""
-        """The failure of the user's functions that is listed now, "" = none."""
+        """The currently listed failure of the user's functions, "" = none."""
         self.effects = EffectRunner(
             self.chat_id,
             log,
@@ -84,7 +84,7 @@ class ContextControl(ChatModel):
         self.fitting = Fitting(self, self.shaper, self.native, self.pause, self.plans)
 
     def use_model(self, adapter_name: str, model: str) -> None:
-        """Switch to another adapter and model: limits, meter and the next decision follow (lesson 4).
+        """Switch to another adapter and model, and update limits, meter and the next decision (lesson 4).
 
         Raises:
             ConfigError: the adapter does not exist.
@@ -102,8 +102,8 @@ class ContextControl(ChatModel):
     def use_overrides(self, overrides: Mapping[str, Any], wrong: Sequence[str] = ()) -> None:
         """Apply the chat's own settings on top of the policy (triggers that are functions in the configuration).
 
-        A wrong value stops the policy that reads it in this chat, unless that is the default policy (R-347). `wrong`:
-        sentences from the editor about functions that returned nothing usable.
+        An invalid value stops the policy that reads it in this chat, unless that is the default policy (R-347).
+        `wrong`: sentences from the editor about functions that returned no usable value.
 
         Raises:
             ConfigError: an option does not exist or does not fit; the others are applied.
@@ -137,10 +137,10 @@ class ContextControl(ChatModel):
             raise refused
 
     def use_policy(self, name: str) -> None:
-        """Use another policy from the next request on; "" = as configured.
+        """Use another policy, starting with the next request; "" = as configured.
 
         Raises:
-            ConfigError: the policy does not exist; the current one stays.
+            ConfigError: the policy does not exist; the current one stays in use.
         """
         self.policy = self.find_policy(name, self.adapter_name)
         self.chosen_policy = name
@@ -168,7 +168,7 @@ class ContextControl(ChatModel):
     async def compact(self, instructions: str) -> bool:
         """Compact, by the provider if it can (R-540); return whether the view changed. If not, the user sees why.
 
-        A compaction that succeeds or has nothing to do ends a pause (R-545), because the user asked for it.
+        A compaction that succeeds or has nothing to do ends a pause (R-545), because the user requested it.
         """
         outcome = await self._compact(instructions)
         if outcome != "failed":
@@ -186,8 +186,8 @@ class ContextControl(ChatModel):
                 return "changed"
             if self.native.compacts_on_demand and not self.is_about_size(compaction.error):
                 return "failed"
-            # The provider turned out not to support it, so we compact.
-        # Our summary covers the messages themselves; content that only the provider can read would be lost.
+            # The provider turned out not to support compaction, so we compact.
+        # Summarise the original messages; content that only the provider can read would be lost.
         await forget_foreign_blocks(self.log, "")
         await self.sources.read(self.policy, due=True)
         try:
@@ -197,7 +197,7 @@ class ContextControl(ChatModel):
                 return "failed"
             raise
         if self._refusal and not prepared.changed:
-            # Lesson 48: content that the provider refuses must not keep the chat from getting smaller.
+            # Lesson 48: content that the provider refuses must not prevent the chat from being made smaller.
             refusal, without = self._refusal, await self.run(self.plans.without_model())
             if without.changed:  # otherwise only the failure is reported
                 self.notice(Severity.WARN, without_a_model(refusal), until_compacted=True)
@@ -206,7 +206,7 @@ class ContextControl(ChatModel):
         return self._outcome(prepared)
 
     def _outcome(self, prepared: Prepared) -> Outcome:
-        """Return the outcome of a manual compaction; tell the user the reason if that has not been done."""
+        """Return the outcome of a manual compaction; if it changed nothing, tell the user why, unless already told."""
         if prepared.changed:
             return "changed"
         failed = [report for report in prepared.reports if report.outcome == "failed"]
@@ -220,9 +220,9 @@ class ContextControl(ChatModel):
         return "skipped"
 
     async def recover(self, overflow: ContextOverflow, attempt: int = 1) -> bool:
-        """Shrink the request that the provider refused (R-535); return whether it is strictly smaller now.
+        """Shrink the request that the provider refused (R-535); return whether it is now strictly smaller.
 
-        The size and window named in the refusal are learned first. A provider's own compaction no longer counts: the
+        The size and window named in the refusal are learned first. The provider's own compaction is discarded, and the
         messages it replaced are summarised from the log.
         """
         self.learn_size(overflow)
@@ -252,18 +252,18 @@ class ContextControl(ChatModel):
             return
         if refusal.prompt_tokens:
             self.meter.take_provider_count(refusal.prompt_tokens, self.log.view)
-        # A window that system prompt and tools alone fill could never be used, so such a figure means something else.
+        # A window filled by system prompt and tools alone would be unusable, so the figure must mean something else.
         if self.meter.by_estimate(()).lower < refusal.limit_tokens < self.limits.context_window:
             self.window.learn(refusal.limit_tokens)
 
     def is_about_size(self, error: BaseException | None) -> bool:
-        """Return whether a refusal says, or most likely means, that the request is too long."""
+        """Return whether a refusal says, or very likely means, that the request is too long."""
         return isinstance(error, ContextOverflow) or self._looks_too_long(error)
 
     async def recover_suspected(self, error: RequestRejected) -> bool:
-        """Shrink a request near the window that was refused for an unknown reason; return whether it is smaller.
+        """Shrink a request that was refused for an unknown reason near the window limit; return whether it is smaller.
 
-        Servers say "too long" in many ways (R-451); a request far from the window was refused for another reason.
+        Servers report "too long" in many ways (R-451); a request far below the limit was refused for another reason.
         """
         if not self._looks_too_long(error) or not await self.recover(ContextOverflow(str(error))):
             return False
@@ -277,10 +277,10 @@ class ContextControl(ChatModel):
         return error.status in _SIZE_STATUSES and self.shaper.current().measure.upper >= near
 
     def learn(self, usage: Usage, estimated: int, *, compacted: bool, cleared: int = 0) -> None:
-        """Learn from the reported usage of the reply that now ends the view; `cleared` = tokens the provider cleared.
+        """Calibrate the meter by the reported usage of the newest reply; `cleared`: tokens that the provider cleared.
 
-        After the provider's own compaction the usage may cover only the rest. An impossible figure is not used, and is
-        reported once.
+        After the provider's own compaction the usage may cover only the remaining messages. An impossible figure is
+        ignored and reported once.
         """
         doubt = None
         if compacted:
@@ -342,7 +342,7 @@ class ContextControl(ChatModel):
         )
 
     def _summariser(self, use_chat_adapter: bool) -> Summariser:
-        """Return the summariser (R-504, R-529); raises `ConfigError` for a name that does not resolve."""
+        """Return the summariser (R-504, R-529); raises `ConfigError` if its adapter does not exist."""
         wanted = self.policy.summary_adapter
         if use_chat_adapter or not wanted.name:
             return Summariser(self.adapter(), self.model)
@@ -350,7 +350,7 @@ class ContextControl(ChatModel):
         return Summariser(adapter, wanted.model or adapter.default_model)
 
     def meter_event(self) -> Meter:
-        """Return the meter event: the size of the request as it would be sent (R-302)."""
+        """Return the meter event, with the size of the request as it would be sent (R-302)."""
         shaped, window = self.shaper.current(), self.limits.context_window
         tokens, left_out = shaped.measure.tokens, shaped.raw.tokens - shaped.measure.tokens
         found = self.services.stopped_policy(self.chosen_policy, self.adapter_name) or self.stopped_here
@@ -372,7 +372,7 @@ class ContextControl(ChatModel):
         )
 
     def request_limits(self) -> dict[str, int]:
-        """Return the limits of an unshaped request as they are logged with it (R-360), without those that are off."""
+        """Return the active limits of an unshaped request, as logged with it (R-360)."""
         limits = {
             "window": self.limits.context_window,
             "edit": self._next_limit("context_edited", 0),
@@ -381,9 +381,10 @@ class ContextControl(ChatModel):
         return {name: tokens for name, tokens in limits.items() if tokens}
 
     def _next_limit(self, event: StageEvent, left_out: int) -> int:
-        """Return where the first stage of this kind starts, 0 if none does; a stage that always looks has no limit.
+        """Return the meter reading at which the first stage of this event starts, 0 if there is none.
 
-        Most triggers see the request before shaping (R-304), so the mark is the meter's reading when they fire.
+        Stages that always run have no limit. Most triggers see the request before shaping (R-304), so the tokens that
+        shaping leaves out are subtracted.
         """
         stages = [(stage.trigger, self.threshold(stage)) for stage in self.policy.stages if stage.event == event]
         found = [(trigger, at) for trigger, at in stages if at > self.room.fixed]

@@ -1,8 +1,8 @@
-"""The end of the system prompt: system, shell, folder, branch, date, language and editor, for the model to know.
+"""Builds the end of the system prompt: system, shell, folder, branch, date, language and editor.
 
 It is a separate fragment. It has a date but no time of day, and a chat keeps its block as long as the provider's cache
-may contain it (lesson 22, `ChatModel.read_environment`). Folder and branch names are text from outside: each is put on
-one line, without characters that could end its code span.
+may contain it (lesson 22, `ChatModel.read_environment`). Folder and branch names are untrusted text: each is reduced
+to one line, without characters that could end its code span.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_NAME, _MAX_PATH = 80, 400
 
 
 def environment_fragment(root: Path, editor: EditorFacts, now: float) -> Fragment:
-    """Return the block for a chat in the folder `root`; `now` in seconds since the epoch. Blocks: it reads files."""
+    """Return the block for a chat in the folder `root`; `now` in seconds since the epoch. Reads files, so it blocks."""
     system, date = _system(), datetime.fromtimestamp(now).astimezone().date().isoformat()
     shell = _one_line(Path(editor.shell.split(" ")[0]).name, _MAX_NAME)
     folder, branch = _one_line(str(root.absolute()), _MAX_PATH), read_head(root)

@@ -1,8 +1,8 @@
-"""Whether a request fits the window by the best estimate, and the refusal of requests that do not (R-524).
+"""Checks whether a request fits the context window by the best estimate, and refuses those that do not (R-524).
 
-The best estimate combines reported usage with our own count, at the ratio of the model's family until usage is
-reported. If that is not conclusive, a provider that counts tokens is asked before a request is held back; if it cannot
-count, or not in time, the estimate decides.
+The best estimate combines reported usage with our own count, scaled by the ratio of the model's family until usage is
+reported. If that is inconclusive, a provider that counts tokens is asked before a request is refused; if it cannot
+count, or does not answer in time, the estimate decides.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from codecompanion.session.window.too_large import Refusal, too_large
 
 _log = logging.getLogger(__name__)
 COUNT_LIMIT_S = 5.0
-"""How long to wait for a provider's count before the estimate decides."""
+"""Timeout for a provider's token count, in seconds; after that the estimate decides."""
 SUMMARY_TOKENS = 2_000
-"""A summary without a model takes at most this much, or an eighth of a smaller window."""
+"""Maximum tokens of a summary made without a model; at most an eighth of the context window."""
 NEXT_MESSAGE_TOKENS = 500
-"""A message that the user types is seldom longer; an idle chat is this much closer to its limits."""
+"""Tokens reserved for the user's next message, which is seldom longer, when an idle chat is checked."""
 
 
 class Fitting:
-    """The size limits of one chat's requests, and whether they fit."""
+    """Checks one chat's requests against its size limits."""
 
     def __init__(self, chat: ChatModel, shaper: RequestShaper, native: NativeSide, pause: Pause, plans: Plans) -> None:
         self._chat, self._shaper, self._native, self._pause, self._plans = chat, shaper, native, pause, plans
@@ -49,10 +49,10 @@ class Fitting:
 
     @property
     def room(self) -> int:
-        """Return the most tokens a request may have besides the reply reserve; 0 = the window is only assumed (R-506).
+        """Return the maximum tokens of a request, excluding the reply reserve; 0 = the window is only assumed (R-506).
 
-        If context management is off or the provider compacts, the whole window counts, and the reply gets the rest of
-        it.
+        If context management is off or the provider compacts, this is the whole window; the reply gets what the request
+        leaves free.
         """
         chat = self._chat
         limits = chat.limits
@@ -68,10 +68,10 @@ class Fitting:
         return not self.room or self._shaper.measure(chat.log.view.messages).tokens <= self.room
 
     async def must_fit(self) -> None:
-        """Refuse to send a request that is larger than the window, after everything that makes room.
+        """Check that the request fits the context window, after all attempts to make room.
 
         Raises:
-            ContextOverflow: it is too large; the sentence names the largest part and the remedy.
+            ContextOverflow: it is too large; the message names the largest part and the remedy.
         """
         chat = self._chat
         size = await self.excess(self._shaper.current())
@@ -79,14 +79,14 @@ class Fitting:
             raise ContextOverflow(too_large(chat, chat.log.view.messages, size, self.room))
 
     async def excess(self, shaped: Shaped, beside: int = 0) -> int:
-        """Return the size of a request that does not fit by the best count, in tokens; 0 = it fits.
+        """Return the size in tokens of a request that does not fit by the best count; 0 = it fits.
 
-        `beside` = tokens that are added to it.
+        `beside`: tokens that will be added to it.
         """
         room = self.room - beside
         if not self.room or shaped.measure.tokens <= room:
             return 0
-        # A provider's report can be wrong, so a request is held back only if the estimate agrees.
+        # A provider's report can be wrong, so a request is refused only if the estimate agrees.
         estimate = self._chat.meter.by_estimate(shaped.messages)
         size = min(shaped.measure.tokens, estimate.tokens)
         if size > room:
@@ -94,9 +94,9 @@ class Fitting:
         return size + beside if size > room else 0
 
     async def refuse(self, text: str) -> Refusal | None:
-        """Return why a message can never be sent, whatever is compacted, or None if it can. Called before it is logged.
+        """Return why a message cannot be sent even after compaction, or None. Called before the message is logged.
 
-        A short message in a chat with room costs nothing to check: hardly any text has two tokens per character.
+        Checking a short message in a chat with room is cheap, because hardly any text has two tokens per character.
         """
         chat, room = self._chat, self.room
         if not room:
@@ -112,14 +112,14 @@ class Fitting:
     def room_for_code(self, text: str, beside: int = 0) -> int:
         """Return how many tokens of gathered code may be sent with a message: half of the free room, 0 = none.
 
-        The other half is for the model's own lookups. `beside` = tokens of other attachments of the message.
+        The other half is for the model's own lookups. `beside`: tokens of other attachments of the message.
         """
         return max(0, self._free(text) - beside) // 2
 
     def room_for_mentioned(self, text: str) -> int:
         """Return how many tokens of mentioned content may be sent with a message: three quarters of the free room.
 
-        The user asked for it, so it gets more than gathered code; the rest is for the model to work in.
+        The user requested this content, so it gets more room than gathered code; the rest is left for the model's work.
         """
         return self._free(text) * 3 // 4
 
@@ -140,7 +140,7 @@ class Fitting:
         """Return the messages among `ids` that the next request shows unchanged, oldest first.
 
         The next request contains `text`, preceded by `more_tokens` tokens; messages that would be cleared, summarised
-        or shaped for it do not count.
+        or shaped for it are left out.
         """
         view = self._chat.log.view
         whole = {m.id: m for m in view.messages if m.id in ids and not (m.edited or m.compacted or m.blob)}
@@ -176,7 +176,7 @@ class Fitting:
         return Refusal(too_large(chat, left, size, room), size) if size else None
 
     async def _counted(self, messages: Messages, least: int, room: int) -> int:
-        """Return the provider's count of these messages if they may fit after all, 0 if it has none."""
+        """Return the provider's count of these messages, 0 if it has none or they cannot fit anyway."""
         return await self._ask(messages) if least <= room else 0
 
     async def ask_when_close(self) -> None:
@@ -193,14 +193,14 @@ class Fitting:
             chat.meter.take_provider_count(counted, chat.log.view)
 
     def _is_close(self, coming: int = 0) -> bool:
-        """Return whether the estimate is close to a limit, also when up to `coming` tokens are added."""
+        """Return whether the estimate, with up to `coming` tokens added, is close to a limit."""
         chat = self._chat
         limits = [at for at in (*chat.thresholds(), chat.limits.prompt_tokens) if at]
         return wants_provider_count(chat.meter.count(chat.log.view), limits, coming)
 
     @property
     def wants_idle_count(self) -> bool:
-        """Return whether the endpoint of an idle chat should count it now, for the message that comes next."""
+        """Return whether the endpoint should count the idle chat now, in preparation for the next message."""
         chat = self._chat
         view, known = chat.log.view, chat.named
         done = self._counted_idle
@@ -210,9 +210,9 @@ class Fitting:
         return is_asked and chat.adapter().counts_tokens(chat.model)
 
     def _may_see(self, messages: Messages) -> bool:
-        """Return whether a count shows the endpoint nothing new: only the user sends newly attached text.
+        """Return whether counting would send the endpoint no new text; only the user may send new attachments.
 
-        A server on this machine may see everything.
+        A server on this machine may receive everything.
         """
         adapters, (name, model) = self._chat.services.adapters, self._chat.named
         if is_loopback(adapters.settings(name).base_url) and runs_on_own_server(adapters, name, model):
@@ -224,8 +224,7 @@ class Fitting:
     async def count_idle(self) -> bool:
         """Let the endpoint count the idle chat, once; return whether it did.
 
-        A message that is hardly longer than its frame stands for the one to come: a prompt that ends with a reply is
-        one to be continued, and many models refuse that.
+        A minimal message stands in for the next one, because many models refuse a prompt that ends with a reply.
         """
         chat = self._chat
         view, known = chat.log.view, chat.named
@@ -259,7 +258,7 @@ class Fitting:
             return counted
         except (AdapterError, TimeoutError) as error:
             if isinstance(error, NetworkFailed | ServerLoading):
-                self._away.add(known)  # it was waited for long enough; the message itself does so once more
+                self._away.add(known)  # waited long enough; the message itself will wait once more
             if isinstance(error, TimeoutError):
                 # Later requests should not wait this long again.
                 self._late.add(known)
@@ -269,7 +268,7 @@ class Fitting:
     async def paused_excess(self, coming: Sequence[Message] = ()) -> int:
         """Return the size of the next request with `coming` if it does not fit and a pause prevents making it fit.
 
-        Uses the best count, after everything that still runs automatically; 0: it can be sent, or nothing is paused.
+        Uses the best count, after all steps that still run automatically; 0 = it can be sent, or nothing is paused.
         """
         chat = self._chat
         if not self._pause.is_on:
@@ -282,7 +281,7 @@ class Fitting:
 
 
 def _staying(messages: Messages) -> Messages:
-    """Return the messages that no compaction removes: protected ones, and those waiting for an answer (R-551).
+    """Return the messages that no compaction removes: protected ones, and those not answered yet (R-551).
 
     Attachments are removed before the question they belong to.
     """

@@ -1,4 +1,4 @@
-"""A provider's own compaction in a chat: during a reply, on demand, and when it no longer counts (R-534, R-539…R-542).
+"""Handles a provider's own compaction: during a reply, on demand, and when it is discarded (R-534, R-539…R-542).
 
 It is shown and logged like ours: one start, one end, one change of the view that can be undone.
 """
@@ -27,7 +27,7 @@ UNREADABLE = "The provider wrote and encrypted this summary; only the provider c
 
 
 class NativeCompaction:
-    """One compaction by the provider, from its first sign to the resulting change of the view."""
+    """Handles one compaction by the provider, from its first event to the resulting change of the view."""
 
     def __init__(
         self,
@@ -42,12 +42,12 @@ class NativeCompaction:
         self._record, self._log, self._model, self._report = record, log, model, report
         self._count, self._measure, self._keep = count, measure, keep
         self.done = False
-        """Whether a block has replaced the history."""
+        """Whether the provider's block has replaced the history."""
         self.error: CodeCompanionError | None = None
         """Why a compaction on demand changed nothing."""
 
     async def take(self, event: CompactionBegun | CompactionDone) -> None:
-        """Handle a compaction event of the reply's stream; a block is logged before anything else of the reply."""
+        """Handle a compaction event in the reply's stream; a block is logged before the rest of the reply."""
         match event:
             case CompactionBegun():
                 await to_the_end(self._begin())
@@ -57,7 +57,7 @@ class NativeCompaction:
                 await to_the_end(self._commit(part))
 
     async def run(self, trigger: Trigger, compact: Callable[[], Awaitable[CompactionDone]]) -> bool:
-        """Compact on demand; return whether the view changed. A failure is reported to the user and changes nothing."""
+        """Compact on demand; return whether the view changed. A failure is reported and changes nothing."""
         try:
             await to_the_end(self._begin(trigger))
             done = await compact()
@@ -75,7 +75,7 @@ class NativeCompaction:
         return self.done
 
     async def end(self, error: BaseException | None = None) -> None:
-        """End a compaction that began but did not finish; `error` is the cause, None if unknown."""
+        """End a compaction that began but did not finish; `error`: the cause, None if unknown."""
         reason = "the reply ended before the provider compacted the chat"
         cancelled = isinstance(error, asyncio.CancelledError)
         if cancelled:
@@ -90,7 +90,7 @@ class NativeCompaction:
         return f"{self._model} ({ON_THE_SERVER})"
 
     async def _begin(self, trigger: Trigger = "proactive") -> None:
-        """Announce the compaction, unless its start was already announced."""
+        """Announce the start of the compaction, unless already done."""
         await self._record.begin(trigger, self._label, self._measure(self._log.view.messages).tokens)
 
     async def _fail(self) -> None:

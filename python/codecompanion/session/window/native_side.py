@@ -1,4 +1,4 @@
-"""The provider's share of context management: compaction during a request and on demand, and its end (R-534…R-542)."""
+"""Controls the provider's own compaction: during a request, on demand, and its discarding (R-534…R-542)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from codecompanion.session.window.pause import Pause
 from codecompanion.wire.events import Severity
 
 MISSED_COMPACTIONS = 2
-"""After this many consecutive replies above the threshold, the provider is no longer expected to compact."""
+"""Consecutive replies above the threshold after which the provider is no longer expected to compact."""
 
 
 class NativeSide:
-    """The provider's part in one chat's context management."""
+    """Manages the provider's part in one chat's context management."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class NativeSide:
 
     @property
     def compact_at(self) -> int:
-        """Return the size in tokens from which the provider compacts automatically, 0 if we compact (R-534)."""
+        """Return the size in tokens at which the provider compacts automatically, 0 if we compact (R-534)."""
         chat = self._chat
         silent = chat.named in self._silent
         if silent or not chat.policy.enabled or not chat.adapter().compacts_natively(chat.model):
@@ -57,10 +57,10 @@ class NativeSide:
         return threshold(threshold_tokens(stage.trigger, room), room.window, room.reserve)
 
     def ask(self) -> int:
-        """Return the size from which the provider is asked to compact this request, 0 = not at all.
+        """Return the size in tokens at which the provider shall compact this request, 0 = never.
 
-        It is not asked while there is nothing to summarise, and only at a larger size after it did not help (R-532,
-        lesson 5).
+        It is not asked while there is nothing to summarise; if the last compaction did not help, it is asked only at a
+        larger size (R-532, lesson 5).
         """
         chat, self._asked = self._chat, self.compact_at
         is_paused = not self._watch.compactions.allows(chat.log.view.cycle, chat.measured().tokens)
@@ -70,7 +70,7 @@ class NativeSide:
         if self._pause.is_on:
             self._asked = 0
         if self._asked and "context_compacted" in self._pause.paused:
-            # The user has just restored compacted messages: the next compaction waits until nothing else helps.
+            # The user has just restored compacted messages, so the next compaction waits until nothing else helps.
             self._asked = max(self._asked, chat.limits.prompt_tokens)
         if self._asked and not self.has_something_to_compact:
             self._asked = 0
@@ -101,7 +101,7 @@ class NativeSide:
         )
 
     async def _keep(self, change: ViewChanged, summary: str) -> None:
-        """Run the policy's effects before messages are removed, also if the provider removes them (R-472)."""
+        """Run the policy's effects before messages are removed, even if the provider removes them (R-472)."""
         chat = self._chat
         stage = next((stage for stage in chat.policy.stages if stage.summarises), None)
         names = stage.effects.before if stage is not None else ()
@@ -109,12 +109,12 @@ class NativeSide:
 
     @property
     def has_something_to_compact(self) -> bool:
-        """Return whether the view has anything that a compaction would summarise."""
+        """Return whether the view has any messages that a compaction would summarise."""
         head, _ = split_for_compaction(self._chat.log.view.messages)
         return any(not is_protected(message) and message.tag != SUMMARY_TAG for message in head)
 
     async def compact(self, trigger: Trigger, instructions: str) -> NativeCompaction:
-        """Ask the provider to compact now; return the result. A failure has been reported to the user."""
+        """Ask the provider to compact now; return the result. A failure is reported to the user."""
         chat = self._chat
         head, _ = split_for_compaction(chat.log.view.messages)
         adapter, request = chat.adapter(), self.plain_request(head)
@@ -132,7 +132,7 @@ class NativeSide:
         return compaction
 
     async def compact_again(self) -> None:
-        """Ask the provider for the next compaction if the last one was on demand: it makes none automatically then."""
+        """Request the next compaction if the last one was on demand, because the provider then stops automatic ones."""
         chat = self._chat
         measured, compact_at = chat.measured(), self.compact_at
         if not self._stands_on_demanded or not self.compacts_on_demand or measured.tokens < compact_at:
@@ -174,7 +174,7 @@ class NativeSide:
             self._watch.keep(standing.no_help(after) if after.tokens >= at > 0 else "", after, standing, was_told=False)
 
     def expect(self, *, missed: bool) -> None:
-        """Take over compaction when an endpoint misses several in a row: it ignores the threshold."""
+        """Take over compaction from an endpoint that has missed several in a row, so ignores the threshold."""
         self._missed = self._missed + 1 if missed else 0
         if self._missed < MISSED_COMPACTIONS:
             return
@@ -187,7 +187,7 @@ class NativeSide:
         )
 
     async def drop_foreign_blocks(self) -> None:
-        """Drop compactions of a provider that the chat no longer uses, or that no longer compacts (R-542)."""
+        """Discard compactions by a provider that the chat no longer uses, or that no longer compacts (R-542)."""
         chat = self._chat
         if not self._blocks():
             return
@@ -198,9 +198,9 @@ class NativeSide:
             )
 
     async def distrust_encrypted(self) -> bool:
-        """Drop signed or encrypted state that the provider now refuses; return whether there was any.
+        """Remove signed or encrypted state that the provider now refuses; return whether there was any.
 
-        Its compactions no longer count; its reasoning stays as readable text.
+        Its compactions are discarded; its reasoning stays as readable text.
         """
         log = self._chat.log
         changed = await forget_foreign_blocks(log, "")

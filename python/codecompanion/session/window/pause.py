@@ -1,7 +1,7 @@
-"""Automatic editing and compaction after an undo: paused until the user compacts, redoes or resumes them (R-545).
+"""Pauses automatic editing and compaction after an undo, until the user compacts, redoes or resumes (R-545).
 
-A paused chat is never made smaller without the user's knowledge. If the next request no longer fits the window by the
-best count, the user is asked instead. The log records which events are paused: `session.history.undo.rest_of`.
+A paused chat is never made smaller without the user's knowledge. If the next request no longer fits the context window
+by the best count, the user is asked instead. The log records which events are paused: `session.history.undo.rest_of`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from codecompanion.wire.events import Severity
 
 
 class Pause:
-    """The stages that are paused in one chat after an undo or a restore."""
+    """Tracks the stages that are paused in one chat after an undo or a restore."""
 
     def __init__(self, chat: ChatModel, env: Callable[[], Env]) -> None:
         self._chat, self._env = chat, env
 
     @property
     def is_on(self) -> bool:
-        """Return whether a stage that would run automatically waits for the user."""
+        """Return whether a stage that would run automatically is paused."""
         policy, paused = self._chat.policy, self._chat.log.rest.paused
         return policy.enabled and any(stage.event in paused and stage.trigger.is_on for stage in policy.stages)
 
@@ -36,7 +36,7 @@ class Pause:
         return log.rest.paused
 
     async def end(self) -> None:
-        """End the pause: the user asked for a compaction, even if there was nothing to do."""
+        """End the pause after a compaction that the user requested, even if it had nothing to do."""
         if not self.is_on:
             return
         what = self.what
@@ -45,6 +45,6 @@ class Pause:
 
     @property
     def what(self) -> str:
-        """Return the paused stages as the beginning of a sentence."""
+        """Return the paused stages as the start of a sentence."""
         edits = "context_edited" in self._chat.log.rest.paused
         return "Editing and compaction are" if edits else "Compaction is"

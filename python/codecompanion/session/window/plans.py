@@ -1,4 +1,4 @@
-"""The preparations of one chat, not run yet: the steps `context.pipeline` would take with its current view."""
+"""Makes the preparations of one chat, which are the steps that `context.pipeline` would take with its current view."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Plans:
     def request(self, *, summaries: bool = True, view: View | None = None, anyway: bool = False) -> Preparation:
         """Return the preparation of the next request (R-518); without `summaries` no model is asked.
 
-        If another `view` than the chat's is given, this is a dry run, so the recall tools are counted before they are
-        offered. `anyway`: make the request fit despite a pause, with everything that needs no model.
+        If a `view` other than the chat's is given, this is a dry run, so the recall tools are counted before they are
+        offered. `anyway`: make the request fit despite a pause, by every step that needs no model.
         """
         chat = self._chat
         view = view or chat.log.view
@@ -61,9 +61,9 @@ class Plans:
         return model or adapter
 
     def see_writer(self, prepared: Prepared) -> None:
-        """Remember whether the model wrote a usable summary; on the user's own server, for all chats.
+        """Remember whether the model wrote a usable summary.
 
-        There each attempt takes long.
+        For the user's own server this applies to all chats, because each attempt there takes long.
         """
         chat, watch = self._chat, self._watch
         watch.see_writer(prepared, lambda: self._writer_label)
@@ -75,11 +75,11 @@ class Plans:
             chat.services.unusable_writers.discard(chat.writer)
 
     def compaction(self, instructions: str = "") -> Preparation:
-        """Return a compaction at any token count (R-533)."""
+        """Return the preparation of a manual compaction, whatever the token count (R-533)."""
         return compact(self._chat.log.view, self._chat.policy, self._shaper.env(instructions, manual=True))
 
     def without_model(self) -> Preparation:
-        """Return a manual compaction that asks no model."""
+        """Return the preparation of a manual compaction that asks no model."""
         return last_tier(self._chat.log.view, self._chat.policy, self._shaper.env(manual=True))
 
     def recovery(self, target: int) -> Preparation:

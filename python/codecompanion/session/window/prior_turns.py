@@ -1,7 +1,7 @@
-"""The turns before the current one as they were logged, for `context_pruned` (R-330).
+"""Provides the turns before the current one as they were logged, for `context_pruned` (R-330).
 
-Removed messages are read from the log once per change of the view that is not an appended message. Other requests look
-at the view alone, however long the chat is (lesson 31).
+Removed messages are read from the log once per change of the view other than an append. Otherwise only the view is
+read, however long the chat is (lesson 31).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from codecompanion.session.history.chat_log import ChatLog
 
 
 class PriorTurns:
-    """The prior turns of one chat: those still partly in the view, and figures of all others."""
+    """Reads the prior turns of one chat: those still partly in the view, and figures of all others."""
 
     def __init__(self, log: ChatLog) -> None:
         self._log = log
@@ -25,7 +25,7 @@ class PriorTurns:
     async def read(self) -> tuple[Messages, LeftOut]:
         """Return the messages of the view's turns as logged, and the turns that are no longer in the view.
 
-        A turn is named once when it leaves; after a restart all are named.
+        Each removed turn is named once; after a restart all are named again.
         """
         log = self._log
         if not log.has_removed:

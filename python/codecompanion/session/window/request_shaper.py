@@ -1,7 +1,7 @@
-"""The differences between a chat's requests and its view, and those that stay fixed in a turn (R-302, R-338…R-355).
+"""Shapes a chat's view into requests, and keeps the shaping fixed within a turn (R-302, R-338…R-355).
 
-`context.shape_request` decides; this module provides its inputs, its memory, and the workspace facts, which are read
-once per turn without blocking the editor. Only the named events of the requests are stored.
+`context.shape_request` makes the decisions; this module provides its inputs, its memory, and the workspace facts, which
+are read once per turn without blocking the editor. Of the requests, only the policy's named events are stored.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def count_shared(before: Shaped | None, now: Shaped) -> int:
 
 
 class RequestShaper:
-    """The shaped requests of one chat. `snapshot` and `root` give the editor's state and the workspace folder."""
+    """Shapes the requests of one chat. `snapshot` and `root` return the editor's state and the workspace folder."""
 
     def __init__(self, chat: ChatModel, env: ChatEnv) -> None:
         self._chat, self._bare = chat, env
@@ -71,11 +71,11 @@ class RequestShaper:
         self.sent: Shaped | None = None
         """The last request."""
         self._before: Shaped | None = None
-        """The request before it, if it was sent to the same model."""
+        """The request before the last one, if it was sent to the same model."""
         self._sent_to = ("", "")
 
     def env(self, instructions: str = "", *, manual: bool = False) -> Env:
-        """Return the environment of the next request, including how a request is measured as sent."""
+        """Return the environment of the next request, including the function that measures a request as sent."""
         env = self._bare.read(instructions, manual=manual)
         return msgspec.structs.replace(env, exists=self._files(), sent=self.measure if self.shapes else None)
 
@@ -108,18 +108,18 @@ class RequestShaper:
         return bool(self._packets) or (self._chat.policy.enabled and bool(self._chat.policy.shape))
 
     def of(self, messages: Messages) -> Shaped:
-        """Return the request of these messages as it would be sent now, also for a turn that has not begun."""
+        """Return the request of these messages as it would be sent now, even for a turn that has not begun."""
         env, cycle = self._bare.read(), (messages[-1].cycle or 0) if messages else 0
         kept = self._kept if cycle <= self._kept_cycle else Kept()
         env = msgspec.structs.replace(env, cycle=max(env.cycle, cycle))
         return shape(messages, self._parts(), self._chat.policy, env, kept)
 
     def measure(self, messages: Messages) -> Measure:
-        """Return the size of a request of these messages as it would be sent now."""
+        """Return the size of a request with these messages as it would be sent now."""
         return self.of(messages).measure if self.shapes else self._chat.meter.measure(messages)
 
     def take(self) -> Shaped:
-        """Return the request that is sent now; its shaping stays fixed within the turn (R-343)."""
+        """Return the request to send now, and fix its shaping for the rest of the turn (R-343)."""
         is_same, self._sent_to = self._sent_to == self._chat.named, self._chat.named
         self._before, self.sent = self.sent if is_same else None, self.current()
         self._kept = self.sent.kept
@@ -132,16 +132,16 @@ class RequestShaper:
         return {message.id: message.content for message in self.sent.messages}
 
     def unread_tokens(self) -> int:
-        """Return how much of the request that was made last its server has to read, by estimate."""
+        """Return the estimated tokens of the last request that its server has to read."""
         now, known = self.sent or self.current(), self._known_messages()
         if known < 0 or self._chat.cache_state().is_cold:
             return now.measure.tokens
         return round(self._chat.meter.calibration.ratio * sum(message.tokens for message in now.messages[known:]))
 
     def shared_tokens(self, *, is_lost: bool) -> int:
-        """Return how much of the request that was made last was in the one before or its reply, by estimate.
+        """Return the estimated tokens of the last request that were in the request before it or the reply to that.
 
-        `is_lost`: it was no longer in the cache, so no edit has broken it: everything up to the last reply counts.
+        `is_lost`: the cache was lost, not invalidated by an edit, so everything up to the last reply counts.
         """
         now = self.sent or self.current()
         replies = (index for index in range(len(now.messages), 0, -1) if now.messages[index - 1].role == "assistant")
@@ -162,7 +162,7 @@ class RequestShaper:
         return shared + (now.messages[shared].role == "assistant")  # the model wrote it
 
     def request_of(self, shaped: Shaped, compact_at: int) -> ChatRequest:
-        """Return the provider request for a shaped one, with room left for the reply (R-507)."""
+        """Return the provider request for a shaped request, with room left for the reply (R-507)."""
         return self._chat.request_of(shaped.messages, shaped.system, shaped.specs, shaped.measure.upper, compact_at)
 
     def _parts(self) -> Parts:
@@ -185,7 +185,7 @@ class RequestShaper:
         return self._chat.meter.measure(messages, self._fixed_part(system, specs))
 
     def _fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> FixedPart:
-        """Return the estimate of system prompt and tools; each pair is counted once."""
+        """Return the estimated size of system prompt and tools; each combination is counted once."""
         key = system.text, id(specs)
         known = self._fixed.get(key)
         if known is None or known[0] is not specs:
@@ -197,9 +197,9 @@ class RequestShaper:
     # ---- facts of the workspace
 
     def _files(self) -> Callable[[str], bool]:
-        """Return a predicate: does the workspace have a file of this relative name (R-419)?"""
+        """Return a predicate that tells whether the workspace has a file with this relative path (R-419)."""
         root = cache(lambda: self._chat.services.root(self.snapshot()))
-        # `Path.is_file` raises where a name is too long.
+        # `Path.is_file` raises if a name is too long.
         return lambda name: ".." not in name and os.path.isfile(root() / name)  # noqa: PTH113
 
     async def read_facts(self) -> None:
@@ -245,7 +245,7 @@ class RequestShaper:
         if status is None:
             return Facts(root.name, diagnostics=found)
         changed = tuple(ChangedFile(code, path) for code, path in status.changed)
-        # R-350: the diagnostics are those of the changed files, when there are any.
+        # R-350: use the diagnostics of changed files, if there are any.
         of_changed = tuple(fact for fact in found if fact.path in {file.path for file in changed})
         return Facts(root.name, True, status.branch, changed, of_changed or found)
 
@@ -265,10 +265,10 @@ class RequestShaper:
         await self.log_request()
 
     async def fail(self, reason: str, detail: str, shaped: Shaped | None = None, tokens: int = 0) -> None:
-        """Log and report that the history could not be made to fit, under the policy's event names, if it has any.
+        """Log and report that the history could not be made to fit, if the policy has events for that.
 
         It is logged as a compaction that began and ended: two events with one id, in one transaction (R-332). The user
-        is informed unless the request is sent all the same (R-327).
+        is informed unless the request is sent anyway (R-327).
         """
         shaped = shaped or self.current()
         stage = next((stage for stage in self._chat.policy.stages if stage.emits.failed), None)
@@ -287,15 +287,15 @@ class RequestShaper:
             self._chat.notice(Severity.WARN, f"{stage.card.failed}: the request still does not fit.")
 
     async def give_up(self, problem: str, tokens: int = 0) -> None:
-        """Log that nothing makes the request fit, if the policy has an event for it (R-335).
+        """Log that the request cannot be made to fit, if the policy has an event for that (R-335).
 
-        `tokens` is the size of the request, if it is not the current one.
+        `tokens`: the size of the request, 0 = the current request's.
         """
         if self._chat.policy.stop_over_limit:
             await self.fail(UNREACHABLE, problem, tokens=tokens)
 
     async def log_request(self) -> None:
-        """Log the contents of the next request: the first of a turn, and the first after a compaction (R-328)."""
+        """Log the contents of the next request if it is the first of its turn or after a compaction (R-328)."""
         chat, log = self._chat, self._chat.log
         at = log.view.cycle, log.compactions
         if not chat.policy.request_events or not chat.policy.enabled or self._logged == at:
@@ -320,7 +320,7 @@ class RequestShaper:
         tell(chat.services.emit, chat.chat_id, events)
 
     def savings(self) -> dict[str, int]:
-        """Return the token counts omitted from the last request, by kind, as logged (R-354, R-356)."""
+        """Return the tokens omitted from the last request, by category, as logged (R-354, R-356)."""
         if self.sent is None or self.sent.is_plain:
             return {}
         saved = self.sent.savings

@@ -1,6 +1,6 @@
-"""The sentence about a request that never fits the window: its largest part, and the remedy.
+"""Builds the sentence about a request that can never fit the window: its largest part, and the remedy.
 
-R-524, R-535. Shown before a request is sent, and when a provider refused one that cannot be made smaller.
+R-524, R-535. Shown before a request is sent, and when a provider refused a request that cannot be made smaller.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from codecompanion.session.window.chat_model import ChatModel
 IS_BACK = "Your message is back in the input."
 COMPACT = "Automatic compaction is off: /compact makes room."
 NOT_SENT = "Not sent"
-"""The beginning of sentences that are true only until the message is sent after all."""
+"""Start of sentences that are true only until the message is sent after all."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a message cannot be sent, whatever is compacted, and the size of the request in tokens."""
+    """Why a message cannot be sent even after compaction, and the size of the request in tokens."""
 
     why: str
     tokens: int
 
 
 def too_large(chat: ChatModel, messages: Messages, size: int, room: int) -> str:
-    """Return why a request of `size` tokens is not sent where `room` fit; both as measured by the meter."""
+    """Return why a request of `size` tokens is not sent if only `room` tokens fit, both measured by the meter."""
     what, advice = largest_part(chat, messages)
     return f"{NOT_SENT}: {size:,} tokens, {room:,} fit; {what}. {advice}"
 
 
 def too_large_alone(chat: ChatModel, message: Message, room: int) -> str:
-    """Return that no message can be sent with this attachment; "" if one can, or if the room is unknown (`room` 0)."""
+    """Return a sentence if no message can be sent with this attachment, else ""; `room` 0 = unknown."""
     fixed = chat.meter.by_estimate(()).tokens
     size, left = chat.meter.by_estimate((message,)).tokens - fixed, max(0, room - fixed)
     if not room or size <= left:
@@ -41,7 +41,7 @@ def too_large_alone(chat: ChatModel, message: Message, room: int) -> str:
 
 
 def largest_part(chat: ChatModel, messages: Messages) -> tuple[str, str]:
-    """Return the largest part of the request with its tokens, and the user's options."""
+    """Return the largest part of the request with its token count, and the user's options."""
     fixed = chat.meter.measure(()).tokens
     rules = sum(message.tokens for message in messages if message.tag == RULES_TAG)
     largest = max((m for m in messages if m.tag != RULES_TAG), key=lambda m: m.tokens, default=None)

@@ -1,6 +1,6 @@
-"""The window of a chat's model: its size, the source of that figure, and the notices about it (K4, R-506, R-109).
+"""Determines the context window of a chat's model, and issues the notices about it (K4, R-506, R-109).
 
-Limits are resolved again whenever the endpoint has reported something new, or a refusal named the true size.
+Limits are resolved again whenever the endpoint reports something new, or a refusal names the true size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from codecompanion.wire.events import Severity
 
 _log = logging.getLogger(__name__)
 SHORT_WAIT_S = 1.5
-"""The first request waits this long for a report of the endpoint; near a limit it waits for all of it."""
+"""How long, in seconds, the first request waits for the endpoint's report; near a limit it waits until it arrives."""
 
 
 class WindowWatch:
@@ -35,9 +35,9 @@ class WindowWatch:
         self._told_no_tools: set[tuple[str, str]] = set()
 
     def resolve(self) -> None:
-        """Resolve the current limits; a smaller window named by a refusal is kept.
+        """Resolve the current limits; a smaller window named in a refusal is kept.
 
-        A server that reports its window may have been restarted with another one: its next report counts.
+        A later report of the server overrides it, because the server may have been restarted with another window.
         """
         chat, known = self._chat, self._chat.named
         self._told_of_endpoint, self._facts = chat.adapter().limits(chat.model), chat.adapter().facts(chat.model)
@@ -74,7 +74,7 @@ class WindowWatch:
     def model_that_runs(self) -> str:
         """Return the model that actually answers, "" if it is the chat's own or one the user has configured.
 
-        A server with a single model uses it whatever name a request has; one with several needs a name.
+        A server with a single model ignores the name in a request; a server with several needs it.
         """
         chat, services = self._chat, self._chat.services
         entry = services.adapters.settings(chat.adapter_name)
@@ -96,7 +96,7 @@ class WindowWatch:
         old, told = self._chat.limits, self._chat.adapter().limits(self._chat.model)
         self._named[self._chat.named] = tokens, told
         self.resolve()
-        # A server that reports its window needs no line in the configuration: it would be wrong after the next start.
+        # Do not advise configuring a window that the server reports: it may differ after the next start.
         advice = "" if self._facts.window else f" In setup(): {self._line(tokens)}"
         self._chat.notice(
             Severity.WARN, f"The window of {self._name} is {tokens:,} tokens, not {old.context_window:,}.{advice}"
@@ -115,7 +115,7 @@ class WindowWatch:
         if self._chat.named not in self._asked:
             self._asked.add(self._chat.named)
             try:
-                # warm_up waits only a few seconds for an answer, and the request needs the rest of its work anyway.
+                # warm_up waits only a few seconds for an answer, and the request needs its other results anyway.
                 async with asyncio.timeout(None if decides else SHORT_WAIT_S):
                     await self._chat.adapter().warm_up()
             except (AdapterError, TimeoutError) as error:
@@ -155,7 +155,7 @@ class WindowWatch:
             self._chat.notice(Severity.WARN, self.guess)
 
     def _line(self, tokens: int | str) -> str:
-        """Return the configuration line that sets the window; never with a guess (R-506)."""
+        """Return the configuration line that sets the window to `tokens`, which is never a guess (R-506)."""
         adapter_name, model = self._chat.named
         if not model:
             return (
@@ -164,7 +164,7 @@ class WindowWatch:
         return f"models = {{ {_lua_key(model)} = {{ context_window = {tokens} }} }}"
 
     def tell_no_room(self) -> None:
-        """Warn once per model that its window has no room besides the system prompt and a reply (R-109)."""
+        """Warn once per model that its window only has room for the system prompt and a reply (R-109)."""
         known, policy, room = self._chat.named, self._chat.policy, self._chat.room
         targets = [stage.target for stage in policy.stages if stage.target is not None]
         if known in self._told_no_room or not policy.enabled or not lacks_budget(room, *targets):
@@ -187,6 +187,6 @@ class WindowWatch:
 
 
 def _lua_key(name: str) -> str:
-    """Return the name as a key of a Lua table; bare, it could be a keyword of Lua."""
+    """Return the name as a Lua table key, always quoted, because a bare name could be a Lua keyword."""
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'["{escaped}"]'
