@@ -170,7 +170,7 @@ class ChatModel:
         return self.cache_state().warm_tokens > 0
 
     def cache_state(self) -> CacheState:
-        """Return how much of the next request the model's prompt cache probably has, and the price of a cache read."""
+        """Return the estimated part of the next request that is in the prompt cache, and the price of a cache read."""
         services, view, lifetime_s = self.services, self.log.view, self.adapter().cache_lifetime_s
         if not runs_on_own_server(services.adapters, *self.named):
             return find_cache_state(view.messages, services.clock(), lifetime_s, view.tokens)
@@ -252,9 +252,8 @@ class ChatModel:
     def offer_tools(self) -> bool:
         """Update the offered tools; return whether they changed.
 
-        Recall tools are added as soon as messages have been removed: the prompt cache is lost then anyway. Tools also
-        change when the window turns out to be too small or large enough for one, and when a provider brings other
-        tools.
+        Recall tools are added as soon as messages have been removed, when the prompt cache is lost anyway. Tools also
+        change when the context window turns out to be smaller or larger, and when a provider offers different tools.
         """
         self.compose_prompt()  # chosen tool groups add text to the system prompt
         specs = self._offered_tools()
@@ -306,7 +305,7 @@ class ChatModel:
 
     @property
     def room(self) -> Room:
-        """Return the window, reserve and fixed part that triggers are fractions of, for the current model."""
+        """Return the model's context window, reply reserve and fixed part, from which triggers are calculated."""
         limits = self.limits
         fixed = self.meter.measure(()).tokens
         return Room(window=limits.context_window, reserve=limits.reply_reserve, fixed=fixed)

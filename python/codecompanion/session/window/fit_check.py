@@ -158,9 +158,9 @@ class Fitting:
     async def impossible(self, view: View, *, is_close: bool = False) -> Refusal | None:
         """Return why a request of this view cannot be sent even after every removal, or None if it may be made to fit.
 
-        Nothing is compacted for a request that never fits (R-524). First only the messages that no compaction removes
-        are measured; if they leave less than a summary may take (or `is_close`), everything that makes room without a
-        model is tried. A limit that is paused or the provider's business does not count against the request.
+        Nothing is compacted for a request that can never fit (R-524). First only the messages that no compaction
+        removes are measured; if they leave less room than a summary may take (or if `is_close`), every step that makes
+        room without a model is simulated, including paused stages.
         """
         chat, room = self._chat, self.room
         if not room or self._shaper.measure(view.messages).tokens <= room:
@@ -241,7 +241,7 @@ class Fitting:
         return True
 
     async def _ask(self, messages: Messages) -> int:
-        """Return the provider's count of a request with these messages, 0 if it cannot count or not in time."""
+        """Return the provider's count of a request with these messages, 0 if it cannot count or is too slow."""
         chat = self._chat
         adapter, known = chat.adapter(), chat.named
         if known in self._late or not adapter.counts_tokens(chat.model):

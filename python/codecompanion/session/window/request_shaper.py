@@ -82,8 +82,8 @@ class RequestShaper:
     def current(self) -> Shaped:
         """Return the request as it is now; another call without a change costs nothing.
 
-        While no message waits for an answer, this is the last request plus its reply: shaping by the next turn belongs
-        to that turn's requests, which no provider has counted (R-301, R-303).
+        While no message waits for an answer, this is the last request plus its reply, because the next turn's shaping
+        belongs to requests that no provider has counted (R-301, R-303).
         """
         chat = self._chat
         view = chat.log.view
@@ -154,7 +154,7 @@ class RequestShaper:
         )
 
     def _known_messages(self) -> int:
-        """Return how many messages of the request that was made last its server has read or written before, else -1."""
+        """Return how many messages of the last request its server already knew; -1 = not even the system prompt."""
         now, before = self.sent or self.current(), self._before
         shared = count_shared(before, now)
         if before is None or shared < len(before.messages) or shared == len(now.messages):

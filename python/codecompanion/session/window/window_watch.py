@@ -105,8 +105,8 @@ class WindowWatch:
     async def make_sure(self) -> None:
         """Ask the endpoint for an unknown window before the first request; warn if a guess decides (R-506, lesson 30).
 
-        Right after a restart its report may be still on its way. Before a guess decides anything it is waited for. A
-        server that loads a model with the first request may report it only then; until then it is a guess.
+        Right after a restart the report may not have arrived yet; if a guess would decide anything, wait for it. A
+        server that loads a model with the first request may report the window only then.
         """
         self.take_in()
         if not self.is_a_guess:
