@@ -1,1 +1,1 @@
-"""Builds everything once, owns the loop, and is the only door to the editor."""
+"""Builds everything once, owns the event loop, and is the only connection to the editor."""

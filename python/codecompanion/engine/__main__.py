@@ -1,8 +1,8 @@
 """`python -m codecompanion.engine <rplugin file> [folder]`: the host that `lua/codecompanion/host/init.lua` starts.
 
 The folder is for cached byte code (`module_cache`). With `--check` instead of the file it only reports whether this
-Python can run the host (used after an installation). Checks the requirements before anything is imported, so that an
-unsuitable Python ends with one sentence on stderr.
+Python can run the host (used after an installation). It checks the requirements before importing anything, so that an
+unsuitable Python exits with one sentence on stderr.
 """
 
 import gc
@@ -15,7 +15,7 @@ NEEDED = ("pynvim", "msgpack", "greenlet", "msgspec", "httpx2", "anyio", "tiktok
 
 
 def find_problem() -> str:
-    """Return one sentence with the reason why the host cannot run under this Python, "" when it can."""
+    """Return a sentence saying why the host cannot run under this Python, "" if it can."""
     if sys.version_info[:2] < OLDEST_PYTHON:
         found = ".".join(str(part) for part in sys.version_info[:3])
         return f"Python 3.11 or newer is needed, {sys.executable} is {found}; run :CodeCompanion install"
@@ -37,11 +37,11 @@ def main(arguments: list[str]) -> int:
         return 2
     if arguments == ["--check"]:
         return 0
-    if len(arguments) > 1 and os.name == "posix":  # elsewhere the owner of the file is unknown
+    if len(arguments) > 1 and os.name == "posix":  # on other systems the owner of the file is unknown
         from codecompanion.engine.module_cache import use_module_cache
 
         use_module_cache(arguments[1])
-    gc.disable()  # until a while after the greeting (`bridge`): imported modules will never be garbage
+    gc.disable()  # until shortly after `hello` (`bridge`): imported modules never become garbage
     from pathlib import Path
 
     from codecompanion.engine.bridge import serve

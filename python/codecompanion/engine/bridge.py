@@ -1,11 +1,11 @@
-"""The one door between the editor and the engine; the only code that imports pynvim, apart from the rplugin file.
+"""Connects the editor and the engine; the only code that imports pynvim, apart from the rplugin file.
 
 In: `receive(verb, json)` on pynvim's thread decodes the request and starts it on the engine's loop; nothing waits.
 Requests begin in order of arrival (`request_order`).
 
-Out: `emit(event)` from any thread. One flusher on pynvim's loop makes one `exec_lua` call per flush and learns its cost
-from the answer (see `outbox`). The call is a request inside a greenlet, not a notification: its answer is the
-back-pressure that keeps a busy editor from being flooded.
+Out: `emit(event)` from any thread. A flusher on pynvim's loop makes one `exec_lua` call per flush and learns its cost
+from the response (see `outbox`). The call is a request inside a greenlet, not a notification: waiting for its response
+provides the back-pressure that keeps a busy editor from being flooded.
 """
 
 from __future__ import annotations
@@ -43,37 +43,37 @@ DELIVER = "return require('codecompanion.host').on_events(...)"
 GRACE_S = 0.3  # for requests that arrived just before the editor exited
 CLOSE_LIMIT_S = 1.5  # Neovim kills its jobs two seconds after asking them to exit
 NO_GARBAGE_S = 5.0
-"""After the greeting; an immediate first request imports as much again, and none of that will ever be garbage."""
+"""Seconds after `hello` without garbage collection: a first request imports many modules that never become garbage."""
 
 
 class Runtime(Protocol):
     """The methods of `engine.runtime.Runtime` that the bridge uses."""
 
     async def handle(self, request: requests.Request) -> object:
-        """Handle one request; the result is sent in its `reply`."""
+        """Handle one request and return the result, which is sent as its `reply`."""
 
     async def aclose(self) -> None:
-        """Finish writing and release everything."""
+        """Finish all writes and release everything."""
 
 
 MakeRuntime = Callable[[Callable[[Event], None]], Runtime]
 
 
 def default_runtime(emit: Callable[[Event], None]) -> Runtime:
-    """Return the real runtime."""
-    from codecompanion.engine.runtime import Runtime as EngineRuntime  # slow to import: only once a chat needs it
+    """Return the runtime used in production."""
+    from codecompanion.engine.runtime import Runtime as EngineRuntime  # slow to import, so only when needed
 
     return EngineRuntime(emit)
 
 
 def _collect_garbage() -> None:
-    """Collect garbage from here on, except among existing objects."""
+    """Turn on garbage collection, but exempt the existing objects."""
     gc.freeze()
     gc.enable()
 
 
 def _mend(text: str) -> str:
-    """Return `text` as valid Unicode: bytes of a buffer that are not UTF-8 arrive as lone surrogates."""
+    """Return `text` as valid Unicode; bytes of a buffer that are not UTF-8 arrive as lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -82,7 +82,7 @@ def _mend(text: str) -> str:
 
 
 def _with_bytes(request: requests.Request, payload: str) -> requests.Request:
-    """Return the request with its variables as in `os.environ`: a byte that is not text is part of a secret."""
+    """Return the request with its variables decoded as in `os.environ`, because secrets may contain invalid UTF-8."""
     match request:
         case requests.Hello():
             return msgspec.structs.replace(request, environment=json.loads(payload).get("environment", {}))
@@ -98,7 +98,7 @@ _PLAIN_VALUE = regex(r"[A-Za-z.-]{1,19}|[\d.:]+")
 def _told_secrets(environment: Mapping[str, str]) -> list[str]:
     """Return the values to redact in the log, from the variables withheld from the host at start.
 
-    These are all values except words and numbers as in `PGHOST` and `AWS_REGION`: `localhost` is everywhere.
+    Plain words and numbers, as in `PGHOST` and `AWS_REGION`, are left out, because e.g. `localhost` appears everywhere.
     """
     return [
         form
@@ -115,7 +115,7 @@ def _keys_of(environment: Mapping[str, str]) -> list[str]:
 
 
 class _Envelope(msgspec.Struct):
-    """The readable fields of a request that does not decode."""
+    """The fields that can still be read from a request that cannot be decoded."""
 
     id: int = 0
     chat: str = ""
@@ -160,11 +160,11 @@ class Bridge:
             self._engine.spawn(self._serve(str(verb), self._listed_buffers.complete(request)), f"request {verb}")
 
     def emit(self, event: Event) -> None:
-        """Send `event` to the editor, from any thread."""
+        """Queue `event` for the editor; may be called from any thread."""
         self._flusher.put(event)
 
     def close(self) -> None:
-        """Let the runtime finish, then stop; called once the editor is gone, from pynvim's thread."""
+        """Let the runtime finish, then stop; called from pynvim's thread after the editor has exited."""
         if not self._closed.acquire(blocking=False):
             return
         self._flusher.stop()
@@ -249,7 +249,7 @@ class _Flusher:
         if self._stopped or self._wake_pending.is_set():
             return
         self._wake_pending.set()
-        with contextlib.suppress(RuntimeError):  # the loop has closed: the editor is gone
+        with contextlib.suppress(RuntimeError):  # the loop has closed, so the editor has exited
             self._nvim.loop.call_soon_threadsafe(self._wake)
 
     def stop(self) -> None:
@@ -261,7 +261,7 @@ class _Flusher:
             self._arm(more=False)
 
     def _arm(self, *, more: bool) -> None:
-        """Set the timer for the next flush; `more` when the last batch did not include everything."""
+        """Set the timer for the next flush; `more`: the last batch did not include everything."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -279,7 +279,7 @@ class _Flusher:
 
     def _begin(self) -> None:
         self._timer, self._sending = None, True
-        self._nvim.async_call(self._flush)  # a greenlet: only there a request may wait for its answer
+        self._nvim.async_call(self._flush)  # in a greenlet, the only place where a request may wait for its response
 
     def _flush(self) -> None:
         loop = self._nvim.loop
@@ -289,7 +289,7 @@ class _Flusher:
             if batch is not None:
                 cost_ms = self._nvim.api.exec_lua(DELIVER, [batch])
                 self._pacer.record(float(cost_ms or 0.0), len(batch))
-        except pynvim.NvimError as error:  # not through `put`: the way to the editor is broken
+        except pynvim.NvimError as error:  # not through `put`, because the connection to the editor is broken
             log.logger.error("the editor could not take a batch of %d bytes: %s", len(batch or ""), error)
         finally:
             self._sending = False
@@ -317,7 +317,7 @@ def serve(plugin: Path) -> int:
     try:
         pynvim.start_host()
     except (EOFError, OSError):
-        pass  # the editor closed the channel: the normal end
+        pass  # the editor closed the channel, which is the normal end
     except Exception as error:  # SIGTERM arrives here as a bare Exception
         print(f"codecompanion: the host stopped: {error}", file=sys.stderr)
         status = 0 if "SIGTERM" in str(error) else 1

@@ -1,4 +1,4 @@
-"""The editor's channel is the standard input and output of the host: nothing that the host starts may use it."""
+"""Protects the editor's channel, the host's standard input and output, from the programs that the host starts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def keep_channel() -> None:
-    """Keep started programs from reading the editor's channel; pynvim does the same for writing."""
+    """Prevent started programs from reading the editor's channel; pynvim does this for writing."""
     channel = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

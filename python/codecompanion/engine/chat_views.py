@@ -1,4 +1,4 @@
-"""Read-only views of a chat; imported when the user first opens one, not when the host starts."""
+"""Builds read-only views of a chat; imported when the user first opens one, not when the host starts."""
 
 from __future__ import annotations
 

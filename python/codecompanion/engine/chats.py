@@ -1,7 +1,6 @@
-"""Requests about one chat: opening it, and handling the editor's requests to an open one (architecture.md).
+"""Handles requests about one chat: opens it, and carries out the editor's requests to an open one (architecture.md).
 
-Its imports are most of those a host needs for a chat, but it needs none of them to greet: `runtime` imports it
-afterwards.
+It imports most of what a host needs for a chat, but nothing needed for `hello`, so `runtime` imports it afterwards.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from codecompanion.wire.events import Notice, Severity
 def watch_history(
     services: Services, chats: Mapping[str, Session], start: Callable[[Coroutine[Any, Any, None]], object]
 ) -> None:
-    """Handle a history that is lost while chats are open."""
+    """Handle the loss of the history database while chats are open."""
     LostHistory(services, chats, start)
 
 
 async def open_chat(services: Services, request: requests.OpenChat) -> Session | None:
-    """Return the session of a new chat or a stored one, None if it is read-only. Raises `CodeCompanionError`."""
+    """Open a new or stored chat and return its session, None if it is read-only. Raises `CodeCompanionError`."""
     if not request.resume:
         return await open_new(services, request)
     from codecompanion.session.storage.open_stored import open_stored  # not part of the start
@@ -45,7 +44,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         | requests.ForecastCompaction
         | requests.Preview,
     ):
-        await session.log.write_late()  # they refer to everything shown
+        await session.log.write_late()  # these requests refer to everything shown
     from codecompanion.session.actions.choose_policy import choose_policy, list_policies  # not part of the start
 
     match request:

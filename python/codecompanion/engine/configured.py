@@ -1,8 +1,8 @@
-"""Configuration checks beyond types, done at the greeting: policies, stored files.
+"""Checks the configuration beyond its types when the host starts: policies, stored files.
 
-An error breaks no chat: only the invalid part is left out, and its default applies. Errors, with their key paths, are
-collected in `Services.mistakes`; every chat shows them, and so does `:CodeCompanion problems`, because a sentence of
-that length does not fit the command line.
+An error does not break a chat: only the invalid part is ignored, and its default applies. Errors, with their key paths,
+are collected in `Services.mistakes` and shown by every chat and by `:CodeCompanion problems`, because they are too long
+for the command line.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ EXCLUDE_KEY = "interactions.chat.opts.memory.exclude"
 
 
 def configure(services: Services, request: Hello) -> None:
-    """Set up the files that the services store, and use only valid policies."""
+    """Set up the stored files of the services, and stop invalid policies."""
     services.keeping = _keeping(services, request)
     services.indexes = ProjectIndexes(Path(request.cache_dir), services.emit) if request.cache_dir else None
     services.proxy = request.proxy
@@ -88,7 +88,7 @@ def _add_own_tools(services: Services) -> None:
 
 
 def _vectors(services: Services) -> ProjectVectors | None:
-    """Return the embedder of code, according to the settings; imported only if it is configured."""
+    """Return the vector search as configured, or None; its code is imported only if configured."""
     embedding = services.settings.context.embedding
     if not embedding.is_set and not embedding.model:
         return None
@@ -108,7 +108,7 @@ def _vectors(services: Services) -> ProjectVectors | None:
 
 
 def _gatherer(services: Services) -> ProjectGatherer | None:
-    """Return the gatherer of code for questions; None without a place for an index."""
+    """Return the gatherer of code for questions, or None if there is no folder for an index."""
     indexes = services.indexes
     if indexes is None:
         return None
@@ -124,7 +124,7 @@ def _gatherer(services: Services) -> ProjectGatherer | None:
 
 
 def _check_gathering(services: Services) -> None:
-    """Name the options set below `context.hybrid` that no configured policy's pipeline reads (R-228)."""
+    """Report options set below `context.hybrid` that no configured policy's pipeline reads (R-228)."""
     chat, context = services.settings.chat, services.settings.context
     changed = _changed(settings.load({}).context.hybrid, context.hybrid)
     if context.pipeline == "document" or not changed:
@@ -138,7 +138,7 @@ def _check_gathering(services: Services) -> None:
 
 
 def _changed(default: HybridSettings, given: HybridSettings) -> list[str]:
-    """Return the options that differ from the default, by their path."""
+    """Return the paths of the options that differ from the default."""
     before, now = (dict(_leaves(msgspec.to_builtins(one))) for one in (default, given))
     return [name for name, value in now.items() if value != before[name]]
 
@@ -152,7 +152,7 @@ def _leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any
 
 
 def _check_patterns(services: Services) -> None:
-    """Leave out command prefixes that cannot be allowed, and patterns that cannot name an environment variable."""
+    """Ignore command prefixes that cannot be allowed, and patterns that cannot match an environment variable."""
     tools = services.settings.tools
     entries = dict(tools.entries)
     for option, problem_of, consequence in _PATTERNS:
@@ -181,7 +181,7 @@ _PATTERNS = (
 
 
 def _keeping(services: Services, request: Hello) -> Keeping:
-    """Return the places of checkpoints and memories; with an invalid exclusion nothing is remembered."""
+    """Return the storage of checkpoints and memories; an invalid exclusion pattern disables the memory."""
     data_dir = Path(request.data_dir)
     state_dir = Path(request.state_dir) if request.state_dir else data_dir
     memory, exclusions = services.settings.chat.memory, tuple[re.Pattern[str], ...]()
@@ -210,7 +210,7 @@ def with_adapters(request: Hello, environ: Mapping[str, str]) -> tuple[dict[str,
 def take_settings(given: Mapping[str, Any]) -> tuple[Settings, dict[str, AdapterSettings], list[str]]:
     """Return the settings in force, the adapters they describe, and a sentence for each part that cannot be used.
 
-    The editor has checked them already; this keeps an unknown part from stopping the host.
+    The editor has already checked them; this prevents an unknown part from stopping the host.
     """
     try:
         loaded = settings.load(given)
@@ -231,7 +231,7 @@ def take_settings(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Adapter
 
 
 def _parts(given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the settings in the smallest parts that can be left out, those that others refer to first."""
+    """Yield the settings in the smallest parts that can be left out; parts that others refer to come first."""
     for section, value in sorted(given.items()):
         if not isinstance(value, Mapping):
             yield (section,), value

@@ -1,4 +1,4 @@
-"""Findings about the Python side for `:checkhealth codecompanion` and `codecompanion doctor`."""
+"""Collects findings about the Python side for `:checkhealth codecompanion` and `codecompanion doctor`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def examine(services: Services) -> list[Finding]:
 
 
 def history_findings(store: Store) -> list[Finding]:
-    """Return the events of the chat history: losses since the start, and damaged files that were kept."""
+    """Return findings about the chat history: losses since the host started, and damaged files that were kept."""
     found = [Finding("history", False, text, RESTORE) for text in store.incidents]
     for kept in kept_files(store.path) if store.path else ():
         story = kept.story or "its repair was interrupted and finished at the next start"
@@ -96,7 +96,7 @@ def history_findings(store: Store) -> list[Finding]:
 
 
 def kept_modules(cache: ModuleCache | None) -> Finding:
-    """Return how many modules this host could import from one file."""
+    """Return how many modules this host could import from the module cache."""
     if cache is None:
         return Finding("module cache", True, "off: the host is shared, or this is Windows")
     if not cache.why_not:
@@ -108,14 +108,14 @@ def kept_modules(cache: ModuleCache | None) -> Finding:
 
 
 def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -> Finding:
-    """Return which variables of the environment a model's commands do not get; never a value."""
+    """Return the names of the environment variables hidden from the model's commands, never their values."""
     names = hidden_names(environment, hidden)
     text = f"do not get {', '.join(names)}" if names else "get all environment variables: none contains a secret"
     return Finding("commands", True, text)
 
 
 def own_environment_finding(hidden: HiddenVariables, own: Mapping[str, str]) -> Finding:
-    """Return whether other programs of the user could read a secret in the environment of this process."""
+    """Return whether the user's other programs could read a secret in the environment of this process."""
     names = hidden_names(own, msgspec.structs.replace(hidden, keep=()))
     names = [name for name in names if not name.startswith("NVIM")]
     if not names:
@@ -125,7 +125,7 @@ def own_environment_finding(hidden: HiddenVariables, own: Mapping[str, str]) -> 
 
 
 def sandbox_findings(sandbox: Sandbox | None) -> list[Finding]:
-    """Return the sandbox in use, and the escape attempts that failed in a test just now."""
+    """Return the sandbox in use, and the escape attempts that it blocked in a test just now."""
     if sandbox is None or sandbox.settings.mode == "off":
         return [Finding("sandbox", False, "switched off: commands run as you", 'Set sandbox = "auto"')]
     if not sandbox.kind:
@@ -159,7 +159,7 @@ def examine_environment() -> list[Finding]:
 
 
 def _grammars() -> Finding:
-    """Return whether the languages of the code index have their grammars; loads none of them."""
+    """Return whether the languages of the code index have their grammars, without loading any."""
     names = {"tsx": "typescript"}
     known = {language: f"tree_sitter_{names.get(language, language)}" for language in languages()}
     missing = [language for language, module in known.items() if importlib.util.find_spec(module) is None]

@@ -1,7 +1,7 @@
-"""Findings about completion at the cursor and gathered code: whether the configured servers answer.
+"""Checks whether the servers configured for completion at the cursor and for gathered code respond.
 
-The servers that the user has configured are called, for one token and for the vector of one word: nothing from the
-user's files is sent to them. Disabled features are not tested.
+The configured servers are asked for one token and for the vector of one word; nothing from the user's files is sent.
+Disabled features are not tested.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from codecompanion.session.services import Services
 from codecompanion.settings_sections import CompletionSettings, TeamSettings
 
 ANSWER_LIMIT_S = 5.0
-"""`:checkhealth` waits 8 s in total."""
+"""Timeout for one server, in seconds; `:checkhealth` waits 8 s in total."""
 _INSTALL = "Run :CodeCompanion install semantic"
 _TOO_LATE = f"no answer within {ANSWER_LIMIT_S:g} s"
 
 
 async def examine_code(services: Services, *, completes: bool) -> list[Finding]:
-    """Return the findings; `completes`: completion is on, whatever its setting. Errors become findings."""
+    """Return the findings, including errors; `completes`: completion is on, whatever its setting."""
     embedding = services.settings.context.embedding
     completion, vectors = await asyncio.gather(
         completion_findings(services) if completes else _nothing(),
@@ -84,7 +84,7 @@ def _chat_finding(services: Services, settings: CompletionSettings) -> Finding:
 
 
 def embedding_findings(embedding: EmbeddingSettings) -> list[Finding]:
-    """Return whether vectors can be made and compared; nothing when none are configured. Calls no endpoint."""
+    """Return whether vectors can be made and compared, without calling an endpoint; [] if they are not configured."""
     from codecompanion.adapters.embeddings.make import make_embedder
     from codecompanion.adapters.embeddings.onnx_embedder import missing_packages
     from codecompanion.adapters.keys.redact import plain_url
@@ -109,7 +109,7 @@ def embedding_findings(embedding: EmbeddingSettings) -> list[Finding]:
 
 
 async def embedding_answers(services: Services, embedding: EmbeddingSettings, found: list[Finding]) -> list[Finding]:
-    """Return `found`, or else why the endpoint returns no vector of one word."""
+    """Return `found` if the endpoint returns a vector of one word, else the reason why it does not."""
     from codecompanion.adapters.embeddings.make import make_embedder
 
     embedder = make_embedder(embedding, services.adapters.read_key)
@@ -129,7 +129,7 @@ async def embedding_answers(services: Services, embedding: EmbeddingSettings, fo
 
 
 def team_findings(team: TeamSettings, search_path: str | None) -> list[Finding]:
-    """Return the problems of the source of the team's text; nothing when it is off, or works."""
+    """Return problems with the source of the team description; [] if it is off or works."""
     if not team.enabled:
         return []
     if team.command:

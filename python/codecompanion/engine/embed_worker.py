@@ -1,8 +1,8 @@
 """`python -m codecompanion.engine.embed_worker`: embeds questions for a host (`session.vectors.model_process`).
 
-The model is loaded here and not in the host, whose memory would grow by ten times the model's size. Reads settings from
-the first line of standard input, then requests, one per line; ends when that closes, or after a long time without
-requests.
+The model is loaded here and not in the host, whose memory would grow by ten times the model's size. The process reads
+settings from the first line of standard input, then requests, one per line; it ends when that closes, or after
+`IDLE_S` without requests.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from codecompanion.session.vectors.model_process import VectorAnswer, VectorRequ
 from codecompanion.store.code_index.vectors import to_blob
 
 IDLE_S = 300.0
-"""The next question loads the model again, in a second."""
+"""Seconds without requests before the process ends; the next question reloads the model in a second."""
 
 
 def main() -> int:
-    """Answer requests until they end; return the exit status."""
+    """Answer requests until the input ends; return the exit status."""
     lines = sys.stdin.buffer
     try:
         embedder = make_embedder(typed.read_json(lines.readline(), type=EmbeddingSettings), lambda settings: "")

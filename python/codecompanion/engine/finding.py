@@ -1,4 +1,4 @@
-"""One line of the check-up (`:checkhealth codecompanion`, `codecompanion doctor`)."""
+"""Defines a line of the health check (`:checkhealth codecompanion`, `codecompanion doctor`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A check and its result. `advice` is the remedy when `ok` is false."""
+    """A check and its result. `advice`: the remedy if `ok` is false."""
 
     name: str
     ok: bool

@@ -1,4 +1,4 @@
-"""From the editor's `hello` to the services of a host: settings, store, adapters, tools (architecture.md)."""
+"""Builds the services of a host from the editor's `hello`: settings, store, adapters, tools (architecture.md)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Tell = Callable[[str], None]
 async def build_services(
     request: Hello, emit: Callable[[Event], None], environment: UserEnvironment, editor: EditorAsks
 ) -> tuple[Services, AdapterSettings | None]:
-    """Return the services that the settings describe, with errors in `mistakes`; and the adapter of a new chat."""
+    """Return the services that the settings describe, with errors in `mistakes`, and the adapter of a new chat."""
     known = KnownSecrets()
     environment.take(request.environment)
     given, mistakes = with_adapters(request, environment)
@@ -111,7 +111,7 @@ async def build_services(
 
 
 async def _text_counter(tokenizer: str, cache_dir: Path, tell: Tell) -> tokens.TextCounter:
-    """Return the text counter; a vocabulary that needs a download is reported, not waited for."""
+    """Return the text counter; if its vocabulary must be downloaded, report that instead of waiting."""
     if tokenizer == "exact":
         from codecompanion.store.vocabulary import load_encoder
 
@@ -124,12 +124,12 @@ async def _text_counter(tokenizer: str, cache_dir: Path, tell: Tell) -> tokens.T
 
 
 def hide_in_audit(known: KnownSecrets) -> Callable[[str], str]:
-    """Return the mask for texts of audit records: the configured keys, and text that looks like a secret."""
+    """Return a function that masks configured keys and apparent secrets in the text of audit records."""
     return lambda text: known.hide(hide_secrets(text))
 
 
 def _open_store(data_dir: Path, tell: Tell) -> Store:
-    """Open the store; when the disk cannot be used, continue in memory and report it."""
+    """Open the store; if the disk cannot be used, report that and continue in memory."""
 
     def report(problem: StoreError) -> None:
         tell(str(problem))
@@ -137,7 +137,7 @@ def _open_store(data_dir: Path, tell: Tell) -> Store:
     try:
         return open_store(data_dir, report=report)
     except StoreError as error:
-        # The line may be cut when it is shown, so its effect on the user comes first.
+        # The line may be truncated on screen, so its effect on the user comes first.
         tell(f"Chats will not be saved: {error}")
         return open_memory_store(report=report)
 

@@ -1,8 +1,8 @@
-"""Work for when the host is idle: imports for the next requests, byte code for the next host, old temporary files.
+"""Works while the host is idle: imports modules, stores byte code for the next host, removes old temporary files.
 
 Rarely needed modules are imported by the function that needs them, so that a host starts fast. When the host has been
 idle for `QUIET_S`, they are imported here, one after the other in a thread, so that the first tool call or compaction
-does not wait for them, and so that a plugin update or a full disk in the meantime cannot break it.
+need not wait for them and cannot be broken by a plugin update or a full disk in the meantime.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 _log = logging.getLogger(__name__)
 QUIET_S = 1.0
 LONG_QUIET_S = 10.0
-"""Before work that is of no use to this host."""
+"""Idle seconds before work that does not benefit this host."""
 LATER = tuple(
     f"codecompanion.{name}"
     for name in """
@@ -34,25 +34,25 @@ LATER = tuple(
     session.storage.from_checkpoint adapters.errors.retry reports.spending_budgets
     """.split()
 )
-"""In the order in which a chat is likely to need them."""
+"""Modules to import when idle, in the order in which a chat is likely to need them."""
 
 
 async def work_when_idle(is_busy: Callable[[], bool], steps: Iterable[Callable[[], object]]) -> None:
-    """Run each step in a thread, once the host has been idle; `is_busy` returns whether it worked within `QUIET_S`.
+    """Run each step in a thread whenever the host is idle; `is_busy` returns whether it worked within `QUIET_S`.
 
-    A step that fails is logged: its work is done, or fails, where it is needed.
+    A failing step is logged; its work is repeated where the result is needed.
     """
     for step in steps:
         while is_busy():  # noqa: ASYNC110 - many things make a host busy; one check per second is enough
             await asyncio.sleep(QUIET_S)
         try:
             await asyncio.to_thread(step)
-        except Exception:  # any error: the step is repeated where its result is needed
+        except Exception:  # any error, because the step is repeated where its result is needed
             _log.exception("idle work failed")
 
 
 def idle_steps(data_dir: Path) -> Iterable[Callable[[], object]]:
-    """Yield the steps of a host."""
+    """Yield the steps that a host runs when idle."""
     for name in LATER:
         yield partial(import_module, name)
     yield _rehearse_compaction
@@ -62,7 +62,7 @@ def idle_steps(data_dir: Path) -> Iterable[Callable[[], object]]:
 
 
 def _rehearse_compaction() -> None:
-    from codecompanion.context.policy.policy_catalog import load_policy  # neither is part of the start
+    from codecompanion.context.policy.policy_catalog import load_policy  # neither is needed at startup
     from codecompanion.context.warm_up import rehearse
 
     rehearse(load_policy("codecompanion"))

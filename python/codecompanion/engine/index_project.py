@@ -1,4 +1,4 @@
-"""The verb `index_project`: report or build the code index of a folder (`:CodeCompanion index`)."""
+"""Implements the verb `index_project`: reports or builds the code index of a folder (`:CodeCompanion index`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def index_project(services: Services, request: IndexProject) -> dict[str, 
     """Handle the request; return the result that its docstring describes.
 
     Raises:
-        InputError: the folder does not exist, or there is no place for an index.
+        InputError: the folder does not exist, or there is no folder for indexes.
     """
     root = Path(request.cwd)
     if services.indexes is None:

@@ -1,6 +1,6 @@
 """`python -m codecompanion.engine.index_worker`: builds a project's index for a host (`session.code.index_process`).
 
-Reads its job from the first line of standard input; ends when the rest of it closes, which is when the host has ended.
+It reads its job from the first line of standard input, and ends when that closes because the host has exited.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def say(progress: Progress) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(progress) + b"\n")
         sys.stdout.buffer.flush()
     except OSError:
-        os._exit(1)  # there is no reader any more
+        os._exit(1)  # nobody reads the output any more
 
 
 def end_with_the_host() -> None:
-    """Wait until standard input closes, and end the process then."""
+    """Wait until standard input closes, then end the process."""
     while sys.stdin.buffer.read(4096):
         pass
     os._exit(0)

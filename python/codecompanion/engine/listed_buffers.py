@@ -1,6 +1,6 @@
-"""The open files of the editor, which it sends when they change and not with every request.
+"""Keeps the list of files open in the editor, which sends it only when it changes.
 
-With hundreds of them, reading and sending their names would be noticeable at every message.
+With hundreds of files, collecting and sending their names with every message would cause a noticeable delay.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from codecompanion.wire.requests import Buffer, Request, Snapshot
 
 
 class ListedBuffers:
-    """The listed file buffers that the editor named last. Used on one thread, in the order requests arrive."""
+    """The file buffers that the editor last listed. Used on one thread, in the order in which requests arrive."""
 
     def __init__(self) -> None:
         self._buffers: tuple[Buffer, ...] = ()
 
     def take(self, names: Sequence[str]) -> None:
-        """Remember the names."""
+        """Store the names of the listed buffers."""
         self._buffers = tuple(map(Buffer, names))
 
     def complete(self, request: Request) -> Request:
-        """Return the request with every open file in its snapshot, if it has one."""
+        """Return the request with every open file added to its snapshot, if it has one."""
         snapshot: Snapshot | None = getattr(request, "snapshot", None)
         if snapshot is None or not self._buffers:
             return request

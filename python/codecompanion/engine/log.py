@@ -1,7 +1,7 @@
-"""The log file: `stdpath("log")/codecompanion.log`, mode 0600, rotating, secrets redacted (lesson 44).
+"""Writes the log file, `stdpath("log")/codecompanion.log`: mode 0600, rotating, secrets redacted (lesson 44).
 
-Redaction happens on the finished line, tracebacks included, so no call site can forget it. Two editors may write to the
-same file: before each line the handler checks whether another process has rotated it.
+Redaction happens on the finished line, tracebacks included, so no call site can forget it. Several editors may write to
+the same file, so before each line the handler checks whether another process has rotated it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pathlib import Path
 
 MAX_BYTES = 2_000_000
 BACKUPS = 2
-MIN_SECRET_CHARS = 4  # shorter values would blank out ordinary words
+MIN_SECRET_CHARS = 4  # redacting shorter values would hide ordinary words
 REDACTED = "[redacted]"
 
 _secrets: set[str] = set()
 _ordered: tuple[str, ...] = ()
 
 logger = logging.getLogger("codecompanion")
-"""Until a file is open, warnings go to stderr, whose tail the editor keeps."""
+"""The logger of this package; until a file is open, warnings go to stderr, whose tail the editor keeps."""
 
 
 def register_secrets(values: Iterable[str]) -> None:
-    """Never let any of `values` (API keys) appear in the log or in a notice from now on."""
+    """Redact these values (API keys) in the log and in notices from now on."""
     global _ordered
     for value in values:
         for form in (value, value.strip()):
@@ -36,7 +36,7 @@ def register_secrets(values: Iterable[str]) -> None:
 
 
 def count_secrets() -> int:
-    """Return the number of redacted values: it rises when another one becomes known."""
+    """Return the number of registered secrets, which rises when another one becomes known."""
     return len(_secrets)
 
 
@@ -56,7 +56,7 @@ class _RedactingFormatter(logging.Formatter):
 
 
 class _PrivateRotatingFile(RotatingFileHandler):
-    """A rotating log file only its owner can read, shared by several processes."""
+    """A rotating log file that only its owner can read, shared by several processes."""
 
     def _open(self) -> TextIOWrapper:
         descriptor = os.open(self.baseFilename, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
@@ -76,7 +76,7 @@ class _PrivateRotatingFile(RotatingFileHandler):
             return False
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Write to stderr instead, whose tail the editor keeps: a full disk must not stop the chat."""
+        """Write to stderr, whose tail the editor keeps, because a full disk must not stop the chat."""
         if logging.lastResort is not None:
             logging.lastResort.handle(record)
 

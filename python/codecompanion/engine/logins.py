@@ -1,4 +1,4 @@
-"""`:CodeCompanion login`: the login of an adapter without a key, one at a time."""
+"""Implements `:CodeCompanion login`: logs in to adapters that have no key, one at a time."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from codecompanion.wire.events import LoginCode
 
 
 class Logins:
-    """Logs in, cancels a login, and forgets one. It ends with the host."""
+    """Starts, cancels and removes logins. A running login ends with the host."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._running: asyncio.Task[dict[str, Any]] | None = None
 
     async def carry_out(self, request: requests.Login) -> dict[str, Any]:
-        """Return the verb's result: the user now logged in, whether a login was forgotten, or {}.
+        """Carry out a login request; return the logged-in user, whether a login was removed, or {}.
 
         Raises:
-            CodeCompanionError: it was stopped or failed; the logins are unchanged.
+            CodeCompanionError: the login was cancelled or failed; the stored logins are unchanged.
         """
         name = request.adapter
         login = self._services.adapters.with_login(name).login()

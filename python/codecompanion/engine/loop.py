@@ -1,8 +1,8 @@
-"""The engine's asyncio loop on its own thread, and the guard around everything on it.
+"""Runs the engine's asyncio loop on its own thread, with a guard around everything on it.
 
 pynvim runs its loop on the main thread; all our waiting code (streams, tools, storage) runs here, so the editor always
-gets an answer. An exception in an asyncio task is silent by nature and one in a pynvim handler becomes a hit-enter
-prompt: `Guard` turns both into a line in the log and one notice.
+gets a response. An exception in an asyncio task is silent by default and one in a pynvim handler becomes a hit-enter
+prompt; `Guard` turns both into a log line and one notice.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _PASS_THROUGH = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, Generato
 
 
 def one_sentence(where: str, error: BaseException) -> str:
-    """Return the user's sentence about `error`: its own text if it is ours, else the failed operation and the log.
+    """Return a sentence for the user about `error`: its message if it is ours, else the failed operation and the log.
 
-    Registered secrets never occur in it.
+    Registered secrets are redacted.
     """
     if isinstance(error, CodeCompanionError):
         return redact(str(error))
@@ -42,7 +42,7 @@ def one_sentence(where: str, error: BaseException) -> str:
 
 
 class Guard:
-    """Wraps every handler, task and thread: an exception becomes a log entry and one notice, never silence."""
+    """Wraps every handler, task and thread, so that each exception becomes a log entry and one notice."""
 
     def __init__(self, emit: Callable[[Event], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._emit, self._clock = emit, clock
@@ -64,7 +64,7 @@ class Guard:
 
     @contextmanager
     def watch(self, where: str) -> Iterator[None]:
-        """Run the block; report whatever it raises (including a native library's panic) and continue after it."""
+        """Run the block; report any exception (including a native library's panic) and continue after it."""
         try:
             yield
         except _PASS_THROUGH:
@@ -73,7 +73,7 @@ class Guard:
             self.report(where, error)
 
     def task(self, coroutine: Coroutine[Any, Any, Any], where: str) -> asyncio.Task[None]:
-        """Start `coroutine` on the running loop; its failure is reported."""
+        """Start `coroutine` on the running loop and report its failure."""
 
         async def run() -> None:
             with self.watch(where):
@@ -82,7 +82,7 @@ class Guard:
         return asyncio.get_running_loop().create_task(run(), name=where)
 
     def thread(self, target: Callable[[], None], where: str) -> threading.Thread:
-        """Return a started daemon thread running `target`; its failure is reported."""
+        """Start a daemon thread that runs `target` and return it; report its failure."""
 
         def run() -> None:
             with self.watch(where):
@@ -124,7 +124,7 @@ class EngineLoop:
         self._guard.report(f"engine loop ({message})", error if error is not None else RuntimeError(message))
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any], where: str) -> None:
-        """Start `coroutine` as a guarded task, from any thread; tasks begin in the order of the calls."""
+        """Start `coroutine` as a guarded task; may be called from any thread. Tasks begin in the order of the calls."""
 
         def start() -> None:
             task = self._guard.task(coroutine, where)
@@ -134,9 +134,9 @@ class EngineLoop:
         self._loop.call_soon_threadsafe(start)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]], grace_s: float, limit_s: float) -> bool:
-        """Let running tasks finish for `grace_s`, run `last()`, stop the loop, cancel the rest.
+        """Wait up to `grace_s` for running tasks, run `last()`, cancel the rest and stop the loop.
 
-        Returns whether all of it was done within `limit_s`. Called from another thread; the loop is dead afterwards.
+        Return whether this took at most `limit_s`. Call it from another thread; the loop cannot be used afterwards.
         """
         if not self._thread.is_alive():
             return True

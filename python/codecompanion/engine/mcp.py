@@ -1,6 +1,4 @@
-"""The host's MCP servers for the editor, created when there are any.
-
-A host without servers imports nothing of this.
+"""Connects the host's MCP servers with the editor; imported and created only if there are servers.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from codecompanion.wire.requests import ChangeMcp, EditorText, ReadMcp, ShowMcp
 
 
 class McpHost:
-    """The host's servers, as used by `Runtime`."""
+    """Manages the host's servers for `Runtime`."""
 
     def __init__(self, services: Services, chats: Mapping[str, Session]) -> None:
         self._services = services
@@ -47,11 +45,11 @@ class McpHost:
             self.servers.start_all(session.root())
 
     async def look(self, chat: Chat) -> None:
-        """Find the servers from files that the chat may use now."""
+        """Update the servers from files that the chat may use."""
         await self.files.look(chat)
 
     async def wait_for(self, chat: Chat) -> None:
-        """Start the servers that the chat can use and wait as long as the user allows; report missing ones."""
+        """Start the servers the chat can use and wait up to the configured time; report missing ones."""
         await self.look(chat)
         await self.servers.wait_for(chat)
 
@@ -84,7 +82,7 @@ class McpHost:
                 server.switch(request.tool, request.what == "offer")
 
     async def _take(self, argument: str, root: Path) -> Taken:
-        """Return the resource that a message mentions as `server:address`."""
+        """Return the resource that a message mentions as `server:URI`."""
         name, _, uri = argument.partition(":")
         if not uri:
             return Taken(error="it needs a server and an address, such as #{mcp:notes:note://today}")
@@ -95,7 +93,7 @@ class McpHost:
         return Taken((EditorText(self.servers.hide(given.text), f"the resource {uri} of the MCP server {name}"),))
 
     async def _asked(self, server: Server, chat: str, request: ReadMcp) -> Given:
-        """Return a resource or a prompt; a stopped server is started."""
+        """Return a resource or a prompt, starting the server if necessary."""
         task = server.start()
         if task is not None:
             await asyncio.wait([task])
@@ -120,5 +118,5 @@ class McpHost:
         return {"text": "", "images": len(given.images)}
 
     async def aclose(self) -> None:
-        """End all servers."""
+        """Stop all servers."""
         await self.servers.aclose()

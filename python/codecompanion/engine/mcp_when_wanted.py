@@ -1,4 +1,4 @@
-"""The MCP servers of this host, created when there are any: a host without servers imports none of their code."""
+"""Creates the host's MCP servers on demand, so that a host without servers does not import their code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class McpWhenWanted:
-    """The servers in the settings, and those in the projects of open chats."""
+    """Loads the servers in the settings, and those in the projects of open chats."""
 
     def __init__(self, services: Services, chats: Mapping[str, Session]) -> None:
         self._services, self._chats = services, chats
@@ -44,6 +44,6 @@ class McpWhenWanted:
         return await self._made().carry_out(request)
 
     async def aclose(self) -> None:
-        """End all servers; returns when their processes are gone."""
+        """Stop all servers; return when their processes have exited."""
         if self._host is not None:
             await self._host.aclose()

@@ -1,4 +1,4 @@
-"""The models the user may choose: those in the configuration, else those that each endpoint lists (`ga`)."""
+"""Lists the models that the user may choose (`ga`): the configured ones, else those that each endpoint lists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codecompanion.session.services import Services
 
 
 async def list_models(services: Services, adapter: str) -> list[dict[str, Any]]:
-    """Return `[{adapter, models: [{name, window, about}], problem, brief}]`; one that does not answer hides none.
+    """Return `[{adapter, models: [{name, window, about}], problem, brief}]`, even for adapters that do not respond.
 
     `about`: a local server's facts about the model, in a few words.
     """
@@ -30,7 +30,7 @@ async def _models_of(services: Services, name: str) -> dict[str, Any]:
         registry.check(name)
         async with asyncio.timeout(5):
             if known:
-                await registry.get(name).require_key()  # the configured list is of no use without a key
+                await registry.get(name).require_key()  # the configured list is useless without a key
             else:
                 known = await registry.get(name).list_models()
     except (CodeCompanionError, TimeoutError) as error:
@@ -54,7 +54,7 @@ def _row(services: Services, name: str, model: str) -> dict[str, Any]:
 
 
 def _brief(entry: AdapterSettings, error: BaseException) -> str:
-    """Return why an adapter cannot be used, for a line of a list."""
+    """Return in a few words why an adapter cannot be used, for a list."""
     if isinstance(error, NetworkFailed) and error.nobody_listens:
         return f"local server, not running at {urlsplit(entry.base_url).netloc.rpartition('@')[2]}"
     if isinstance(error, AdapterError):

@@ -1,12 +1,12 @@
-"""One file with the byte code of every module a host imports: a start reads it instead of hundreds of files.
+"""Loads the byte code of all modules that a host imports from one file instead of hundreds.
 
 `use_module_cache` puts a finder before Python's own. As Python does with a `.pyc`, it compares the time and size of
-each source with those recorded for the byte code, and leaves mismatches to Python. The file is used only if no one but
+each source with those recorded for the byte code, and leaves mismatches to Python. The file is used only if nobody but
 the user can have written it, and its parts only if their hashes match. Each Python, `sys.path` and set of switches has
-its own file; `module_cache_writer` writes it. With it, a plugin in a read-only folder is not compiled again at each
-start.
+its own file; `module_cache_writer` writes it. It also saves a plugin in a read-only folder from being recompiled at
+each start.
 
-This module is imported before all others, so it imports only modules that Python has already loaded: not `pathlib`.
+This module is imported before all others, so it imports only modules that Python has already loaded, not `pathlib`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SUFFIX = ".modules"
 NOT_WRITTEN = "not written yet"
 
 Part = tuple[int, int, bytes]
-"""Offset, size and hash of the marshalled byte code of some modules: together they load faster than one by one."""
+"""A part: offset, size and hash of the marshalled byte code of several modules, which load faster together."""
 Entry = tuple[int, str, str, int, int]
-"""For a module: number of its part; source and `.pyc`; time in ns and size of the source."""
+"""The entry of a module: number of its part; paths of source and `.pyc`; mtime (ns) and size of the source."""
 
 
 class ModuleCache:
-    """The finder, and the data it has read. `why_not` is the reason why no file is in use, "" when one is."""
+    """The module finder and its data. `why_not`: the reason why no cache file is in use, "" if one is."""
 
     def __init__(self, folder: str) -> None:
         self.search_path = tuple(sys.path)
@@ -84,7 +84,7 @@ class ModuleCache:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a module whose byte code is here and matches its source. A reload is left to Python."""
+        """Return the spec of a module whose cached byte code matches its source; reloads are left to Python."""
         entry = self.entries.get(name)
         if entry is None or target is not None or not fits(entry):
             return None
@@ -97,7 +97,7 @@ class ModuleCache:
         return spec
 
     def take_code(self, name: str) -> CodeType | None:
-        """Return the byte code of a module for the first import; `None` when it cannot be read."""
+        """Return the byte code of a module for its first import; `None` if it cannot be read."""
         entry = self.entries.get(name)
         if entry is not None and entry[0] not in self._read:
             self._codes |= self.read_part(entry[0])
@@ -105,7 +105,7 @@ class ModuleCache:
         return self._codes.pop(name, None)
 
     def read_part(self, number: int) -> dict[str, CodeType]:
-        """Return the byte code of the modules of a part. If it is damaged, the rest of the file is not used either."""
+        """Return {module: byte code} of a part; if it is damaged, stop using the file."""
         offset, size, digest = self._parts[number]
         try:
             part = os.pread(self._file, size, self._begin + offset)
@@ -118,7 +118,7 @@ class ModuleCache:
         return codes
 
     def encode(self, parts: Sequence[bytes], entries: dict[str, Entry]) -> bytes:
-        """Return the content of a file."""
+        """Return the content of a cache file."""
         found, offset = [], 0
         for part in parts:
             found.append((offset, len(part), source_hash(part)))
@@ -128,7 +128,7 @@ class ModuleCache:
 
 
 class CachedLoader(SourceFileLoader):
-    """Python's loader of a source, except that it takes the byte code from our file."""
+    """Python's source loader, except that it takes the byte code from the cache file."""
 
     def __init__(self, name: str, path: str, cache: ModuleCache) -> None:
         self.name, self.path, self._cache = name, path, cache
@@ -139,7 +139,7 @@ class CachedLoader(SourceFileLoader):
 
 
 def fits(entry: Entry) -> bool:
-    """Return whether the source is unchanged since the byte code was compiled, judging by its time and size."""
+    """Return whether the source has the time and size recorded when the byte code was compiled."""
     try:
         found = os.stat(entry[1])  # noqa: PTH116 - without pathlib
     except OSError:
@@ -148,14 +148,14 @@ def fits(entry: Entry) -> bool:
 
 
 def check_only_ours(found: os.stat_result) -> None:
-    """Raise `PermissionError` unless it is a file or folder that belongs to the user and no one else may write."""
+    """Raise `PermissionError` unless the file or folder belongs to the user and nobody else may write to it."""
     is_right_kind = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
     if not is_right_kind or found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError("other users could have written it")
 
 
 def use_module_cache(folder: str) -> None:
-    """Import from the file in the folder from here on, if there is one for this Python."""
+    """Import from the cache file in the folder from now on, if there is one for this Python."""
     cache = ModuleCache(folder)
     cache.open()
     sys.meta_path.insert(0, cache)

@@ -1,7 +1,7 @@
-"""Writes the file of `module_cache`, when the host is idle and has imported modules that the file lacks.
+"""Writes the file of `module_cache` when the host is idle and has imported modules that the file lacks.
 
 Entries are kept as long as their source is unchanged, so that the file soon covers all of the user's chats. The file is
-replaced as a whole: of two hosts that write at once, the last one wins.
+replaced as a whole; if two hosts write at once, the last one wins.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from codecompanion.engine.module_cache import SUFFIX, ModuleCache, check_only_ou
 from codecompanion.store.durable_files import remove_drafts, write_whole
 
 PART = 32
-"""Modules in a part, in the order of their imports: 23 ms to load 648, 27 one by one, 23 all at once."""
+"""Modules per part, in import order: loading 648 takes 23 ms in parts, 27 ms one by one, 23 ms all at once."""
 KEPT_FILES = 4
-"""Number of files to keep, newest first: those of other Pythons and plugin folders may be in use."""
+"""Number of newest cache files to keep; those of other Pythons and plugin folders may be in use."""
 
 Facts = tuple[str, str, int, int]
-"""Source and `.pyc` of a module; time in ns and size of the source."""
+"""Facts about a module: paths of source and `.pyc`; mtime (ns) and size of the source."""
 
 
 def write_module_cache(cache: ModuleCache) -> bool:
-    """Write the file if modules were imported that it lacks; return whether it was written. Blocks for 0.2 s or more.
+    """Write the file if it lacks imported modules; return whether it was written. Blocks for 0.2 s or more.
 
     Raises:
-        OSError: it cannot be written, and is unchanged.
+        OSError: the file cannot be written, and is unchanged.
     """
     new = dict(_imported_without(cache))
     if not new:
@@ -54,11 +54,11 @@ def write_module_cache(cache: ModuleCache) -> bool:
 
 
 def _imported_without(cache: ModuleCache) -> Iterator[tuple[str, tuple[CodeType, Facts]]]:
-    """Yield the modules missing from the file that Python imported itself and would find in the same place again."""
+    """Yield the modules missing from the file that Python imported itself and would find at the same path again."""
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
         if name in cache.entries and fits(cache.entries[name]):
-            continue  # also modules imported before the file is in use
+            continue  # including modules imported before the file is in use
         if spec is None or type(spec.loader) is not SourceFileLoader or spec.name != name or name == "__main__":
             continue
         if spec.cached and spec.origin == _first_source(cache.search_path, name):
@@ -70,14 +70,14 @@ def _imported_without(cache: ModuleCache) -> Iterator[tuple[str, tuple[CodeType,
 
 
 def _first_source(search_path: tuple[str, ...], name: str) -> str:
-    """Return the first source of that name; a module imported from elsewhere is not stored."""
+    """Return the first source with that name; modules imported from elsewhere are not stored."""
     stem = name.replace(".", "/")
     places = (f"{folder}/{stem}{end}" for folder in search_path for end in ("/__init__.py", ".py"))
     return next(filter(os.path.isfile, places), "")
 
 
 def _kept(cache: ModuleCache) -> dict[str, tuple[CodeType, Facts]]:
-    """Return the file's entries that are still up to date."""
+    """Return the entries of the file that are still up to date."""
     entries = {name: entry for name, entry in cache.entries.items() if fits(entry)}
     codes: dict[str, CodeType] = {}
     for number in sorted({entry[0] for entry in entries.values()}):

@@ -1,7 +1,7 @@
-"""Remove temporary files unused for days: those of sandboxed commands, and of hosts that were killed.
+"""Removes temporary files of sandboxed commands and killed hosts that have not been used for days.
 
-Commands keep theirs in `<data>/sandbox/*/tmp`. Git, probes and a host without a data folder create a folder in the
-system's temporary folder and remove it, unless the host is killed.
+Commands use `<data>/sandbox/*/tmp`. Git, probes and a host without a data folder create a folder in the system's
+temporary folder, and remove it unless the host is killed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from codecompanion.formats.regex import regex
 
 KEPT_S = 10 * 86_400.0
-"""Seconds until removal; systemd keeps files in /tmp as long (`tmp.conf`)."""
+"""Seconds without use before removal, as for systemd's /tmp (`tmp.conf`)."""
 _OWN = regex(r"codecompanion-(?:git|probe|sandbox)-[a-z0-9_]{8}")
 
 

@@ -1,16 +1,16 @@
-"""The queue of events for the editor: coalesced, cut into batches, and paced by the editor's reported cost.
+"""Queues events for the editor: merges them, splits them into batches, and paces them by the editor's reported cost.
 
-One flush is one RPC call with one JSON array (the wire costs per object, not per byte). Consecutive pieces of a chat's
-reply become one event. Nothing here knows pynvim, threads apart from one lock, or a clock: the bridge owns both.
+One flush is one RPC call with one JSON array (the cost is per object, not per byte). Consecutive pieces of a chat's
+reply become one event. This module does not use pynvim, a clock, or threads apart from one lock; the bridge does.
 
-Pacing. A flush is answered with the milliseconds it took in the editor. The next flush of *streamed text* waits clamp(4
+Pacing. The editor answers a flush with the milliseconds it took. The next flush of *streamed text* waits clamp(4
 x smoothed cost, 25 ms, 250 ms), so that drawing takes at most a fifth of the editor's time; everything else (an answer,
 a state, the first piece after a silence) and the rest of a burst waits only as long as the last flush took. A batch is
 limited to a cost of about `TARGET_MS`, so no flush stalls typing.
 
 Order. Each chat gets its events in order, except for the older pieces of a restored chat: they are sent when nothing
-else waits, because each belongs above everything already drawn. A message to a chat of 50,000 messages does not have to
-wait for all of them.
+else is waiting, because each belongs above everything already drawn. So a message to a chat of 50,000 messages does not
+have to wait for all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 
 from codecompanion.wire.events import ChatOpened, Event, Reasoning, Redrawn, Restored, Text
 
-SLICE_CHARS = 4096  # pieces are stored in slices of this size, so that a batch can be cut cheaply
+SLICE_CHARS = 4096  # pieces are stored in slices of this size, so that a batch can be split cheaply
 TARGET_MS = 4.0
 FIRST_LIMIT_BYTES = 16_384
 MIN_LIMIT_BYTES, MAX_LIMIT_BYTES = 2_048, 65_536
@@ -46,7 +46,7 @@ class _Run(msgspec.Struct):
 def _encode(event: Event) -> bytes:
     try:
         return _encoder.encode(event)
-    except UnicodeEncodeError:  # a restored message, a file name, a tool's output with bytes that are not text
+    except UnicodeEncodeError:  # a restored message, file name or tool output with invalid UTF-8
         return _encoder.encode(_mended(msgspec.to_builtins(event)))
 
 
@@ -74,7 +74,7 @@ class Outbox:
         self._open: dict[str, _Run] = {}
         self._pressing = 0
         self._older: deque[tuple[str, bytes]] = deque()
-        """Pieces that belong above the drawn ones, with their chats."""
+        """(chat, piece) pairs that belong above the drawn pieces."""
         self._lock = threading.Lock()
 
     def put(self, event: Event) -> None:
@@ -109,13 +109,13 @@ class Outbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the queue is empty."""
+        """Return whether the queue is empty."""
         with self._lock:
             return not self._items and not self._older
 
     @property
     def is_pressing(self) -> bool:
-        """Whether anything other than streamed text waits."""
+        """Return whether anything other than streamed text is waiting."""
         with self._lock:
             return self._pressing > 0 or bool(self._older)
 
@@ -162,7 +162,7 @@ class Outbox:
 
 
 class Pacer:
-    """The delay before the next flush and its size limit, learned from the reported costs."""
+    """Computes the delay before the next flush and its size limit from the reported costs."""
 
     def __init__(self) -> None:
         self._cost_ms = 0.0
@@ -180,10 +180,10 @@ class Pacer:
 
     @property
     def text_gap_s(self) -> float:
-        """Seconds between two flushes of a stream."""
+        """Return the seconds between two flushes of a stream."""
         return min(max(TEXT_GAP_FACTOR * self._cost_ms, MIN_TEXT_GAP_MS), MAX_GAP_MS) / 1000
 
     @property
     def gap_s(self) -> float:
-        """Seconds between two flushes when anything other than a stream waits, or during a burst."""
+        """Return the seconds between two flushes if anything other than a stream is waiting, or during a burst."""
         return min(max(self._cost_ms, MIN_GAP_MS), MAX_GAP_MS) / 1000

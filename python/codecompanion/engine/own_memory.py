@@ -1,9 +1,9 @@
-"""Protect the memory and environment of this process from other programs of the same user.
+"""Protects the memory and environment of this process from other programs of the same user.
 
 A model's command runs as the user, so it could read the keys in `/proc/<host>/environ` or `/proc/<host>/mem`. Linux
-denies both for a process that is not dumpable; such a process writes no core dump either. Other systems have no
-equivalent. `lua/codecompanion/host/own_memory.lua` does the same for Neovim. Root may read them nevertheless, so a host
-that runs as root gives up that right, for itself and for all programs it starts (man 7 capabilities).
+denies both for a process that is not dumpable, which does not write core dumps either. Other systems have no
+equivalent. `lua/codecompanion/host/own_memory.lua` does the same for Neovim. Root can still read them, so a host that
+runs as root gives up that right, for itself and for all programs it starts (man 7 capabilities).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 _PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
 _LOOKING = (19, 21, 38)
-"""CAP_SYS_PTRACE, and since Linux 6.13 also CAP_PERFMON, which CAP_SYS_ADMIN includes."""
+"""Capabilities that allow reading other processes: CAP_SYS_PTRACE, CAP_SYS_ADMIN, and CAP_PERFMON since Linux 6.13."""
 _CAPABILITY_VERSION = 0x20080522
 _ENVIRONMENT_FIELDS = slice(47, 49)
 """`env_start` and `env_end` in `/proc/self/stat` after the program's name, which may contain spaces (man 5 proc)."""
 
 
 def close_own_memory() -> bool:
-    """Make this process not dumpable; return whether the system did it."""
+    """Make this process not dumpable; return whether that succeeded."""
     if not sys.platform.startswith("linux"):
         return False
     with contextlib.suppress(OSError, AttributeError, ValueError):
@@ -34,7 +34,7 @@ def close_own_memory() -> bool:
 
 
 def give_up_tracing() -> bool:
-    """Give up root's right to read other processes; return whether the system did it.
+    """Give up root's right to read other processes; return whether that succeeded.
 
     It applies to the calling thread and the programs it starts, so call it before there are other threads.
     """
@@ -57,8 +57,8 @@ def give_up_tracing() -> bool:
 def wipe_start_environment(names: Iterable[str]) -> bool:
     """Overwrite the values of variables in this process's start environment, which `/proc/<pid>/environ` shows.
 
-    They must have been removed from `os.environ` before: nothing may point there any more. Returns whether the system
-    has such a place.
+    Remove them from `os.environ` first, because nothing may point to that memory. Return whether the system has such
+    memory.
     """
     wanted = {name.encode("utf-8", "surrogateescape") for name in names}
     if not sys.platform.startswith("linux"):

@@ -1,8 +1,8 @@
-"""The user's own strategies, in Python: `interactions.chat.opts.strategies.<name>`, used like built-in ones.
+"""Runs the user's own strategies in Python, `interactions.chat.opts.strategies.<name>`, like built-in ones.
 
-A function gets the messages, its parameters and an environment, and returns the messages of the next request: shorter
-texts, or fewer messages. It is not trusted: calls stay with their results, protected messages are unchanged, nothing is
-added; a function that violates this, raises or takes too long leaves the chat unchanged.
+A function receives the messages, its parameters and an environment, and returns the messages of the next request, with
+shorter texts or fewer messages. Its result is checked: calls must keep their results, protected messages must be
+unchanged, and nothing may be added; if it violates this, raises or takes too long, the chat stays unchanged.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from codecompanion.tools.own.loading import load_function, told_of
 
 KEY = "interactions.chat.opts.strategies"
 LIMIT_S = 2.0
-"""Seconds that a strategy may take; everything else in the chat waits for it."""
+"""Time limit of a strategy in seconds; everything else in the chat waits for it."""
 LOAD_S = 10.0
-"""Seconds that importing all of them may take."""
+"""Time limit for importing all strategies, in seconds."""
 
 Tell = Callable[[str], None]
 _log = logging.getLogger(__name__)
 _own: set[str] = set()
-"""Names of the registered strategies, so that another configuration replaces them."""
+"""Names of the registered strategies, which another configuration replaces."""
 
 
 class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The parameters of a function that has none."""
+    """The parameters of a function that takes none."""
 
 
 class StrategyEnv(msgspec.Struct, frozen=True):
-    """The environment of a user's strategy: tokens of the window, of the target (0 = none), of the request.
+    """The environment of a user's strategy: context window, target size (0 = none) and request size, in tokens.
 
-    `cycle` is the number of the running turn; `count(text)` counts a text, `with_text(message, text)` returns the
-    message with another text.
+    `cycle`: the number of the running turn. `count(text)` returns the tokens of a text; `with_text(message, text)`
+    returns the message with another text.
     """
 
     window: int
@@ -65,8 +65,8 @@ def register_strategies(
 ) -> list[str]:
     """Register the user's functions as strategies, replacing those of an earlier configuration; return the errors.
 
-    `tell` receives a sentence for the chat when one fails later, `failed` one with the key, for the list of problems.
-    Runs the user's code: call it in a thread, before policies are read.
+    If a strategy fails later, `tell` receives a sentence for the chat, and `failed` a sentence with the key for the
+    list of problems. Runs the user's code, so call it in a thread, before policies are read.
     """
     for name in _own:
         STRATEGIES.pop(name, None)
@@ -86,7 +86,7 @@ def register_strategies(
 async def register_in_time(
     given: Mapping[str, str], tell: Tell = _log.warning, failed: Tell = lambda sentence: None
 ) -> list[str]:
-    """Register them in a thread within `LOAD_S`; slower imports are not waited for."""
+    """Register the strategies in a thread; return an error if that takes longer than `LOAD_S`."""
     try:
         return await asyncio.wait_for(asyncio.to_thread(register_strategies, given, tell, failed), LOAD_S)
     except TimeoutError:
@@ -152,7 +152,7 @@ def _params_of(function: Callable[..., Any], key: str) -> tuple[type[msgspec.Str
 
 
 def _within(work: Callable[[], Any]) -> tuple[Any, BaseException | None] | None:
-    """Return the result or the exception of the work, None on timeout: its thread is abandoned."""
+    """Run the work and return its result or exception; None on timeout, when its thread is abandoned."""
     ended: list[tuple[Any, BaseException | None]] = []
 
     def body() -> None:

@@ -1,7 +1,7 @@
-"""The user's own policies as TOML files: `policies/*.toml` in the configuration folder, each named like its file.
+"""Reads the user's own policies from TOML files, `policies/*.toml` in the configuration folder, named like the file.
 
 A file has the content of a table in `interactions.chat.opts.policies`. Errors are reported by file and line. Only the
-user's own configuration folder is read, never one of a project.
+user's own configuration folder is read, never a project's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_BYTES = 1_000_000
 
 
 class PolicyFiles(msgspec.Struct, frozen=True):
-    """The contents of the files: tables and their places by the name of the policy, sentences on those left out."""
+    """The policies in the files: tables and file paths by policy name, and a sentence for each file left out."""
 
     tables: dict[str, Any]
     paths: dict[str, Path]
@@ -29,7 +29,7 @@ class PolicyFiles(msgspec.Struct, frozen=True):
 
 
 def read_policy_files(config_dir: str, configured: Mapping[str, Any]) -> PolicyFiles:
-    """Return the policies of the files below a folder; one that is also `configured` is left out."""
+    """Return the policies in the files below a folder, except those that are also in `configured`."""
     tables, paths, mistakes = dict[str, Any](), dict[str, Path](), list[str]()
     for path in sorted((Path(config_dir) / FOLDER).glob("*.toml")) if config_dir else ():
         name = path.stem
@@ -61,9 +61,9 @@ def _with_line(path: Path, problem: str) -> str:
 
 
 def told_by_file(sentence: str, key: str, path: Path | None) -> str:
-    """Return an error that begins with a key path as one of the file: `mine.toml, line 3: stage[1].trigger: …`.
+    """Rewrite an error that begins with a key path to name file and line: `mine.toml, line 3: stage[1].trigger: …`.
 
-    `key` is the path of the whole policy; a sentence about anything else is unchanged.
+    `key`: the path of the whole policy; a sentence about anything else is returned unchanged.
     """
     found = re.match(rf"{re.escape(key)}(?:\.([^:]*))?: ", sentence)
     if found is None or path is None:
@@ -78,7 +78,7 @@ def told_by_file(sentence: str, key: str, path: Path | None) -> str:
 
 
 def _line_of(text: str, key: str) -> int:
-    """Return the line, 1-based, of a key path in a table, as far as it is found; 0 = nowhere."""
+    """Return the line, 1-based, of the longest part of a key path that is found in the file; 0 = none."""
     lines = text.splitlines()
     at, found = 0, 0
     for name, number in re.findall(r"([\w-]+)(?:\[(\d+)\])?", key):

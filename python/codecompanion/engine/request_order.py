@@ -1,8 +1,8 @@
-"""When a request may begin: requests arrive in order, and gates keep that order while each takes its time.
+"""Decides when a request may begin: gates keep the order of arrival while earlier requests are still running.
 
-Nothing begins before `hello` was answered; nothing of a chat before its `open_chat`, `close_chat` or `delete_session`
-was; no message before earlier attachments, detachments and choices. Requests other than messages may overtake such a
-waiting message; apart from that, nothing of a chat begins before its earlier requests.
+No request begins before `hello` has been answered, no request about a chat before its earlier `open_chat`, `close_chat`
+or `delete_session` is done, and no message before earlier attachments, detachments and choices are done. Other requests
+may overtake a message that waits for these; apart from that, a chat's requests begin in order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHANGES = (
     | requests.SetModel
     | requests.SetPolicy
 )
-"""Requests that change the next request of their chat."""
+"""Request types that change the next model request of their chat."""
 _SENDS = requests.Submit | requests.Regenerate | requests.GoOn | requests.Compact
 
 
@@ -28,16 +28,16 @@ class RequestOrder:
     """The gates of one editor's requests."""
 
     def __init__(self) -> None:
-        """Begin with the gate that `hello` opens."""
+        """Create the gate that `hello` opens."""
         self._greeted = asyncio.Event()
         self._gates: dict[str, asyncio.Event] = {}
-        """By chat, the requests that open or end it: later ones wait until they are done."""
+        """By chat, the gate of the request that opens or ends it, for which later requests wait."""
         self._changes: dict[str, set[asyncio.Event]] = {}
-        """By chat, the changes of its next request: later messages wait until they are done."""
+        """By chat, the gates of changes to its next model request, for which later messages wait."""
         self._last: dict[tuple[str, bool], asyncio.Event] = {}
-        """By chat and whether it is ordered with the messages, the last request: set once it begins.
+        """The last request by (chat, whether it is ordered with the messages); set once it begins.
 
-        A gate alone does not keep the order: a request that finds it open overtakes those that were not yet woken.
+        A gate alone does not keep the order, because a request that finds it open overtakes those not yet woken.
         """
 
     async def turn_of(self, request: requests.Request) -> asyncio.Event | None:

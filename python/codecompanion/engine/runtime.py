@@ -1,6 +1,6 @@
-"""Builds everything once and handles requests; the owner of all chats of this host (architecture.md).
+"""Builds everything once, handles requests, and owns all chats of this host (architecture.md).
 
-Requests about one chat are in `chats`, the parts of a host in `hello`.
+`chats` handles requests about one chat; `hello` builds the parts of a host.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PAUSE_S = 0.001
 
 
 class Runtime:
-    """One host: its services, its chats. `emit` may be called from any thread."""
+    """One host, with its services and chats. `emit` may be called from any thread."""
 
     def __init__(self, emit: Callable[[Event], None]) -> None:
         self._emit = emit
@@ -58,7 +58,7 @@ class Runtime:
         self._environment = UserEnvironment()
         self._last_request = 0.0
         self._can_import = asyncio.Event()
-        """Not set while a stored chat is about to be shown: both need the interpreter."""
+        """Cleared while a stored chat is about to be shown, because importing would delay it (both need the GIL)."""
         self._can_import.set()
         self._has_submitted = asyncio.Event()
 
@@ -66,7 +66,7 @@ class Runtime:
         """Handle one request and return its result.
 
         Raises:
-            CodeCompanionError: it failed; the text is for the user.
+            CodeCompanionError: the request failed; the message is for the user.
         """
         self._last_request = time.monotonic()
         match request:
@@ -187,7 +187,7 @@ class Runtime:
         return None
 
     async def aclose(self) -> None:
-        """Stop every chat so that its history is valid, then write and release everything."""
+        """Stop every chat with a valid history, then write and release everything."""
         closing = [session.close(host_ends=True) for session in self._chats.values()]
         await asyncio.gather(*closing, return_exceptions=True)
         for task in self._background:
@@ -218,7 +218,7 @@ class Runtime:
     # ---- the host
 
     async def _greet(self, request: requests.Hello) -> list[str]:
-        """Build the services from the settings; return the errors in these."""
+        """Build the services from the settings; return the configuration errors."""
         environment = UserEnvironment()
         services, chosen = await build_services(request, self._tell, environment, self._asks)
         previous, self._services, self._reports, self._missing = self._services, services, None, None
@@ -250,24 +250,24 @@ class Runtime:
         await work_when_idle(lambda: self._is_busy(LONG_QUIET_S), (keep_modules,))
 
     def _tell(self, event: Event) -> None:
-        """Emit an event of the services; the user waits for the newest piece of a stored chat."""
+        """Emit an event of the services; resume imports when the newest piece of a stored chat is sent."""
         self._emit(event)
         if isinstance(event, Restored) and event.first:
             self._can_import.set()
 
     def _is_busy(self, quiet_s: float = QUIET_S) -> bool:
-        """Return whether a chat works, or the last request is less than `quiet_s` ago."""
+        """Return whether a chat is working, or the last request was less than `quiet_s` ago."""
         works = any(session.task is not None for session in self._chats.values())
         return works or time.monotonic() - self._last_request < quiet_s
 
     def _take_environment(self, request: requests.GiveEnvironment) -> None:
-        """Use changed keys of the running editor from the next request on."""
+        """Use changed keys from the running editor, starting with the next request."""
         adapters = self.services.adapters
         self.services.known_secrets.learn_environment(request.changed, adapters.key_variables(), is_plain_name)
         adapters.forget_keys(self._environment.take(request.changed, request.gone))
 
     def _completing(self) -> Completer:
-        from codecompanion.session.complete.completer import make_completer  # imported only when it is used
+        from codecompanion.session.complete.completer import make_completer  # imported only when used
 
         if self._completer is None:
             self._completer = make_completer(self.services)
@@ -346,7 +346,7 @@ class Runtime:
             try:
                 await session.control.adapter().warm_up()
                 session.refresh_limits()
-                # Imports the prices in a thread, while the model works on its first reply: its end needs them.
+                # Import the prices in a thread while the model works on its first reply, whose end needs them.
                 await asyncio.to_thread(self.services.price, session.adapter_name, session.model, (Usage(),))
                 address = self.services.adapters.settings(session.adapter_name).base_url
                 await asyncio.to_thread(catalog.keep, address, session.model)
@@ -356,7 +356,7 @@ class Runtime:
         self._start_in_background(warm())
 
     def _server_changed(self, adapter_name: str) -> None:
-        """Let every chat with this adapter use the new facts of its server."""
+        """Update every chat that uses this adapter with the new facts about its server."""
         for session in self._chats.values():
             if session.adapter_name == adapter_name:
                 session.refresh_limits()
@@ -368,7 +368,7 @@ class Runtime:
         return task
 
     async def _fork(self, request: requests.ForkChat) -> str:
-        """Make a branch of a chat; an open one must not be working on its history meanwhile."""
+        """Create a branch of a chat; if that is open, wait until it does not change its history."""
         from codecompanion.session.actions.forking import fork
 
         session = self._chats.get(request.chat)
@@ -384,7 +384,7 @@ class Runtime:
 
 
 async def _release(services: Services) -> None:
-    """Close the files of services that are no longer used."""
+    """Close the files of replaced services."""
     if services.vectors is not None:
         await services.vectors.aclose()
     if services.indexes is not None:

@@ -1,4 +1,4 @@
-"""The card of a local server: its model, and advice on its settings (`:checkhealth`, the list of adapters)."""
+"""Describes a local server: its model, and advice on its settings (`:checkhealth`, the list of adapters)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from codecompanion.session.services import Services
 from codecompanion.session.toolbox.chat_tools import ChatTools
 
 LARGE_SHARE = 0.4
-"""Of the window: tools that take more leave too little for a chat about files."""
+"""Share of the context window (0..1); tools that take more leave too little room for a chat about files."""
 _BESIDE_TOOLS = 4096
 _LARGER = {"/props": "restart the server with -c {0}{1}", "/api/ps": "start Ollama with OLLAMA_CONTEXT_LENGTH={0}"}
-"""How a server gets a larger window, by the path where it reports the one it has."""
+"""How to start a server with a larger context window, by the path where it reports the current one."""
 
 
 def brief_card(facts: ServerFacts) -> str:
-    """Return the state of a model's server, and whether it takes tools and images, for a row of a list."""
+    """Return the state of a model's server and whether it supports tools and images, for a row of a list."""
     found = (facts.state, "no tools" if facts.tools is False else "", "images" if facts.images else "")
     return " · ".join(filter(None, found))
 
 
 def server_findings(services: Services) -> list[Finding]:
-    """Return a card for each local server that has reported anything; asks none."""
+    """Return a finding for each local server that has reported anything, without asking any."""
     found = []
     for name in services.adapters.names():
         if services.adapters.is_made(name) and (told := _card_of(services, name)):
@@ -37,7 +37,7 @@ def server_findings(services: Services) -> list[Finding]:
 
 
 async def server_cards(services: Services, names: Sequence[str]) -> list[dict[str, str]]:
-    """Return `[{adapter, text, advice}]` of these adapters; their servers are asked, without waiting for long."""
+    """Ask the servers of these adapters, with a short timeout, and return `[{adapter, text, advice}]`."""
     known = [name for name in names if name in services.adapters.names()]
     await asyncio.gather(*(services.adapters.get(name).know_server(_model_of(services, name)) for name in known))
     told = {name: _card_of(services, name) for name in known}
@@ -45,7 +45,7 @@ async def server_cards(services: Services, names: Sequence[str]) -> list[dict[st
 
 
 def _card_of(services: Services, name: str) -> tuple[str, str] | None:
-    """Return the card of an adapter's server and the advice about it, None when it has reported nothing."""
+    """Return the description of an adapter's server and the advice about it, None if it has reported nothing."""
     adapter, model = services.adapters.get(name), _model_of(services, name)
     facts = adapter.facts(model)
     if facts == NO_FACTS:
@@ -71,7 +71,7 @@ def card(facts: ServerFacts, model: str, tools: int, speed: Speed = NO_SPEED) ->
 
 
 def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
-    """Return advice to make the server more useful, "" if there is none; `tools`: the token count of all tools."""
+    """Return advice on the server's settings, "" if there is none; `tools`: the token count of all tools."""
     if facts.tools is False:
         why = facts.refuses_tools or "the chat template of the model does not support them"
         return f"No tools are sent: {why}. To use tools, run another model or chat template"
@@ -83,13 +83,13 @@ def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
     while wanted < 4 * tools + _BESIDE_TOOLS:
         wanted *= 2
     larger = next((text for path, text in _LARGER.items() if settings.limits_path.endswith(path)), "")
-    shared = " --kv-unified" if facts.slots > 1 else ""  # else llama.cpp divides it by the number of slots
+    shared = " --kv-unified" if facts.slots > 1 else ""  # otherwise llama.cpp divides it by the number of slots
     way = larger.format(wanted, shared) if larger else f"give the server a window of {wanted:,} tokens"
     return f"All tools take {tools:,} tokens, and the window has {facts.window:,}: {way}, or offer fewer tools"
 
 
 def tool_tokens(services: Services, window: int) -> int:
-    """Return the token count of a new chat's tools in each request, for this window; window 0 = of all tools."""
+    """Return the token count of a new chat's tools for this context window; 0 = of all tools."""
     if not services.settings.tools.enabled:
         return 0
     count = MessageCounter(services.count_text).tools

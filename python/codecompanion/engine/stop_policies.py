@@ -1,7 +1,7 @@
 """Stops invalid policies and those with an invalid option, and shows the user the invalid key (K1, R-347).
 
-An invalid user-defined policy is replaced by the one it extends, a policy with an invalid option by the default
-one. The default policy is never stopped: it continues without the invalid option.
+An invalid user-defined policy is replaced by the policy it extends, a policy with an invalid option by the default
+policy. The default policy is never stopped: it continues without the invalid option.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from codecompanion.session.stopped_policies import POLICIES_KEY, StoppedPolicy, 
 
 _CHAT_KEY = OPTIONS_KEY.rpartition(".")[0]
 _OF_STYLE = ("response_style", "context_packet")
-"""Options of the chat that belong to policies with their own response style (R-347, R-350)."""
+"""Chat options used by policies with their own response style (R-347, R-350)."""
 
 
 def stop_policies(services: Services, files: PolicyFiles, wrong_options: Sequence[str]) -> None:
-    """Let no chat use an invalid policy; `wrong_options` are sentences of the editor on options of policies."""
+    """Stop all invalid policies; `wrong_options`: the editor's sentences about invalid policy options."""
     _stop_wrong_tables(services, files)
     _stop_wrong_names(services)
     _stop_wrong_options(services, wrong_options)
 
 
 def _stop_wrong_tables(services: Services, files: PolicyFiles) -> None:
-    """Replace each invalid user policy by the one it extends."""
+    """Replace each invalid user policy with the policy it extends."""
     chat = services.settings.chat
     wrong: dict[str, tuple[str, str]] = {}
     for name in chat.policies:
@@ -60,13 +60,13 @@ _NOT_AFFECTED = "The other policies are not affected."
 
 
 def _chosen(services: Services) -> tuple[str, ...]:
-    """Return the policies that the configuration names, the one used by most chats first."""
+    """Return the policies that the configuration names, the most used first."""
     chat = services.settings.chat
     return (chat.policy, *chat.adapter_policies.values())
 
 
 def _nearest_good(name: str, tables: Mapping[str, Any], good: Mapping[str, Any]) -> str:
-    """Return the policy that an invalid one extends, directly or not, the default if that is unclear."""
+    """Return the nearest valid policy that an invalid one extends, directly or not, or else the default."""
     seen: set[str] = set()
     while name in tables and name not in good and name not in seen:
         seen.add(name)
@@ -79,7 +79,7 @@ def _nearest_good(name: str, tables: Mapping[str, Any], good: Mapping[str, Any])
 
 
 def _stop_wrong_names(services: Services) -> None:
-    """Replace unknown names of policies."""
+    """Replace unknown policy names in the configuration."""
     chat = services.settings.chat
     if problem := _problem_of(services, chat.policy):
         instead = default_policy()
@@ -93,7 +93,7 @@ def _stop_wrong_names(services: Services) -> None:
 
 
 def _problem_of(services: Services, name: str) -> str:
-    """Return the problem with the choice of this policy, "" = none, or none that is new."""
+    """Return the problem with this policy name, "" if there is none or it is already reported."""
     own = services.settings.chat.policies
     names = known_names(own)
     if name in names or name in services.stopped:
@@ -139,7 +139,7 @@ def _reads(policy: Policy, option: str) -> bool:
 
 
 def _problems_of_options(policy: Policy, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the options that a policy cannot use, and why: each alone, then those that contradict others."""
+    """Yield each option that a policy cannot use, with the reason: first single options, then contradictory ones."""
     wrong: set[str] = set()
     for name in given:
         if name in option_names(policy):
@@ -148,7 +148,7 @@ def _problems_of_options(policy: Policy, given: Mapping[str, Any]) -> Iterator[t
             except ConfigError as error:
                 wrong.add(name)
                 yield name, str(error)
-    for _ in given:  # one may contradict two others
+    for _ in given:  # an option may contradict two others
         try:
             with_known_options(policy, {name: given[name] for name in given if name not in wrong}, OPTIONS_KEY)
             return

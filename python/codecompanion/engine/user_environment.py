@@ -1,8 +1,8 @@
-"""The user's environment as the host knows it: the process's own, plus variables withheld at start, in memory.
+"""Provides the user's environment: that of the process, plus the variables withheld at start, kept in memory.
 
-A process's environment can be read by every program of the same user, so the host is started without values that look
-like secrets (`secret_environment.lua`) and receives them in a message. None of them is put into `os.environ`: the
-programs that the host starts would inherit it.
+Every program of the same user can read a process's environment, so the host is started without values that look like
+secrets (`secret_environment.lua`) and receives them in a message. They are never put into `os.environ`, which the
+programs that the host starts would inherit.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from codecompanion.workspace.secret_text import holds_secret
 
 
 class UserEnvironment(Mapping[str, str]):
-    """Read like `os.environ`. Values from messages take precedence over those of the process's start."""
+    """The user's environment, read like `os.environ`. Values from messages override those of the process."""
 
     def __init__(self, own: Mapping[str, str] | None = None) -> None:
-        """`own`: the environment of this process."""
+        """Take `own`, the environment of this process."""
         self._own = os.environ if own is None else own
         self._told: dict[str, str] = {}
         self._gone: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ class UserEnvironment(Mapping[str, str]):
         return frozenset(differ)
 
     def told_names(self) -> list[str]:
-        """Return the names of the variables this process was started without, sorted."""
+        """Return the sorted names of the variables that this process was started without."""
         return sorted(name for name in self._told if name not in self._own)
 
 

@@ -1,6 +1,6 @@
 """`python -m codecompanion.engine.vector_worker`: makes a host's vectors (`session.vectors.vector_process`).
 
-Reads its job from the first line of standard input; ends when the rest of it closes, which is when the host has ended.
+It reads its job from the first line of standard input, and ends when that closes because the host has exited.
 """
 
 from __future__ import annotations

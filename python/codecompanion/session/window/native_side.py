@@ -154,7 +154,7 @@ class NativeSide:
         return any(block.compaction is not None and block.compaction.on_demand for block in self._blocks())
 
     def _blocks(self) -> list[Message]:
-        """Return the live blocks; if the view has only grown since the last call, only new messages are checked."""
+        """Return the provider's live blocks; check only new messages if the view has only grown since the last call."""
         log = self._chat.log
         changes, looked_at, blocks = self._seen
         if changes != log.changes:
