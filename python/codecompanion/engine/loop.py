@@ -22,8 +22,8 @@ from codecompanion.wire.events import Event, Notice, Severity
 REPEAT_S = 10.0  # the same failure within this time is logged but not shown again
 LAST_MOMENT_S = 0.1  # for cancelled tasks to clean up
 MAX_THREADS = 64
-"""asyncio's own limit is the number of cores + 4. A stopped request may leave a thread waiting for the resolver or for
-a key's command: six of them would block every file, every chat and every request on a machine with two cores.
+"""Maximum worker threads. asyncio's default is the number of cores + 4, but cancelled requests may leave threads
+waiting for DNS or a key command; six would block all files, chats and requests on a machine with two cores.
 """
 _PASS_THROUGH = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 

@@ -47,7 +47,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _last_used(top: Path) -> float:
-    """Return the newest time of a file or a tree; access times of folders do not count, because this reads them."""
+    """Return the latest timestamp of a file or tree, ignoring folder access times, which this walk updates."""
     newest = 0.0
     for path in (top, *(Path(folder, name) for folder, names, files in os.walk(top) for name in (*names, *files))):
         found = path.lstat()

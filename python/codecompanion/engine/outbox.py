@@ -120,7 +120,7 @@ class Outbox:
             return self._pressing > 0 or bool(self._older)
 
     def take(self, limit_bytes: int) -> str | None:
-        """Return the next batch as a JSON array of about `limit_bytes` (one event at least), or None when empty."""
+        """Return the next batch as a JSON array of about `limit_bytes` (at least one event), or None if empty."""
         batch: list[bytes] = []
         size = 0
         with self._lock:
@@ -140,8 +140,8 @@ class Outbox:
                             del self._open[item.chat]
                 batch.append(encoded)
                 size += len(encoded)
-            # At least one, if half of the room is left: a streaming reply does not delay them, but an event that was
-            # too large for this batch goes first.
+            # At least one, if half of the room is left, so that a streaming reply does not delay them; an event that
+            # was too large for this batch has priority.
             while self._older and not self._waits_whole() and (not batch or size < limit_bytes // 2):
                 batch.append(self._older.popleft()[1])
                 size += len(batch[-1])

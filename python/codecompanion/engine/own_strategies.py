@@ -168,7 +168,7 @@ def _within(work: Callable[[], Any]) -> tuple[Any, BaseException | None] | None:
 
 
 def _taken(name: str, work: Work, result: Any, env: Env) -> Outcome:
-    """Return the work with the function's result, if it is valid; the pipeline checks the pairs as well."""
+    """Return the work with the function's result, or why that is invalid; the pipeline also checks tool pairing."""
     if result is None:
         return Skipped("nothing_to_do", f"{name} changed nothing")
     messages, _ = result if isinstance(result, tuple) and len(result) == 2 and _is_list(result[0]) else (result, None)

@@ -67,7 +67,7 @@ class RequestOrder:
         return gate
 
     def _stops_what_waits(self, request: requests.Request) -> bool:
-        """Whether it stops a message that has not begun; the message becomes a draft again once it has."""
+        """Return whether the request stops a waiting message, which becomes a draft again once it has begun."""
         message = self._last.get((request.chat, True))
         return isinstance(request, requests.Cancel) and message is not None and not message.is_set()
 

@@ -236,7 +236,7 @@ class Runtime:
         return services.mistakes
 
     async def _stand_by(self, chosen: AdapterSettings | None, data_dir: Path) -> None:
-        """Import the modules that chats need while the editor handles the greeting; the rest while idle."""
+        """Import the modules that chats need while the editor handles the `hello` response; the rest when idle."""
         from codecompanion.engine import chats
 
         chats.watch_history(self.services, self._chats, self._start_in_background)

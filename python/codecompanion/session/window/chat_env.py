@@ -57,7 +57,7 @@ class ChatEnv:
         )
 
     def _continuation(self, cache: CacheState) -> Callable[[], Continuation] | None:
-        """Return a function that gives the chat's size for its own model, None if another model writes summaries."""
+        """Return a function that sizes a summary request to the chat's model, None if another model writes it."""
         chat = self._chat
         # A newly chosen model has none of the chat in its cache.
         is_cached = chat.meter.has_reports and self._watch.writes_in_place
