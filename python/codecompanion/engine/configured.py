@@ -70,7 +70,7 @@ def configure(services: Services, request: Hello) -> None:
 
 
 def _sandbox(services: Services, request: Hello) -> Sandbox:
-    """Return the sandbox for commands, without the plugin's folders; a copied environment in them may be needed."""
+    """Return the sandbox for commands, which hides the plugin's own folders from them."""
     data_dir = Path(request.data_dir)
     own = [Path(folder) for folder in (request.data_dir, request.state_dir) if folder]
     from codecompanion.tools.sandbox.sandbox import Sandbox  # not part of the start

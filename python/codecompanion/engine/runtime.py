@@ -368,7 +368,7 @@ class Runtime:
         return task
 
     async def _fork(self, request: requests.ForkChat) -> str:
-        """Create a branch of a chat; if that is open, wait until it does not change its history."""
+        """Create a branch of a chat; raises `InputError` if the chat is open and busy."""
         from codecompanion.session.actions.forking import fork
 
         session = self._chats.get(request.chat)

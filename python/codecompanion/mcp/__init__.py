@@ -1,1 +1,1 @@
-"""MCP servers: the edge towards the official SDK, which is imported only when a server is started."""
+"""Wraps the official MCP SDK, which is imported only when a server is started."""

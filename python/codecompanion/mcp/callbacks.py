@@ -1,6 +1,6 @@
-"""The callbacks for a server's requests and notifications: model replies, values from the user, folders, logs.
+"""Handles a server's requests and notifications: model replies, input from the user, folders, logs.
 
-Requests that are not granted are refused in the protocol's own way, so that the server can continue.
+Requests that are not granted are refused with protocol errors, so that the server can continue.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.mcp import content
 from codecompanion.mcp.server_types import ElicitationRequest, McpError, Refused, ServerListener, Unaskable
 
 _REFUSED = -1
-"""The code in the specification for a request that the user rejected."""
+"""The specified error code for a request that the user rejected."""
 _CHANGES = (
     "notifications/tools/list_changed",
     "notifications/prompts/list_changed",
@@ -23,7 +23,7 @@ _CHANGES = (
 
 
 class Callbacks:
-    """The callbacks of one session."""
+    """Implements the SDK's callbacks for one session."""
 
     def __init__(self, listener: ServerListener, on_list_changed: Callable[[], None]) -> None:
         self._listener, self._on_list_changed = listener, on_list_changed
@@ -79,7 +79,7 @@ class Callbacks:
         self._listener.on_log(params.level, logger + content.log_text(params.data))
 
     async def notice(self, message: Any) -> None:
-        """Handle every other notification, and faults of the transport."""
+        """Handle all other notifications, and transport errors."""
         if isinstance(message, Exception):
             self._listener.on_log("warning", f"a message could not be read: {type(message).__name__}")
         elif message.method in _CHANGES:

@@ -1,7 +1,7 @@
-"""A server's content as text and images: results, resources, prompts, and its requests to the model.
+"""Converts a server's content to text and images: results, resources, prompts, and its requests to the model.
 
-Nothing here trusts a size or a type: texts are limited, undecodable images are reported, and content without a form for
-a model (sound, archives) is named.
+No size or type is trusted: text is limited, undecodable images are reported, and content that a model cannot read
+(audio, archives) is replaced by its name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.mcp.server_types import Given, Image, McpError, SamplingRequest
 
 MAX_TEXT_CHARS = 4_000_000
-"""Text of one result beyond this is dropped, even from the log."""
+"""Maximum characters of one result; the rest is dropped, even from the log."""
 MAX_IMAGES = 10
 MAX_IMAGE_BYTES = 10_000_000
 _MAX_LOG_CHARS = 2_000
@@ -25,7 +25,7 @@ _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 class _Joined:
-    """Texts and images in their order of arrival, limited."""
+    """Collects texts and images in order, within limits."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -58,7 +58,7 @@ class _Joined:
 
 
 def result_given(result: Any) -> Given:
-    """Return the content of a `CallToolResult`; structured content only if no text repeats it."""
+    """Return the content of a `CallToolResult`; structured content is included only if no text repeats it."""
     joined = _Joined()
     for block in result.content:
         _add(joined, block)
@@ -77,7 +77,7 @@ def resource_given(contents: Iterable[Any]) -> Given:
 
 
 def prompt_given(messages: Sequence[Any]) -> Given:
-    """Return a prompt's messages as one text; replies of the model in it follow a line that introduces them."""
+    """Return a prompt's messages as one text, with a line before each model reply in it."""
     joined = _Joined()
     for message in messages:
         if message.role == "assistant":
@@ -90,7 +90,7 @@ def sampling_request(params: Any) -> SamplingRequest:
     """Return the request in a `CreateMessageRequestParams`.
 
     Raises:
-        McpError: it asks for something unsupported (tools, images, sound).
+        McpError: the request has unsupported content (tools, images, audio).
     """
     if params.tools:
         raise McpError("it asks for a reply that calls tools")
@@ -139,7 +139,7 @@ def _add_resource(joined: _Joined, resource: Any) -> None:
 
 
 def _is_said(structured: Any, texts: Sequence[str]) -> bool:
-    """Return whether one of the texts repeats this structure, as servers do for older clients."""
+    """Return whether a text repeats the structured content, as servers do for older clients."""
     single = list(structured.values()) if isinstance(structured, dict) else []
     for text in texts:
         try:

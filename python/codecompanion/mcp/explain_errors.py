@@ -1,4 +1,4 @@
-"""Converts every exception of the SDK and its transports into one sentence about the server."""
+"""Converts all exceptions of the SDK and its transports into a sentence about the server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MAX_CHARS = 300
 
 
 def explain(error: BaseException) -> str:
-    """Return the error without a full stop and without the server's name."""
+    """Return the error as a sentence without a full stop and without the server's name."""
     if isinstance(error, McpError):
         return str(error)
     if isinstance(error, BaseExceptionGroup):
@@ -32,7 +32,7 @@ def explain(error: BaseException) -> str:
 
 
 def is_gone(error: BaseException) -> bool:
-    """Return whether the connection is over, so that only a new one can help."""
+    """Return whether the connection has ended, so that a new one is needed."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(is_gone, error.exceptions))
     gone = ("ClosedResourceError", "BrokenResourceError", "ConnectError", "ConnectTimeout", "ReadError", "EndOfStream")

@@ -1,6 +1,6 @@
-"""The streamable HTTP transport: the SDK's, with the user's headers and limits on reading (`byte_limits.py`).
+"""Provides the SDK's streamable HTTP transport with the user's headers and read limits (`byte_limits.py`).
 
-Redirects stay within the origin (the SDK's rule), so headers with keys are never sent elsewhere.
+The SDK follows redirects only within the origin, so headers with keys are never sent elsewhere.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def http_streams(url: str, headers: Mapping[str, str]) -> AsyncIterator[An
     from mcp.client.streamable_http import streamable_http_client
 
     class Bounded(httpx2.AsyncByteStream):
-        """A body that is decoded in slices and ends with an error at its limits."""
+        """A response body that is decoded in slices and raises an error at its limits."""
 
         def __init__(self, stream: Any, limits: ByteLimits, encoding: str) -> None:
             self._stream, self._limits, self._encoding = stream, limits, encoding
@@ -58,7 +58,7 @@ async def http_streams(url: str, headers: Mapping[str, str]) -> AsyncIterator[An
             timeout=httpx2.Timeout(CONNECT_S, read=READ_S),
             event_hooks={"response": [bound]},
         )
-    except (ValueError, TypeError) as error:  # never with the value in it
+    except (ValueError, TypeError) as error:  # the message must not contain the value
         raise McpError(f"one of its headers cannot be sent: {type(error).__name__}") from error
     merge_chunks(client)
     events = streamable_http_client(url, http_client=client, max_sse_event_size=MAX_EVENT_BYTES)

@@ -1,4 +1,4 @@
-"""A server's offer, requested page by page, with limits on everything it says about itself."""
+"""Lists a server's offer page by page, with limits on everything it says about itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_ITEMS = 10_000
 MAX_PAGES = 200
 MAX_NAME_CHARS = 200
 MAX_ABOUT_CHARS = 1_000
-"""Limit of descriptions that only the user reads; tool descriptions are cut where the tools are created."""
+"""Maximum characters of descriptions that only the user reads; tool descriptions are truncated elsewhere."""
 _HINTS = (
     ("read_only_hint", True, "read-only"),
     ("destructive_hint", True, "destructive"),

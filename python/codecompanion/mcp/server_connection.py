@@ -1,9 +1,9 @@
-"""One connection to one MCP server: the only module that uses the SDK's session.
+"""Manages a connection to one MCP server; the only module that uses the SDK's session.
 
-A separate task opens the connection, keeps it and closes it, because the SDK's scopes must be left by the task that
-entered them. Requests may come from any task of the loop; cancelling one notifies the server
-(`notifications/cancelled`). Results are not checked against the server's own output schema: its patterns and references
-are external, and the results are data either way.
+A separate task opens, keeps and closes the connection, because the task that entered the SDK's scopes must also leave
+them. Requests may come from any task of the loop; cancelling one notifies the server (`notifications/cancelled`).
+Results are not checked against the server's own output schema, because its patterns and references are untrusted, and
+the results are treated as data anyway.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 CLOSE_S = 10.0
 REFRESH_EVERY_S = 0.5
-"""Minimum seconds between two refreshes for a server that keeps reporting changes of its tools."""
+"""Minimum seconds between two refreshes, for servers that keep reporting changed tools."""
 
 OnProgress = Callable[[float, float | None, str], None]
 
 
 class Connection:
-    """A connection to the server that `spec` names. `env` is its whole environment, for stdio."""
+    """A connection to the server in `spec`. `env`: its complete environment (stdio only)."""
 
     def __init__(self, spec: ServerSpec, env: Mapping[str, str], listener: ServerListener) -> None:
         self.spec, self._env, self._listener = spec, env, listener
@@ -57,14 +57,14 @@ class Connection:
 
     @property
     def is_listing(self) -> bool:
-        """Return whether the server has reported changes of its lists that are not read yet."""
+        """Return whether the server has reported list changes that have not been read yet."""
         return self._dirty.is_set() or self._is_refreshing
 
     async def open(self) -> None:
         """Start or reach the server, and read its offer.
 
         Raises:
-            McpError: it failed, or exceeded the start timeout.
+            McpError: the server failed, or exceeded the start timeout.
         """
         self._task = asyncio.get_running_loop().create_task(self._keep(), name=f"mcp {self.spec.name}")
         try:
@@ -74,7 +74,7 @@ class Connection:
             raise
 
     async def close(self) -> None:
-        """End the connection and the server's process; returns when both are gone."""
+        """Close the connection and end the server's process; return when both are done."""
         self._over.set()
         self._is_wanted = False
         task, self._task = self._task, None
@@ -94,7 +94,7 @@ class Connection:
         """Call a tool.
 
         Raises:
-            McpError: the call failed in the protocol; a tool's own failure is a result with `is_error`.
+            McpError: a protocol error; a tool's own failure is a result with `is_error`.
         """
 
         async def progress(done: float, total: float | None, message: str | None) -> None:
@@ -142,7 +142,7 @@ class Connection:
                         await self._enter(stack)
                         self.offer = await list_offer(self._client)
                 except Exception as error:
-                    # Before the transport is closed, which looks as if the server had ended.
+                    # Done before the transport is closed, which looks as if the server had exited.
                     problem = self._fault or explain(error)
                     if isinstance(error, TimeoutError):
                         problem = f"it did not start within {self.spec.start_timeout_s:g} s"
@@ -159,13 +159,13 @@ class Connection:
         problem = problem or self._fault
         if not self._ready.done():
             self._ready.set_exception(McpError(problem))
-            self._ready.exception()  # there may be no waiter any more
+            self._ready.exception()  # nobody may be waiting any more
         else:
             self._fault = problem
             self._listener.on_ended(problem if self._is_wanted else "")
 
     async def _enter(self, stack: contextlib.AsyncExitStack) -> None:
-        Client, Implementation = await asyncio.to_thread(_sdk)  # importing it takes seconds of processor time
+        Client, Implementation = await asyncio.to_thread(_sdk)  # importing it takes seconds of CPU time
         callbacks = Callbacks(self._listener, self._dirty.set)
         self._client = await stack.enter_async_context(
             Client(
@@ -180,7 +180,7 @@ class Connection:
                 log_level="info",
             )
         )
-        # See above: the check is a public method of the session.
+        # Results are not checked (see above); the check is a public method of the session.
         setattr(self._client.session, "validate_tool_result", _believe)  # noqa: B010
         info = self._client.server_info
         self.server_name = cut(info.name if info else "", 100)
@@ -232,7 +232,7 @@ class Connection:
             self._listener.on_log("warning", f"its tools could not be listed again: {explain(error)}")
 
     async def _listen(self) -> None:
-        """Ask a server of the 2026 protocol to report changes of its lists; older ones do so unasked."""
+        """Subscribe to list changes with the 2026 protocol; servers of older protocols report them without this."""
         with contextlib.suppress(Exception):
             if self.protocol >= "2026":
                 wanted = dict.fromkeys(("tools_list_changed", "prompts_list_changed", "resources_list_changed"), True)
@@ -249,5 +249,5 @@ def _sdk() -> tuple[Any, Any]:
 
 
 async def _believe(name: str, result: Any) -> None:
-    """Skip the check of a result."""
+    """Accept a result without checking it."""
     del name, result

@@ -1,4 +1,4 @@
-"""How one server is started or reached, wherever it was configured; `${…}` in texts is already expanded."""
+"""Defines how a server is started or reached, wherever it was configured, with `${…}` already expanded."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A server: `command` for stdio or `url` for HTTP. `source` is "" for the configuration, else the file it is from.
+    """A server: `command` for stdio or `url` for HTTP. `source`: the file it is from, "" = the configuration.
 
-    `tools` has the choices by the server's own tool names. `require_approval_before` None = every tool asks.
+    `tools`: the user's settings by the server's own tool names. `require_approval_before`: None = every tool asks.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""Types for MCP servers that do not need the SDK: a server's offer, its results, its requests.
+"""Defines types for MCP servers that do not need the SDK: a server's offer, its results, its requests.
 
-All text of a server is external: it is cut, and shown or sent as data.
+All text from a server is untrusted: it is truncated, and shown or sent as data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.errors import CodeCompanionError
 
 
 class McpError(CodeCompanionError):
-    """A server could not be started, reached or called; one sentence for the user."""
+    """A server could not be started, reached or called; the message is a sentence for the user."""
 
 
 class McpMissing(McpError):
@@ -32,7 +32,7 @@ class McpTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class McpResource(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource, or with `is_template` an address with parameters in braces."""
+    """A resource, or with `is_template` a URI template with parameters in braces."""
 
     uri: str
     name: str = ""
@@ -51,7 +51,7 @@ class McpPrompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """A server's current offer. `left_out`: a sentence when it exceeded the limits."""
+    """What a server currently offers. `left_out`: sentences about lists that exceeded the limits."""
 
     tools: tuple[McpTool, ...] = ()
     resources: tuple[McpResource, ...] = ()
@@ -67,7 +67,7 @@ class Image(msgspec.Struct, frozen=True):
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a call, a resource or a prompt: text for the model, images beside it."""
+    """The content of a tool result, a resource or a prompt: text and images for the model."""
 
     text: str
     images: tuple[Image, ...] = ()
@@ -75,7 +75,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SamplingRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A server asks for a reply of the user's model: roles with texts."""
+    """A server's request for a reply of the user's model: messages as (role, text)."""
 
     messages: tuple[tuple[Literal["user", "assistant"], str], ...]
     system: str = ""
@@ -83,7 +83,7 @@ class SamplingRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SamplingReply(msgspec.Struct, frozen=True, kw_only=True):
-    """The reply that the user allowed for the server."""
+    """The model's reply, which the user allowed to be sent to the server."""
 
     text: str
     model: str
@@ -91,9 +91,9 @@ class SamplingReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ElicitationRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A server asks the user for values. `fields` is its flat schema by name; `url` asks to open an address instead.
+    """A server's request for input from the user. `fields`: its flat schema by name; `url`: an address to open instead.
 
-    `fields` is unchecked: a field may not even be a table.
+    `fields` is unchecked, so a field may be any JSON value.
     """
 
     message: str
@@ -103,30 +103,30 @@ class ElicitationRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refused(CodeCompanionError):
-    """The user declines the server's request; `is_final`: the call is stopped as well."""
+    """The user declined the server's request; `is_final`: the call is stopped as well."""
 
 
 class Unaskable(CodeCompanionError):
-    """A server's request cannot be shown to the user in full; the sentence is for the server, too."""
+    """A server's request cannot be shown to the user in full; the message is sent to the server too."""
 
 
 class ServerListener(Protocol):
     """Receives the events of a connected server, and answers its requests."""
 
     async def on_changed(self) -> None:
-        """The server's offer has changed; the connection has the new one."""
+        """Handle a changed offer, which the connection already has."""
 
     def on_log(self, level: str, text: str) -> None:
-        """The server, or its standard error, sent a line."""
+        """Handle a log line from the server or its standard error."""
 
     def on_ended(self, problem: str) -> None:
-        """The connection is over; `problem` is the reason, "" when we closed it."""
+        """Handle the end of the connection; `problem`: the reason, "" if we closed it."""
 
     def roots(self) -> Sequence[str]:
-        """Return the folders the server may know of, as absolute paths."""
+        """Return the folders that the server may see, as absolute paths."""
 
     async def sample(self, request: SamplingRequest) -> SamplingReply:
         """Return a reply of the model; raises `Refused`."""
 
     async def elicit(self, request: ElicitationRequest) -> dict[str, Any] | None:
-        """Return the values the user gave, None when the question was closed; raises `Refused`, `Unaskable`."""
+        """Return the values that the user entered, None if the question was closed; raises `Refused`, `Unaskable`."""

@@ -1,7 +1,7 @@
-"""The stdio transport: a server under a supervisor, limited lines, standard error kept apart.
+"""Provides the stdio transport: runs a server under a supervisor, limits lines, and separates standard error.
 
-The SDK's own transport starts servers as direct children, which outlive a killed host, and keeps an endless line in
-memory; this one has the same two streams without these faults. SDK: modelcontextprotocol python-sdk 2.x, its class
+The SDK's own transport starts servers as direct children, which outlive a killed host, and buffers an endless line;
+this one provides the same two streams without these faults. SDK: modelcontextprotocol python-sdk 2.x, class
 `Transport`.
 """
 
@@ -24,13 +24,13 @@ from codecompanion.mcp.server_types import McpError
 from codecompanion.waiting import made_or_undone
 
 MAX_STRAY_LINES = 1_000
-"""Maximum number of lines to skip that are not messages; a program that prints more is not an MCP server."""
+"""Maximum skipped lines that are not messages; a program that prints more is not an MCP server."""
 MAX_UNANSWERED = 1_000
-"""Limit of a server's unanswered requests; each takes 7 kB, and a server that reads no answers keeps sending."""
+"""Maximum pending requests of a server, which take 7 kB each; a server that does not read responses could send more."""
 LEAVE_S = 1.0
-"""Seconds that a server has to end after its input was closed."""
+"""Seconds that a server has to exit after its input was closed."""
 END_S = 5.0
-"""Seconds that the supervisor has to end it after that."""
+"""Seconds that the supervisor then has to end it."""
 _Pipe = TypeVar("_Pipe")
 _CHUNK = 65_536
 _MAX_STDERR_LINE = 4_000
@@ -68,8 +68,8 @@ async def stdio_streams(
 ) -> AsyncIterator[Any]:
     """Start a server and provide the two streams that the SDK's session reads and writes.
 
-    `on_fault` receives a sentence with the reason when the server caused the end of the connection; `on_end` is called
-    after the last message.
+    If the server ends the connection, `on_fault` receives a sentence with the reason; `on_end` is called after the
+    last message.
 
     Raises:
         McpError: the program or the folder does not exist, or it cannot be started.
@@ -121,7 +121,7 @@ def _pipe(stream: _Pipe | None) -> _Pipe:
 
 
 class _Unanswered:
-    """Counts a server's unanswered requests."""
+    """Counts a server's pending requests."""
 
     count = 0
 
@@ -134,7 +134,7 @@ async def _read_messages(
     on_fault: Callable[[str], None],
     on_end: Callable[[], None],
 ) -> None:
-    """Pass on one message per line; the stream ends with the server's output, or at output that cannot be a message."""
+    """Pass on one message per line, until the output ends or an invalid or excessive message arrives."""
     from mcp.shared.message import SessionMessage
     from mcp.types import JSONRPCRequest, jsonrpc_message_adapter
 
@@ -173,7 +173,7 @@ async def _read_messages(
     incoming.close()
     on_end()
     with contextlib.suppress(Exception):
-        while await stdout.read(_CHUNK):  # a full pipe would block its exit
+        while await stdout.read(_CHUNK):  # a full pipe would prevent the server from exiting
             pass
 
 
@@ -184,7 +184,7 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             line = bytes(held + end) if held else end
-            held = bytearray()  # checked before parsing: not twice in memory
+            held = bytearray()  # checked before parsing, so that it is not in memory twice
             yield line
             del line
         held += rest
@@ -204,7 +204,7 @@ async def _write_messages(stdin: asyncio.StreamWriter, outgoing: Any, incoming: 
             stdin.write(text.encode("utf-8", "surrogatepass") + b"\n")
             await stdin.drain()
             unanswered.count -= isinstance(message.message, JSONRPCResponse | JSONRPCError)
-    except Exception:  # it stopped reading: the session sees the connection end
+    except Exception:  # the server stopped reading; the session will see the connection end
         incoming.close()
 
 
@@ -226,7 +226,7 @@ async def _read_stderr(stderr: asyncio.StreamReader, on_line: Callable[[str], No
 async def _end(
     process: asyncio.subprocess.Process, held: int, tasks: Sequence[asyncio.Task[None]] = (), leave_s: float = LEAVE_S
 ) -> None:
-    """Close the server's input, wait for it, then have everything it started ended."""
+    """Close the server's input, wait for it to exit, then end all its processes."""
     if process.stdin is not None:
         process.stdin.close()
     await _ended(process, leave_s)
@@ -240,7 +240,7 @@ async def _end(
     await asyncio.gather(*tasks, return_exceptions=True)
     transport = getattr(process, "_transport", None)
     if transport is not None:
-        transport.close()  # a process that escaped may hold the pipes
+        transport.close()  # a process that escaped may keep the pipes open
 
 
 async def _ended(process: asyncio.subprocess.Process, limit_s: float) -> bool:

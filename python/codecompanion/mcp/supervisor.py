@@ -1,8 +1,8 @@
-"""A separate program between the host and one MCP server, so that no server outlives the host.
+"""Runs between the host and one MCP server as a separate program, so that the server does not outlive the host.
 
-Run as `python -I -S supervisor.py LIFELINE COMMAND…`, with the standard library alone. LIFELINE is the reading end of a
-pipe whose writing end only the host has: when the host exits for any reason, the pipe ends, and the supervisor ends the
-server with everything it started. Standard input and output belong to the server; the supervisor closes its own copies.
+Run as `python -I -S supervisor.py LIFELINE COMMAND…`, with only the standard library. LIFELINE is the read end of a
+pipe whose write end only the host has: when the host exits for any reason, the pipe closes, and the supervisor ends the
+server and all its processes. Standard input and output belong to the server; the supervisor closes its own copies.
 
 On Linux, processes that detached themselves (daemons) become children of the supervisor and are ended too, and the
 kernel kills a server whose supervisor was killed. Elsewhere the process group is ended.
@@ -18,7 +18,7 @@ import sys
 import time
 
 ASKED_S = 1.0
-"""Seconds that the server has to end after SIGTERM before it is killed."""
+"""Seconds that the server has to exit after SIGTERM before it is killed."""
 _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 IS_LINUX = sys.platform.startswith("linux")
 
@@ -46,7 +46,7 @@ def _signal_all(group: int, number: int) -> None:
 
 
 def _reap() -> bool:
-    """Reap the children that have ended; return whether any are left."""
+    """Reap the children that have exited; return whether any are left."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -57,7 +57,7 @@ def _reap() -> bool:
 
 
 def end_all(group: int) -> None:
-    """End the server and its remaining processes: first with SIGTERM, then SIGKILL."""
+    """End the server and its remaining processes, first with SIGTERM, then with SIGKILL."""
     deadline = time.monotonic() + ASKED_S
     _signal_all(group, signal.SIGTERM)
     while _reap() and time.monotonic() < deadline:
@@ -71,7 +71,7 @@ def end_all(group: int) -> None:
 
 
 def main(lifeline: int, command: list[str]) -> int:
-    """Run the command until it or the host ends; return its exit status."""
+    """Run the command until it or the host exits; return its exit status."""
     os.set_inheritable(lifeline, False)
     _control_process(_SET_SUBREAPER, 1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

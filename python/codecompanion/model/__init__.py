@@ -1,1 +1,1 @@
-"""A conversation as values: messages, cycles, invariants, the log of events and its view, transcripts."""
+"""Models a conversation as values: messages, cycles, invariants, the event log and its view, transcripts."""

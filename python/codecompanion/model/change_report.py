@@ -1,4 +1,4 @@
-"""The details of a view change: those shown on its card, and those needed later."""
+"""Defines the details of a view change: those shown on its card, and those needed later."""
 
 from __future__ import annotations
 

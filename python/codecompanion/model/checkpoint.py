@@ -1,8 +1,8 @@
-"""The stored state of a chat outside the log: payloads of schema `session_runtime_v2` (CoWork OS R-461, R-462, R-467).
+"""Defines a chat's stored state outside the log: schema `session_runtime_v2` (CoWork OS R-461, R-462, R-467).
 
 A `Snapshot` is the state at one moment, a `Checkpoint` a snapshot with a structured summary and the exact text it is
-based on. Keys are those of CoWork OS (camelCase, times in milliseconds), so its files can be read. Payloads of other
-versions may have more keys: `merge_unknown` carries unknown ones over to the next payload written.
+based on. Keys are those of CoWork OS (camelCase, times in milliseconds), so that its files can be read. Payloads of
+other versions may have more keys; `merge_unknown` copies these to the next payload written.
 `context.checkpoints.snapshot` builds payloads, `store.files.checkpoints` writes them.
 """
 
@@ -88,7 +88,7 @@ class QueueState(_Group, frozen=True, kw_only=True):
 
 
 class VerificationState(_Group, frozen=True, kw_only=True):
-    """The newest results of commands and diagnostics: (title, status)."""
+    """The newest results of commands and diagnostics, as (title, status)."""
 
     last_results: tuple[tuple[str, str], ...] = ()
 
@@ -139,9 +139,9 @@ class StructuredSummary(_Group, frozen=True, kw_only=True):
 
 
 class Span(_Group, frozen=True, kw_only=True):
-    """The words of one message (R-468, R-469): `text` is exactly `message[start:end]`, in characters.
+    """An extract of one message (R-468, R-469): `text` is exactly `message[start:end]`, in characters.
 
-    `truncated`: the message is longer than that. `excerpt` is for display: white space collapsed, cut.
+    `truncated`: the message is longer. `excerpt`: the text for display, with whitespace collapsed, truncated.
     """
 
     source_type: str = "task_message"
@@ -190,11 +190,11 @@ class Checkpoint(Snapshot, frozen=True, kw_only=True):
 S = TypeVar("S", bound=Snapshot)
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _AT_ONCE = 250
-"""Maximum items of a long list encoded at once: about a millisecond."""
+"""Maximum items of a long list encoded at once, which takes about a millisecond."""
 
 
 def form_of(raw: object) -> Form | None:
-    """Return whether a decoded payload is V2 or legacy (R-474), None when it is neither."""
+    """Return whether a decoded payload is V2 or legacy (R-474), None if it is neither."""
     if not isinstance(raw, Mapping):
         return None
     if raw.get("schema") == SCHEMA and raw.get("version") == VERSION:
@@ -206,7 +206,7 @@ def decode(stored: bytes, where: str) -> dict[str, Any]:
     """Return the JSON object of a file.
 
     Raises:
-        StoreCorrupt: it has no JSON object; names the file.
+        StoreCorrupt: the file has no JSON object; the message names the file.
     """
     try:
         raw = json.loads(stored)
@@ -221,7 +221,7 @@ def read(raw: Mapping[str, Any], kind: type[S], where: str) -> S:
     """Return a V2 payload as a value; unknown keys are left to `merge_unknown`.
 
     Raises:
-        StoreCorrupt: a known key has a value of the wrong type; names the file and the key.
+        StoreCorrupt: a known key has a value of the wrong type; the message names the file and the key.
     """
     try:
         return typed.convert(_without_nulls(raw), kind)
@@ -242,7 +242,7 @@ def encode(raw: Mapping[str, Any]) -> bytes:
 
 
 def encode_in_slices(raw: Mapping[str, Any]) -> bytes:
-    """Return the JSON of a large payload; other threads wait for a slice of a long list, not for all of it."""
+    """Return the JSON of a large payload, encoding long lists in slices, so that other threads can run in between."""
     return _written(raw).encode("ascii")
 
 
@@ -256,11 +256,11 @@ def _written(value: Any) -> str:
 
 
 def encode_each(values: Sequence[Mapping[str, Any]]) -> list[bytes]:
-    """Return the JSON of each value; one call per value would take longer than encoding most of them."""
+    """Return the JSON of each value, encoded in one call, which is faster than one call per value."""
     found: list[bytes] = []
     for start in range(0, len(values), _AT_ONCE):
         some = values[start : start + _AT_ONCE]
-        # Separated by empty strings: inside a string their quotes would be escaped.
+        # Values are separated by empty strings; inside a string the quotes would be escaped.
         apart = _ENCODER.encode([one for value in some for one in (value, "")])[1:-4].split(',"",')
         # A list in a value may also contain an empty string.
         found += [one.encode("ascii") for one in apart] if len(apart) == len(some) else map(encode, some)
@@ -268,7 +268,7 @@ def encode_each(values: Sequence[Mapping[str, Any]]) -> list[bytes]:
 
 
 def merge_unknown(fresh: dict[str, Any], previous: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return `fresh` with the keys of `previous` that `kind` does not have, also inside its groups."""
+    """Return `fresh` with the keys of `previous` that `kind` does not have, including those inside its groups."""
     known = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
     types = get_type_hints(kind)
     merged = {key: value for key, value in previous.items() if key not in known}

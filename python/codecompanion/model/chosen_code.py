@@ -1,7 +1,7 @@
-"""The code that the user pinned or excluded from a question: a projection of the log (`/context`).
+"""Projects from the log which code the user pinned or excluded (`/context`).
 
-A pin lasts as long as the chat, wherever its definition moves to; an exclusion applies to the next question that gets
-code. Values only.
+A pin lasts as long as the chat and follows its definition; an exclusion applies to the next question that gets code.
+Values only.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class ChosenPiece(msgspec.Struct, frozen=True):
     anchor_at: int = 0
 
     def is_at(self, other: ChosenPiece) -> bool:
-        """Return whether both are currently the same place."""
+        """Return whether both currently start at the same line of the same file."""
         return (self.path, self.start) == (other.path, other.start)
 
     def is_same(self, other: ChosenPiece) -> bool:
-        """Return whether both can be the same piece, wherever it moved to."""
+        """Return whether both may be the same piece, wherever it has moved."""
         return (self.path, self.name) == (other.path, other.name)
 
     @property
     def place(self) -> str:
-        """Return its place in words."""
+        """Return the location as text, `path:line name`."""
         return " ".join(filter(None, (f"{self.path}:{self.start}" if self.start else self.path, self.name)))
 
 
@@ -88,7 +88,7 @@ def chosen_in(events: Iterable[LogEvent]) -> ChosenCode:
 
 
 def nearest(piece: ChosenPiece, among: Sequence[ChosenPiece]) -> ChosenPiece | None:
-    """Return the piece among several that matches this one best, or None."""
+    """Return the piece in `among` that matches this one best, or None."""
     same = [one for one in among if piece.is_same(one)]
     return min(same, key=lambda one: abs(one.start - piece.start), default=None)
 
@@ -106,7 +106,7 @@ def _piece(fields: Mapping[str, Any]) -> ChosenPiece:
 
 
 def _line(value: object) -> int:
-    """Return a line number from a log that may be damaged."""
+    """Return a line number read from a log that may be damaged."""
     return value if isinstance(value, int) else 0
 
 
@@ -130,7 +130,7 @@ def _after_question(chosen: ChosenCode, fields: Mapping[str, Any]) -> ChosenCode
             groups.setdefault((one.path, one.name), []).append(number)
     for (path, name), numbers in groups.items():
         now = sorted((one for one in sent if (one.path, one.name) == (path, name)), key=lambda one: one.start)
-        if len(now) == len(numbers):  # definitions with one name keep their order
+        if len(now) == len(numbers):  # definitions with the same name keep their order
             for number, one in zip(sorted(numbers, key=lambda n: pinned[n].start), now, strict=True):
                 pinned[number] = msgspec.structs.replace(pinned[number], start=one.start, end=one.end)
     return ChosenCode(tuple(pinned))

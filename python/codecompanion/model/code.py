@@ -1,4 +1,4 @@
-"""The vocabulary of code search: the results of a parser, a chunk of a file, a found snippet (R-222, R-239, R-249).
+"""Defines the types of code search: parser results, file chunks, found snippets (R-222, R-239, R-249).
 
 Lines are 1-based and inclusive; paths are relative to the project's root, with `/`; scores are 0..1 unless a name says
 otherwise.
@@ -16,7 +16,7 @@ DefinitionKind = Literal[
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """A definition: its name, its lines with decorators and doc comment, the line of its name, its signature.
+    """A definition: its name, its lines including decorators and doc comment, the line of its name, its signature.
 
     `parent`: the names of the enclosing definitions, joined by ".", "" = none.
     """
@@ -47,7 +47,7 @@ class ImportStatement(msgspec.Struct, frozen=True):
 
 
 class ParsedFile(msgspec.Struct, frozen=True):
-    """The result of parsing one file. `language` "" = unknown; `is_parsed`: by a grammar, not by patterns."""
+    """The result of parsing one file. `language`: "" = unknown. `is_parsed`: by a grammar, not by patterns."""
 
     language: str = ""
     definitions: tuple[Definition, ...] = ()
@@ -57,7 +57,7 @@ class ParsedFile(msgspec.Struct, frozen=True):
 
 
 class CodeChunk(msgspec.Struct, frozen=True):
-    """A piece of a file as indexed: whole definitions where a parse exists. `symbol` = "parent.name" or ""."""
+    """A piece of a file as indexed, made of whole definitions if the file was parsed. `symbol`: "parent.name" or ""."""
 
     path: str
     start: int

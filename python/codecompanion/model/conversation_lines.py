@@ -1,9 +1,9 @@
-"""Store a conversation as lines, each with the changes since the previous one (R-461, R-478).
+"""Stores a conversation as lines, each with the changes since the previous line (R-461, R-478).
 
     {"history": [[0, 12], {message}, [14, 20]], "files": {"a.py": [3, 2000]}}
 
-A pair is a run of messages of the conversation so far, an object is a message in the transcript format; `files` are
-files read since: path → (cycle, bytes). So the cost of a checkpoint depends on the changes, not on the length of the
+A pair is a range of messages of the conversation so far, an object is a message in the transcript format. `files`: the
+files read since, path → (cycle, bytes). So the cost of a checkpoint depends on the changes, not on the length of the
 chat.
 """
 
@@ -23,9 +23,9 @@ Run = tuple[int, int]
 
 
 def parts_of(before: Sequence[T], after: Sequence[T]) -> tuple[list[Run | T], int]:
-    """Return `after` as runs of `before` and new items, and the number of leading items that stay.
+    """Return `after` as ranges of `before` and new items, and the number of unchanged leading items if it only grew.
 
-    Messages are compared by identity. Unchanged leading items are not examined.
+    Messages are compared by identity.
     """
     grown = grown_from(tuple(before), tuple(after))
     parts: list[Run | T] = [(0, grown)] if grown else []
@@ -48,7 +48,7 @@ def parts_of(before: Sequence[T], after: Sequence[T]) -> tuple[list[Run | T], in
 def lines_of(
     parts: Sequence[Run | T], kept: int, files: Mapping[str, Sequence[int]], encode: Callable[[T], bytes]
 ) -> Iterator[bytes]:
-    """Yield the lines; if messages were only added after the first `kept`, each gets its own line."""
+    """Yield the lines; if messages were only appended to the first `kept`, each new one gets its own line."""
     read = json.dumps(files, separators=(",", ":")).encode("ascii")
     joined = [part for part in parts if not isinstance(part, tuple)]
     if not kept and len(joined) < len(parts):
@@ -65,7 +65,7 @@ def read_lines(lines: Iterable[bytes], where: str) -> tuple[list[dict[str, Any]]
     """Return the conversation and the files read, rebuilt from the lines.
 
     Raises:
-        StoreCorrupt: a line is damaged; names the file.
+        StoreCorrupt: a line is damaged; the message names the file.
     """
     history: list[dict[str, Any]] = []
     files: dict[str, Any] = {}
@@ -80,7 +80,7 @@ def read_lines(lines: Iterable[bytes], where: str) -> tuple[list[dict[str, Any]]
 
 
 def _changed(history: list[dict[str, Any]], parts: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the conversation after the change; one that only grows is not copied."""
+    """Return the conversation after the change; if it only grows, it is extended in place."""
     for part in parts:
         if isinstance(part, list) and not 0 <= part[0] <= part[1] <= len(history):
             raise ValueError(f"there is no run {part}")

@@ -1,6 +1,6 @@
-"""Cycles (R-002, R-508…R-510): one user turn and everything the model did in response.
+"""Assigns cycles (R-002, R-508…R-510): a cycle is one user turn and everything the model did in response.
 
-A live session records the cycle of every message; transcripts without them get cycles derived here.
+A live session records the cycle of every message; for transcripts without cycles they are derived here.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from codecompanion.model.messages import Message, is_typed_by_user, with_changes
 def assign_cycles(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Return the messages with a cycle each; recorded cycles stay and set the counter (R-509).
 
-    Cycles start at 1 and rise with every message the user typed; tagged user messages (summaries, rules, attachments)
-    open none.
+    Cycles start at 1, and every message that the user typed opens a new one; tagged user messages (summaries, rules,
+    attachments) do not.
     """
     assigned: list[Message] = []
     current, opened = 1, False
@@ -35,10 +35,10 @@ def current_cycle(messages: Sequence[Message]) -> int:
 
 
 def is_aged(cycle: int | None, current: int, keep_cycles: int) -> bool:
-    """Return whether a message of `cycle` is older than the kept cycles (R-510, R-512); without a cycle it is not."""
+    """Return whether a message of `cycle` is older than the kept cycles (R-510, R-512); false if it has no cycle."""
     return cycle is not None and cycle <= current - keep_cycles
 
 
 def turn_name(cycle: int | None) -> str:
-    """Return the name of a turn in placeholders, summaries and traces: a turn is a cycle (R-002)."""
+    """Return the name of a turn (a cycle, R-002) in placeholders, summaries and traces."""
     return f"turn-{cycle or 1}"

@@ -1,7 +1,7 @@
-"""Vectors of texts: the interface of the models that make them, and its settings (R-232, R-239).
+"""Defines the interface and settings of embedding models (R-232, R-239).
 
-A vector is float32, of length 1 (cosine is then a plain product), or empty: the text was blank, or the model returned
-nothing usable. Vectors of different embedders, distinguished by `Embedder.name`, are never compared.
+A vector is float32 and of length 1 (so the cosine is a dot product), or empty if the text was blank or the model
+returned nothing usable. Vectors of different embedders, distinguished by `Embedder.name`, are never compared.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """How vectors are made: by an endpoint (`url`, `model`) or by a model on disk (`onnx`); neither = not at all.
 
     `url`: an OpenAI-compatible address. `key`: the source of the key, as in an adapter's entry (`ENV_NAME`, `cmd:…`,
-    `file:…`, "" = none). `onnx`: a folder with `model.onnx` and `tokenizer.json`. `dimensions` 0 = the model's own
-    number. The prefixes precede a question and a piece of code; None = as the model's makers specify.
+    `file:…`, "" = none). `onnx`: a folder with `model.onnx` and `tokenizer.json`. `dimensions`: 0 = the model's
+    default. The prefixes precede a question and a piece of code; None = as the model's authors specify.
     """
 
     url: str = ""
@@ -38,12 +38,12 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     @property
     def is_set(self) -> bool:
-        """Return whether there is a way to make vectors."""
+        """Return whether an endpoint or a model on disk is configured."""
         return bool(self.url or self.onnx)
 
 
 class QuestionEmbedder(Protocol):
-    """A model that makes vectors of questions. `name` identifies it in a cache: equal names, comparable vectors."""
+    """A model that makes vectors of questions. `name` identifies it in caches; equal names mean comparable vectors."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""The results of a search in the code of a project (R-237, R-238)."""
+"""Defines the results of a search in a project's code (R-237, R-238)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Literal
 import msgspec
 
 SearchTier = Literal["hybrid", "fts", "vector", "terms"]
-"""The document's tiers (R-227). A combined ranking is named after the first of them that contributed."""
+"""The search tiers of the published document (R-227); a combined ranking has the name of the first that contributed."""
 WantedTier = SearchTier | Literal["auto"]
-"""`auto` = the combined ranking."""
+"""The tier requested; `auto` = the combined ranking."""
 
 COMMON = "+common"
 """Suffix of the method of a project file added for a broad question (R-236, R-238), as in `fts+common`."""
@@ -18,8 +18,8 @@ COMMON = "+common"
 class FoundCode(msgspec.Struct, frozen=True):
     """A piece of a file found by a search: lines 1-based and inclusive, `score` 0..1, `text` as currently on disk.
 
-    `method`: the tier that found it, followed by `COMMON` for a project file that was not searched for. `symbol` =
-    "parent.name" or ""; `kind` as of a chunk; `signals` = name and share of the score, to explain it (R-268).
+    `method`: the tier that found it, followed by `COMMON` for a project file added without being found. `symbol`:
+    "parent.name" or "". `kind`: as for a chunk. `signals`: (name, share of the score), to explain it (R-268).
     """
 
     path: str

@@ -1,7 +1,7 @@
-"""The result of gathering for a question: classification, pieces with scores and tokens, text (R-201, R-268).
+"""Defines the result of gathering for a question: classification, pieces with scores and tokens, text (R-201, R-268).
 
-Values only. The gatherers create them (`session/gather/`), the chat logs, sends and shows them. Lines are 1-based and
-inclusive, paths relative to the project's root with `/`, scores 0..1, tokens those of R-245 (characters / 4).
+Values only. The gatherers (`session/gather/`) create them, the chat logs, sends and shows them. Lines are 1-based and
+inclusive, paths relative to the project's root with `/`, scores 0..1, tokens as in R-245 (characters / 4).
 """
 
 from __future__ import annotations
@@ -13,27 +13,26 @@ import msgspec
 Confidence = Literal["high", "medium", "low"]
 
 CONFIDENCE_VALUES: dict[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
-"""R-206; any other value counts as medium."""
+"""The numbers for confidence words (R-206); any other word counts as medium."""
 
 NAMED_LINES = "lines"
-"""The kind of a snippet of lines that the user named in a file."""
+"""The `kind` of a snippet whose lines the user named."""
 WHOLE_FILES = frozenset({"mention", "active"})
-"""The sources of snippets that are whole files, unless truncated."""
+"""The sources of snippets that are whole files unless truncated."""
 PIN_IS_GONE = "Pinned code is gone:"
 """The start of the note about a pin whose code is gone."""
 
 GatherSource = Literal[
     "mention", "pinned", "active", "ast", "search", "common", "architecture", "memory", "team", "map"
 ]
-"""The finder of a piece: a file the user named, their pins, the active file, the AST search, the index, …"""
+"""The finder of a piece: a file mention, a pin, the active file, the AST search, the index, …"""
 
 
 class Classification(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a question is about the project, and about which part (R-204). `source`: the classifier; "forced": none.
+    """Whether a question is about the project, and which part (R-204). `source`: the classifier, "forced" = none.
 
-    `likelihood`: that it is about the project, by the evidence of the index, None = not estimated; `is_broad`: it names
-    the project and nothing specific in it. `overruled`: the classifier that had denied it, if code was requested
-    anyway.
+    `likelihood`: probability that it is about the project, by the index, None = not estimated. `is_broad`: it names the
+    project but nothing specific in it. `overruled`: the classifier that said no although code was requested.
     """
 
     is_codebase_related: bool = False
@@ -59,7 +58,7 @@ class NamedLines(msgspec.Struct, frozen=True):
 
 
 class QuestionTypes(msgspec.Struct, frozen=True, kw_only=True):
-    """The kinds of a question (R-212); several may be true."""
+    """The types of a question (R-212); several may be true."""
 
     is_implementation: bool = False
     is_architectural: bool = False
@@ -69,7 +68,7 @@ class QuestionTypes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Return the kinds joined by ` + `, `General Inquiry` when there is none."""
+        """Return the types joined by ` + `, or `General Inquiry` if there is none."""
         names = {
             "Implementation": self.is_implementation,
             "Architectural": self.is_architectural,
@@ -83,8 +82,8 @@ class QuestionTypes(msgspec.Struct, frozen=True, kw_only=True):
 class Snippet(msgspec.Struct, frozen=True, kw_only=True):
     """Lines of a file that may be sent (R-243, R-249), or a text without lines (0): a memory, a map.
 
-    `kind`: function, class, interface, type, variable, block, …; `name` "" = none. `is_selected`: the user chose the
-    file. `is_cut`: `text` has only its beginning. `source` and `scores` (name, points) explain its origin.
+    `kind`: function, class, interface, type, variable, block, …; `name`: "" = none. `is_selected`: the user chose the
+    file. `is_cut`: `text` is only the beginning. `source` and `scores` (name, points) explain why it was found.
     """
 
     path: str
@@ -115,7 +114,7 @@ class Dropped(msgspec.Struct, frozen=True):
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """The snippets that fit into the budget, best first, the user's files before all others (R-249).
 
-    `above`: chosen too, but still visible to the model in the messages `above_ids`: they are named, and use no room.
+    `above`: also chosen, but still visible to the model in the messages `above_ids`, so only named in the text.
     """
 
     snippets: tuple[Snippet, ...] = ()
@@ -141,8 +140,8 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     `found`: every snippet before the selection; `selection`: the code in the text, and dropped snippets with reasons;
     `beside`: the other parts of the text, without lines: a map, the architecture, the team, memories. `timed_out`:
     gatherers that missed their deadline (R-203); `failed`: gatherer → reason, one sentence; `notes`: sentences for the
-    user (a file that was not found, truncated, refused). `tier`: how the index answered (R-227), "" = not asked;
-    `is_index_partial`: files missing from it were searched as text.
+    user (a file not found, truncated or refused). `tier`: the search tier that answered (R-227), "" = not used;
+    `is_index_partial`: files missing from the index were searched as text.
     """
 
     question: str
@@ -168,10 +167,10 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def chars_to_tokens(chars: int) -> int:
-    """Return the token count of this many characters: ceil(chars / 4) (R-245)."""
+    """Return the token count for this many characters: ceil(chars / 4) (R-245)."""
     return -(-chars // 4)
 
 
 def likely_text(likelihood: float) -> str:
-    """Return the likelihood that a question is about the project, in words: `12 % likely`."""
+    """Return the likelihood that a question is about the project as text: `12 % likely`."""
     return f"{min(100 * likelihood, 99):.0f} % likely"

@@ -1,6 +1,6 @@
-"""The append-only log of a chat: its event types, and how they are stored (R-003, R-301).
+"""Defines the event types of a chat's append-only log, and their encoding (R-003, R-301).
 
-`LogEvent`s record what happened, stored by `store.log.event_rows`; the next request is derived from them
+`LogEvent`s record what happened and are stored by `store.log.event_rows`; the next request is derived from them
 (`model.view`). Every change of the view other than appending is one `ViewChanged` event whose operations name message
 ids, so it can be undone by projecting without it (R-545). All payloads are in this one file, which defines the format.
 """
@@ -27,7 +27,7 @@ class Payload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only
 
 
 class ChatCreated(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="chat_created"):
-    """First event of every chat; `purpose` as in `requests.OpenChat`, "" for a chat with a window."""
+    """The first event of every chat; `purpose` as in `requests.OpenChat`, "" for a chat with a buffer."""
 
     adapter: str
     model: str
@@ -44,9 +44,9 @@ class TitleSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="titl
 
 
 class ChatForked(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="chat_forked"):
-    """All events before this one are a copy of chat `from_chat`; their cost is counted there.
+    """The chat was branched: all events before this one are a copy of chat `from_chat`, where their cost is counted.
 
-    `at_message`: the message that was edited and is not in the copy, "" when the whole chat was copied. `family`: the
+    `at_message`: the message that was edited and is not in the copy, "" if the whole chat was copied. `family`: the
     first chat of the tree of branches.
     """
 
@@ -57,31 +57,31 @@ class ChatForked(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="ch
 
 
 class ModelSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="model_set"):
-    """From here on, the chat uses another adapter or model."""
+    """The chat switched to another adapter or model."""
 
     adapter: str
     model: str
 
 
 class PolicySet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="policy_set"):
-    """From here on, another policy manages the chat's context; "" = the configured one."""
+    """The chat switched to another policy; "" = the configured one."""
 
     policy: str
 
 
 class PauseEnded(Payload, frozen=True, omit_defaults=True, tag="pause_ended"):
-    """The user requested a compaction where nothing could be compacted: this ends the pause after an undo."""
+    """The pause after an undo ended, because the user requested a compaction, even if nothing could be compacted."""
 
 
 class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="message_added"):
-    """A message joins history and view, at the end. `submit` identifies the editor's submit that brought it."""
+    """A message was appended to history and view. `submit`: id of the editor's submit that it came from."""
 
     message: Message
     submit: str = ""
 
 
 class ServerEdited(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Content that a provider left out of a request (R-541): the provider's word for it, tokens, tool uses or turns."""
+    """Content that a provider left out of a request (R-541): the provider's term for it, tokens, tool uses or turns."""
 
     kind: str
     cleared_tokens: int = 0
@@ -98,7 +98,7 @@ class Prices(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ReadTwice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Tokens of a prompt that the user's own server had lost: why (`restart`, `other_request`), "" = unknown."""
+    """Prompt tokens that the user's own server had to reread, and why (`restart`, `other_request`, "" = unknown)."""
 
     tokens: int
     why: str = ""
@@ -107,11 +107,10 @@ class ReadTwice(msgspec.Struct, frozen=True, omit_defaults=True):
 class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="usage_reported"):
     """The provider's token counts for the call that gave `message_id`.
 
-    `other_passes` were billed with it and are not part of the context (R-538): the provider's own compaction, or, with
-    an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd` is for all of them
-    at the prices of that day, None if the price is unknown; `prices` are those of a prompt of that size. `included`:
-    they cost no money, because a subscription pays for them or (`local`) the user's own server answered. `request_id`
-    names the `RequestSent`.
+    `other_passes`: calls billed with it that are not part of the context (R-538): the provider's own compaction, or,
+    with an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd`: the total at
+    the prices of that day, None if unknown; `prices`: those for a prompt of that size. `included`: free of charge,
+    because a subscription covers it or (`local`) the user's own server answered. `request_id` names the `RequestSent`.
     """
 
     message_id: str
@@ -130,7 +129,7 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
 
 
 class Insertion(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A message inserted into the view after message `after` ("" = at the very front)."""
+    """A message inserted into the view after message `after` ("" = at the very beginning)."""
 
     message: Message
     after: str = ""
@@ -139,7 +138,7 @@ class Insertion(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="view_changed"):
     """One change of the view: messages removed, replaced in place, inserted. The originals stay in the log.
 
-    `tools`: the tools and groups chosen from here on (`session.toolbox.tool_groups`), () = as configured, None = not a
+    `tools`: the tools and groups now chosen (`session.toolbox.tool_groups`), () = as configured, None = this is not a
     choice of tools.
     """
 
@@ -155,9 +154,9 @@ class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="v
 
 
 class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="change_undone"):
-    """The change `change_id` no longer counts; `redone` restores it.
+    """The change `change_id` was undone, or with `redone` restored.
 
-    `by_user` false: a provider's own compaction that ended with its provider (R-542); it is not offered for redo.
+    `by_user` false: a provider's own compaction was discarded with its provider (R-542); redo is not offered.
     """
 
     change_id: str
@@ -166,7 +165,7 @@ class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="
 
 
 class CompactionStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_started"):
-    """A compaction runs; without an end event it gets a synthetic `CompactionFailed` on load (reason interrupted).
+    """A compaction began; if it has no end event, a `CompactionFailed` (reason interrupted) is added on load.
 
     `failed_event`: the policy's own name for that end, "" = none (R-332).
     """
@@ -179,7 +178,7 @@ class CompactionStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, 
 
 
 class CompactionFailed(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_failed"):
-    """A compaction ended without changing anything. A successful one ends with its `ViewChanged`."""
+    """A compaction ended without changing anything. A successful compaction ends with its `ViewChanged`."""
 
     compaction_id: str
     reason: str
@@ -187,7 +186,7 @@ class CompactionFailed(Payload, frozen=True, omit_defaults=True, kw_only=True, t
 
 
 class TurnStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="turn_started"):
-    """A user turn: one cycle (R-508)."""
+    """A user turn, that is one cycle (R-508), began."""
 
     turn_id: str
     cycle: int
@@ -202,10 +201,10 @@ class TurnEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tur
 
 
 class Shaping(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """How the messages of a request differ from the view, since the previous request (R-328).
+    """How a request's messages differ from the view, as changes since the previous request (R-328).
 
-    `replaced` are sent instead of the messages with their ids, `packets` before the turn of their cycle; `dropped`
-    (ids) are no longer sent. `whole`: relative to the view itself, not to the previous request.
+    `replaced`: messages sent instead of those with the same ids; `packets`: sent before the turn of their cycle;
+    `dropped`: ids no longer sent. `whole`: relative to the view itself, not to the previous request.
     """
 
     replaced: tuple[Message, ...] = ()
@@ -217,11 +216,11 @@ class Shaping(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="request_sent"):
     """One provider request, for `/trace` and the inspector.
 
-    `mix` is the estimate by parts: `prompt` (instructions), `conversation`, `tools`. `shaping`: content left out of
-    this request alone, in tokens: `prompt`, `tools`, `results`, `packet`, `packet_omitted`. `limits`: the size of the
+    `mix`: the estimate by parts: `prompt` (instructions), `conversation`, `tools`. `shaping`: content left out of only
+    this request, in tokens: `prompt`, `tools`, `results`, `packet`, `packet_omitted`. `limits`: the size of the
     `window`, and the thresholds of an `edit` and a `compaction`, in tokens; unknown or disabled ones are omitted.
     `prompt` and `tools` name the stored system prompt and tool schemas, "" in logs of earlier versions. A summary
-    request has one message, which `prompt` names, and `asked` describes it; `in_place`: the message followed the chat.
+    request has one message, named by `prompt`, and is described by `asked`; `in_place`: the message followed the chat.
     """
 
     turn_id: str
@@ -244,14 +243,14 @@ class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="r
 
 
 class Retry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A failed attempt of a request: the reason, and the wait before the next one."""
+    """A failed attempt of a request: the reason, and the delay before the next attempt."""
 
     reason: str
     wait_ms: int = 0
 
 
 class RequestEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="request_ended"):
-    """The end of a provider request: its stop reason, `failed` or `stopped`. Without this event it was interrupted."""
+    """A provider request ended: its stop reason, `failed` or `stopped`. Without this event it was interrupted."""
 
     request_id: str
     result: str
@@ -261,7 +260,7 @@ class RequestEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="
 
 
 class ChangeShown(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The change of a file shown in a tool's fold; `diff` is truncated to the drawn part."""
+    """A file change as shown in a tool's fold; `diff` is truncated to the displayed part."""
 
     change_id: str
     path: str
@@ -295,10 +294,10 @@ class PlacesGone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class FileChangeStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_started"):
-    """A file is about to be changed. `before` and `after` are the sha256 of the contents, "" = no file.
+    """A file is about to be changed. `before` and `after`: the sha256 of the contents, "" = no file.
 
-    `path` is absolute, `name` is the displayed path. A file may exist although `before` is "": one too large to be
-    kept, or a symbolic link to `link`. `reverts`: the changes that this one undoes; `gone`: the hunks of the tools'
+    `path`: absolute; `name`: the displayed path. A file may exist although `before` is "", if it is too large to be
+    kept or a symbolic link to `link`. `reverts`: the changes that this one undoes; `gone`: the hunks of the tools'
     changes that are missing afterwards. It does not change the view.
     """
 
@@ -316,10 +315,10 @@ class FileChangeStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, 
 
 
 class FileChangeEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_ended"):
-    """The end of a file change; without this event the host was interrupted, and the file is in either state.
+    """A file change ended; without this event the host was interrupted, and the file is in either state.
 
-    `unsaved`: it was made in the editor's buffer, which had unsaved changes. `after`: the actual content if it differs
-    from the requested one (format on save).
+    `unsaved`: the change was made in the editor's buffer, which had unsaved changes. `after`: the actual content if it
+    differs from the requested content (format on save).
     """
 
     change_id: str
@@ -367,7 +366,7 @@ EventPayload = (
 
 
 class LogEvent(msgspec.Struct, frozen=True, gc=False):
-    """One stored event. `seq` rises by 1 within the chat, `ts` is seconds since the epoch."""
+    """One stored event. `seq` rises by 1 within the chat; `ts`: seconds since the epoch."""
 
     seq: int
     ts: float
@@ -379,7 +378,7 @@ _ENCODER = msgspec.json.Encoder()
 
 @cache
 def _decoder() -> msgspec.json.Decoder[EventPayload]:
-    return typed.json_decoder(EventPayload)  # reads the annotations of all types: not needed at startup
+    return typed.json_decoder(EventPayload)  # reads the annotations of all types, so not at startup
 
 
 def encode_payload(payload: EventPayload) -> bytes:
@@ -388,7 +387,7 @@ def encode_payload(payload: EventPayload) -> bytes:
 
 
 def decode_payload(data: bytes | str) -> EventPayload:
-    """Return the payload from JSON; raises `msgspec.MsgspecError` or `UnicodeDecodeError` when it is damaged."""
+    """Return the payload from JSON; raises `msgspec.MsgspecError` or `UnicodeDecodeError` if it is damaged."""
     return _decoder().decode(data)
 
 

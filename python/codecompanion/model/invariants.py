@@ -1,4 +1,4 @@
-"""The invariants of every list of messages: tool pairing (R-004) and legal cut points (lesson 25).
+"""Checks the invariants of message lists: tool pairing (R-004) and legal cut points (lesson 25).
 
 Call ids repeat in real histories, so calls and results are paired by position: a result belongs to the newest earlier
 call with its id that has no result yet.
@@ -13,11 +13,11 @@ import msgspec
 from codecompanion.model.messages import Message
 
 CallPosition = tuple[int, int]
-"""(index of the assistant message, index of the call in it)."""
+"""Position of a call: (index of the assistant message, index of the call in it)."""
 
 
 class Pairing(msgspec.Struct, frozen=True):
-    """The pairing of results and calls. `orphans` are indexes of results without a call."""
+    """The pairing of results and calls. `orphans`: indexes of results without a call."""
 
     call_of: dict[int, CallPosition]
     result_of: dict[CallPosition, int]
@@ -47,7 +47,7 @@ def pair_tool_calls(messages: Sequence[Message]) -> Pairing:
 
 
 def violations(messages: Sequence[Message]) -> list[str]:
-    """Return one sentence per violation of R-004; empty when every call and result has its partner."""
+    """Return a sentence per violation of R-004; empty if every call and result has its partner."""
     pairing = pair_tool_calls(messages)
     found = [f"result {index} ({messages[index].tool_call_id}) has no call" for index in pairing.orphans]
     for index, position in pairing.unanswered:
@@ -56,7 +56,7 @@ def violations(messages: Sequence[Message]) -> list[str]:
 
 
 def with_partners(messages: Sequence[Message], kept: frozenset[int]) -> frozenset[int]:
-    """Return the kept indexes, extended until every kept call or result has its partner."""
+    """Return the kept indexes, extended so that every kept call or result has its partner."""
     pairing = pair_tool_calls(messages)
     results: dict[int, list[int]] = {}
     for result, (assistant, _) in pairing.call_of.items():

@@ -1,7 +1,7 @@
-"""The attached files and buffers of a chat, and the model's knowledge of each: a projection of the log.
+"""Projects the attached files and buffers of a chat, and the model's knowledge of each, from the log.
 
-A live attachment is sent to the model again after it changed, before the user's next message. The version last shown to
-the model is the base of the next diff; edits by its own tools are part of its knowledge.
+Changes of a live attachment are sent to the model before the user's next message. The version last shown to the model
+is the base of the next diff; edits by the model's own tools are part of its knowledge.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ LIVE_EVENT = "attachment_live"
 """The name of the log event that turns live updates of an attachment on or off."""
 LIVE_TAGS = frozenset({"file", "buffer"})
 GONE, UNREADABLE = "gone", "unreadable"
-"""Used in place of the sha256 of a missing or unreadable text."""
+"""Values in place of the sha256 of a missing or unreadable text."""
 _NOT_DONE = ("failed", "unknown", "interrupted")
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """A change made by a tool of the chat, or by a revert: sha256 of the file's bytes before and after it."""
+    """A change made by a tool of the chat, or by a revert, with the sha256 of the file's bytes before and after."""
 
     change_id: str
     call_id: str
@@ -42,8 +42,8 @@ class Edit(msgspec.Struct, frozen=True):
 class LiveFile(msgspec.Struct, frozen=True):
     """One attached file. `item` is its attachment, `shown` the sha256 of the text last shown to the model.
 
-    `parts`: the messages that together show that text, the full one first; `edits`: later changes by tools. `outside`:
-    its location if that is not below the workspace.
+    `parts`: the messages that together show that text, starting with the full text; `edits`: later changes by tools.
+    `outside`: its location if that is not below the workspace.
     """
 
     kind: str
@@ -61,7 +61,7 @@ NO_FILES: Files = {}
 
 
 def files_after(files: Files, payload: EventPayload) -> Files:
-    """Return the attached files, by path, after one more event of the log; the same object where nothing changed."""
+    """Return the attached files, by path, after one more event of the log; the same object if nothing changed."""
     if isinstance(payload, MessageAdded):
         return _after_message(files, payload.message) if payload.message.file is not None else files
     if not files:
@@ -91,7 +91,7 @@ def files_in(events: Iterable[LogEvent], undone: Sequence[str] = ()) -> Files:
 
 
 def live_event(path: str, live: bool) -> PolicyEvent:
-    """Return the log event of the choice."""
+    """Return the log event that turns live updates of an attachment on or off."""
     return PolicyEvent(name=LIVE_EVENT, fields={"path": path, "live": live})
 
 

@@ -1,4 +1,4 @@
-"""Metadata of a message: the editor content it mentions, and its references to other messages."""
+"""Defines message metadata: the editor content that a message mentions, and its references to other messages."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class ShownLines(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Mentioned(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The metadata of a message of editor context: `written` as in the question, `title` in a few words for lists.
+    """The metadata of an editor context message. `written`: the mention as in the question; `title`: for lists.
 
-    `paths`: the files it shows; `shows`: the content of each of its fenced texts, in order. `fingerprint`: equal for
-    equal content, "" if part of it is omitted.
+    `paths`: the files it shows; `shows`: the content of each of its fenced code blocks, in order. `fingerprint`: equal
+    for equal content, "" if part of it is omitted.
     """
 
     written: str
@@ -31,10 +31,10 @@ class Mentioned(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Reference(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A sentence of a message that refers to text in other messages (`ids`) instead of sending it again.
+    """A sentence in a message that refers to text in other messages (`ids`) instead of repeating it.
 
-    `gone` replaces it while any of them is not in the view unchanged (`model.references`), and takes `more_tokens`
-    more. `restores`: it is the text itself, which the user attached.
+    `gone` replaces it while any of those messages is changed or not in the view (`model.references`), and takes
+    `more_tokens` more. `restores`: `gone` is the text itself, which the user attached.
     """
 
     ids: tuple[str, ...]

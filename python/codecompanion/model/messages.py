@@ -1,7 +1,7 @@
-"""The message model (R-001, R-548): the values that every other module passes around.
+"""Defines the message model (R-001, R-548), whose values all other modules pass around.
 
-Everything here is frozen; a change creates a new value (`msgspec.structs.replace`). A removed message leaves the view,
-never the log (R-003).
+All types are frozen; a change creates a new value (`msgspec.structs.replace`). A removed message leaves the view, never
+the log (R-003).
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ BUFFER_TAGS = frozenset({"buffer", "editor_context"})
 IMAGE_TAG = "image"
 RULES_TAG = "rules"
 MEMORY_TAG = "memory_recall"
-"""The memory of the project, attached to a new chat (R-420); such a message is always `pinned`."""
+"""Tag of the project's memory, attached to a new chat (R-420); the message is always `pinned`."""
 STARTING_TAGS = frozenset({RULES_TAG, MEMORY_TAG})
-"""The messages that a new chat starts with."""
+"""Tags of the messages that a new chat starts with."""
 SUMMARY_TAG = "compact_summary"
 TAGS = frozenset(
     """buffer compact_summary diagnostics diff document editor_context file image quickfix rules selection
     system_prompt_from_config terminal tool tool_output tool_system_prompt viewport""".split()
 )
 PIN_TAG = "pin"
-"""An instruction the user pinned for the whole chat (R-361); such a message is always `pinned`."""
+"""Tag of an instruction that the user pinned for the whole chat (R-361); the message is always `pinned`."""
 REVERTED_TAG = "reverted"
-"""A line written by the plugin: the user reverted a tool's change of a file."""
+"""Tag of the plugin's message that the user reverted a tool's change of a file."""
 REAPPLIED_TAG = "reapplied"
-"""A line written by the plugin: the user reapplied it."""
+"""Tag of the plugin's message that the user reapplied a reverted change."""
 GO_ON_TAG = "go_on"
-"""A user message written by the plugin that asks the model to continue a truncated reply; it opens no cycle."""
+"""Tag of the plugin's user message that asks the model to continue a truncated reply; it does not open a cycle."""
 GATHERED_TAG = "gathered_context"
-"""Code gathered for the question after it (R-253); it opens no cycle (R-002)."""
+"""Tag of code gathered for the question after it (R-253); it does not open a cycle (R-002)."""
 UPDATE_TAG = "file_update"
-"""The changes of an attached file since the model saw it; placed before the question."""
+"""Tag of the changes of an attached file since the model saw it, placed before the question."""
 EDITOR_TAG = "editor_context"
-"""Editor content that a message mentions (`#{diagnostics}`), placed right before it; has `mentioned`."""
+"""Tag of editor content that a message mentions (`#{diagnostics}`), placed right before it; has `mentioned`."""
 LOOKING_TAG = "looking_at"
-"""A line written by the plugin: the file and lines the user is looking at."""
+"""Tag of the plugin's line about the file and lines that the user is looking at."""
 UNSHOWN_TAGS = frozenset({GO_ON_TAG, LOOKING_TAG, REAPPLIED_TAG, REVERTED_TAG, SUMMARY_TAG})
-"""Not shown as messages in a chat; message counts shown to a reader exclude them."""
+"""Tags of messages that a chat does not show as messages; counts shown to the user exclude them."""
 _OURS = frozenset({GATHERED_TAG, GO_ON_TAG, LOOKING_TAG, PIN_TAG, SUMMARY_TAG, UPDATE_TAG})
 
 
 class TextPart(msgspec.Struct, frozen=True, gc=False, tag="text", omit_defaults=True):
-    """Text of a message that also has other parts. `phase`: commentary or final answer, in the terms of Responses."""
+    """The text of a message that also has other parts. `phase`: commentary or final answer, as in the Responses API."""
 
     text: str
     phase: str = ""
@@ -72,7 +72,7 @@ class ImagePart(msgspec.Struct, frozen=True, gc=False, tag="image", omit_default
 
 
 class DocumentPart(msgspec.Struct, frozen=True, gc=False, tag="document", omit_defaults=True):
-    """A PDF: the `sha256` of a stored blob. `pages` 0 = unknown."""
+    """A PDF: the `sha256` of a stored blob. `pages`: 0 = unknown."""
 
     mime: str = "application/pdf"
     sha256: str = ""
@@ -82,7 +82,7 @@ class DocumentPart(msgspec.Struct, frozen=True, gc=False, tag="document", omit_d
 
 
 class ReasoningPart(msgspec.Struct, frozen=True, gc=False, tag="reasoning", omit_defaults=True):
-    """The model's reasoning. `field` is its wire field (`reasoning_content`, `reasoning`).
+    """The model's reasoning. `field`: its wire field (`reasoning_content`, `reasoning`).
 
     `encrypted`: data that the provider wants back unchanged (a signed or encrypted block, as JSON); `origin`: the
     provider that made it (`Adapter.origin`). It is never sent to another provider (R-542), and never edited (lesson
@@ -96,11 +96,11 @@ class ReasoningPart(msgspec.Struct, frozen=True, gc=False, tag="reasoning", omit
 
 
 class CompactionPart(msgspec.Struct, frozen=True, gc=False, tag="compaction", omit_defaults=True):
-    """The result of a provider's own compaction, in place of the history before it (R-537, R-539).
+    """The result of a provider's own compaction, which replaces the history before it (R-537, R-539).
 
     `encrypted`: a JSON array of the blocks or items to send back verbatim to `origin`, and to no other provider
-    (R-542). `text`: the readable summary, if any; `tokens`: its size, if reported. `on_demand`: it was requested
-    (R-540); after such a compaction Anthropic does not compact automatically.
+    (R-542). `text`: the readable summary, if any; `tokens`: its size, if reported. `on_demand`: the user requested it
+    (R-540), after which Anthropic does not compact automatically.
     """
 
     origin: str
@@ -111,7 +111,7 @@ class CompactionPart(msgspec.Struct, frozen=True, gc=False, tag="compaction", om
 
 
 class CallMark(msgspec.Struct, frozen=True, gc=False, tag="call"):
-    """The place of `tool_calls[position]` among the parts; a call without a mark follows all of them."""
+    """Marks the position of `tool_calls[position]` among the parts; a call without a mark follows all of them."""
 
     position: int
 
@@ -121,7 +121,7 @@ Content = str | tuple[Part, ...]
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One call requested by the model. `arguments` is the JSON text exactly as the model wrote it.
+    """One call requested by the model. `arguments`: the JSON text exactly as the model wrote it.
 
     `encrypted`: data that the provider `origin` wants back with the call (Gemini's thought signature), as JSON.
     """
@@ -154,8 +154,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Source(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The origin of a text; `model.provenance` defines which origins narrow the grants of a chat.
 
-    `name`: the address of a `page`, the name of a `server`, the path of a file `outside` the workspace, the workspace
-    of a `file` while it is not trusted, and of a `command` the program that reached the network; else "".
+    `name`: for a `page` its URL, for a `server` its name, for a file `outside` the workspace its path, for a `file` the
+    workspace while that is not trusted, for a `command` the program that reached the network; else "".
     """
 
     kind: SourceKind
@@ -163,12 +163,12 @@ class Source(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class GatheredPiece(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A piece of code in a gathered message (R-249, R-268): its place, its finder, and its score.
+    """A piece of code in a gathered message (R-249, R-268): its location, its finder, and its score.
 
     Lines are 1-based and inclusive, 0 = no lines; `score` is 0..1; `tokens` as counted in the budget. `source`: the
-    gatherer that found it; `name`: the definition there, "" = none. `is_cut`: the rest of it is missing; `of`: the
-    lines of the whole, 0 = unknown. `is_above`: only its name was sent, because its text was still unchanged in an
-    earlier message. `is_file`: it is the whole file.
+    gatherer that found it; `name`: the definition there, "" = none. `is_cut`: it is truncated; `of`: its full number of
+    lines, 0 = unknown. `is_above`: only its name was sent, because an earlier message still has its unchanged text.
+    `is_file`: it is the whole file.
     """
 
     path: str
@@ -188,8 +188,8 @@ class GatheredPiece(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class AttachedFile(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The file text that a message shows: its sha256, or the reason why it has none (`model.live_files`).
 
-    `live`: the model is notified when the file changes. `is_diff`: the message has only the differences. `outside`: its
-    real location if that is not below the workspace ("" = below it): the user attached that one.
+    `live`: the model is notified when the file changes. `is_diff`: the message has only the differences. `outside`: the
+    real location that the user attached if it is not below the workspace, else "".
     """
 
     sha256: str
@@ -204,7 +204,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     `tokens`: the cached, uncalibrated estimate of the whole message (0 = not counted yet). `blob`: the sha256 of the
     full text if `content` is only its head and tail. `cut`: the stream of the reply ended early. `left_out`: the number
     of characters cut from a tool result to make it fit (0 = none, or a placeholder replaces all of it). `gathered`: the
-    pieces of a message of gathered code; `mentioned`: the metadata of editor context; both stay when the text is
+    pieces of gathered code in the message; `mentioned`: the metadata of editor context; both stay when the text is
     cleared. `file`: the version of the file that an attachment or update shows. `references`: its references to text in
     other messages. `sources`: the sources of its text that cannot be derived from its other fields
     (`model.provenance`).
@@ -266,7 +266,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """A tool as shown to the model. `parameters` is a JSON schema of type object."""
+    """A tool as shown to the model. `parameters`: a JSON schema of type object."""
 
     name: str
     description: str
@@ -274,7 +274,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 def replaced_text(message: Message, text: str) -> Content:
-    """Return the message's content with another text; its images and documents stay."""
+    """Return the message's content with the text replaced; images and documents stay."""
     parts = () if isinstance(message.content, str) else message.content
     others = tuple(part for part in parts if not isinstance(part, TextPart))
     return (TextPart(text), *others) if others else text
@@ -298,7 +298,7 @@ def is_protected(message: Message) -> bool:
 
 
 def is_system_prompt(message: Message) -> bool:
-    """Return whether the message is the system prompt (or a part of it), not a summary in its role."""
+    """Return whether the message is (part of) the system prompt, not a summary with the system role."""
     return message.role == "system" and message.tag is None
 
 
@@ -308,7 +308,7 @@ def is_typed_by_user(message: Message) -> bool:
 
 
 def goes_along(message: Message) -> bool:
-    """Return whether the message was attached to the question after it: code gathered for it, or a mention."""
+    """Return whether the message was attached to the question after it, as gathered code or a mention."""
     return message.tag == GATHERED_TAG or message.mentioned is not None
 
 
@@ -318,7 +318,7 @@ def is_attachment(message: Message) -> bool:
 
 
 def has_encrypted(message: Message) -> bool:
-    """Return whether the message contains reasoning or calls that only their provider can read."""
+    """Return whether the message contains reasoning or calls that only the provider can read."""
     parts = () if isinstance(message.content, str) else message.content
     return any(isinstance(part, ReasoningPart) and part.encrypted for part in parts) or any(
         call.encrypted for call in message.tool_calls

@@ -1,7 +1,7 @@
-"""The sources of a message's text, and those that narrow the grants of a chat.
+"""Determines the sources of a message's text, and which of them restrict the grants of a chat.
 
-Most sources are derived from the role, tag, path and called tool. Only the rest is stored with the message
-(`Message.sources`): the server of a tool, the program that reached the network, the parts of a summary. Sources belong
+Most sources are derived from the role, tag, path and called tool. Only the others are stored with the message
+(`Message.sources`): the server of a tool, the program that reached the network, the parts of a summary. Sources apply
 to a whole message, not to its parts.
 """
 
@@ -34,9 +34,9 @@ USER, MODEL, PLUGIN, FILE, COMMAND = (
 )
 PAGE_TAG = "page"
 SERVER_PATH = "mcp:"
-"""Prefix of the path of an attached resource: `mcp:server:address`."""
+"""Prefix of the path of an attached resource: `mcp:server:URI`."""
 UNKNOWN = Source("outside")
-"""The source of text that was stored without one."""
+"""The source of text that was stored without a source."""
 MAX_NAME_CHARS = 200
 
 _ADDRESS = regex(r"(?i:https?)://")
@@ -54,14 +54,14 @@ _CLEARED = regex(
     r"|cleared to save context)\]"
     r'|\{"error":"pruned"\}|\[?\s*\]?'
 )
-"""The texts of `placeholders`: written by the plugin, whatever they replace."""
+"""Matches the texts of `placeholders`, which the plugin wrote whatever they replace."""
 
 Trusts = Callable[[str], bool]
 """Returns whether the user trusts a folder."""
 
 
 def is_cleared(message: Message) -> bool:
-    """Return whether only a placeholder of the plugin is left of the message's text."""
+    """Return whether a placeholder of the plugin has replaced the message's text."""
     is_bare = isinstance(message.content, str) or all(part.__class__.__name__ == "TextPart" for part in message.content)
     return is_bare and (message.edited or message.compacted) and bool(_CLEARED.fullmatch(message.text.strip()))
 
@@ -69,7 +69,7 @@ def is_cleared(message: Message) -> bool:
 def sources_of(message: Message, tool: str = "") -> tuple[Source, ...]:
     """Return the sources of a message's text; for a cleared message, those of the text it had.
 
-    `tool`: the name of the tool that a result answers, for results of earlier versions, which lack it.
+    `tool`: the name of the tool that gave a result, for results of earlier versions, which do not store it.
     """
     return message.sources or (_derived(message, tool),)
 
@@ -102,7 +102,7 @@ def _derived(message: Message, tool: str) -> Source:
 
 
 def of_tool(tool: str) -> Source:
-    """Return the source of a result from its tool's name alone; a server's tool is `server__name`."""
+    """Return the source of a result derived only from its tool's name; a server's tool is `server__name`."""
     if tool == "run_command":
         return COMMAND
     server, is_of_server, _ = tool.partition("__")
@@ -110,20 +110,20 @@ def of_tool(tool: str) -> Source:
 
 
 def named(kind: str, name: str) -> Source:
-    """Return a source whose name is limited in length and on one line."""
+    """Return a source with its name limited to one line of limited length."""
     return typed.convert({"kind": kind, "name": " ".join(name.split())[:MAX_NAME_CHARS]}, Source)
 
 
 def union(*groups: Iterable[Source]) -> tuple[Source, ...]:
-    """Return all sources once, in the order of their first appearance."""
+    """Return all sources without duplicates, in the order of their first appearance."""
     return tuple(dict.fromkeys(source for group in groups for source in group))
 
 
 def is_untrusted(source: Source, trusts: Trusts, root: str) -> bool:
-    """Return whether text of that source narrows grants: somebody other than the user chose its words.
+    """Return whether text from that source restricts grants, because somebody other than the user may have written it.
 
     Pages, servers and fetched text always do; files do if the user does not trust their folder. The output of a command
-    counts as the files that it could read.
+    is treated like the files that it could read.
     """
     match source.kind:
         case "page" | "server":
@@ -169,7 +169,7 @@ class SourcesSoFar(msgspec.Struct, frozen=True):
 
 
 def read_sources(so_far: SourcesSoFar, new: Sequence[Message]) -> SourcesSoFar:
-    """Return the sources after more messages at the end of the list."""
+    """Return the sources after new messages were appended to the list."""
     found, tools = dict.fromkeys(so_far.live), so_far.tools
     for message in new:
         if message.tool_calls:
@@ -193,9 +193,9 @@ def made_of(messages: Iterable[Message], only: frozenset[str]) -> tuple[Source, 
 
 
 def inherited(before: Sequence[Message], after: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages after a change; those that may repeat removed text get the sources of the removed messages.
+    """Return the messages after a change, adding the removed messages' sources to those that may repeat removed text.
 
-    These are new messages, a summary that replaced one with its id, and messages whose text has grown.
+    These are new messages, a summary that replaced the message with its id, and messages whose text has grown.
     """
     known = {message.id: message for message in before}
     gone = made_of(before, frozenset(known) - {message.id for message in after})

@@ -22,7 +22,7 @@ def with_true_references(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def lost_references(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the ids of the messages of a view with references whose target is gone."""
+    """Return the ids of the messages that have references whose target is gone."""
     return tuple(message.id for message in messages if message.references and _is_lost(message))
 
 

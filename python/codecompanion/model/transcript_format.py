@@ -1,7 +1,7 @@
-"""The transcript format of the command line: JSON Lines of OpenAI Chat messages with an optional `meta`.
+"""Reads and writes the command line's transcript format: JSON Lines of OpenAI Chat messages with an optional `meta`.
 
-Reading keeps the original object beside each message, so that an untouched message is written back exactly as it
-came in. Messages get the ids `m0`, `m1`, …; call ids may repeat in real data and are never changed.
+Reading keeps the original object beside each message, so that an unchanged message is written back exactly as it was.
+Messages get the ids `m0`, `m1`, …; call ids may repeat in real data and are never changed.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _META_FLAGS = ("pinned", "is_error", "edited", "compacted")
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    """A parsed transcript: the messages, and by message id the object each was read from."""
+    """A parsed transcript: the messages, and the object that each was read from, by message id."""
 
     messages: tuple[Message, ...]
     originals: dict[str, dict[str, Any]]
 
 
 def split_lines(raw: Iterable[bytes], source: str) -> Iterator[tuple[bytes, str]]:
-    """Yield every non-blank line with its place, `source:number`; only a line feed ends a line.
+    """Yield every non-blank line with its location, `source:number`; only a line feed ends a line.
 
     JSON strings may contain U+2028, U+0085 and similar, so `str.splitlines` would split messages.
     """
@@ -70,7 +70,7 @@ def decode_line(line: bytes | str, where: str, expected: str) -> Any:
     """Return the JSON value of one line.
 
     Raises:
-        InputError: it is not UTF-8 or not JSON; the text names the place and the expected form.
+        InputError: it is not UTF-8 or not JSON; the message names the location and the expected format.
     """
     try:
         text = line if isinstance(line, str) else line.decode("utf-8")
@@ -93,7 +93,7 @@ def read_bytes(raw: Iterable[bytes], source: str) -> Transcript:
     """Return the transcript in the lines of a file, ignoring blank lines.
 
     Raises:
-        InputError: a line is not JSON or not a message; the text names source, line and the expected form.
+        InputError: a line is not JSON or not a message; the message names source, line and the expected format.
     """
     return _collect([(decode_line(line, where, A_MESSAGE), where) for line, where in split_lines(raw, source)])
 

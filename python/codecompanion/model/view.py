@@ -1,6 +1,6 @@
-"""The view: the content of the next request, a projection of the log (R-301).
+"""Projects the log into the view, the content of the next request (R-301).
 
-It is built by folding `apply` over the events, or by `project` from a whole log.
+The view is built by folding `apply` over the events, or by `project` from a whole log.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from codecompanion.model.provenance import inherited
 from codecompanion.model.references import with_true_references
 
 _REWRITING = frozenset({"compacted", "edited"})
-"""The kinds of changes that may put text of removed messages into others."""
+"""The kinds of changes that may move text of removed messages into others."""
 
 
 class View(msgspec.Struct, frozen=True):
     """The projection of the log: the content of the next request (R-301). Built by `apply`, never edited.
 
-    `tokens`: the sum of the cached message estimates. `open_calls`: ids of calls of the newest assistant message
-    without a result yet; `sound`: false when any other call or result lacks its partner (R-004). Appending costs O(1)
+    `tokens`: the sum of the cached message estimates. `open_calls`: ids of calls of the newest assistant message that
+    have no result yet; `sound`: false if any other call or result lacks its partner (R-004). Appending costs O(1)
     besides the tuple copy; only a `ViewChanged` reads all messages.
     """
 
@@ -40,12 +40,12 @@ class View(msgspec.Struct, frozen=True):
 
 
 def cycle_after(current: int, message: Message) -> int:
-    """Return the running cycle after a message joined; attachments for the next cycle do not open it (R-509)."""
+    """Return the current cycle after a message is appended; attachments for the next cycle do not open it (R-509)."""
     return current if message.role == "user" and message.tag else max(current, message.cycle or 0)
 
 
 def append(view: View, message: Message) -> View:
-    """Return the view with the message at its end."""
+    """Return the view with the message appended."""
     open_calls, sound = _pairing_after(view.open_calls, view.sound, message)
     return msgspec.structs.replace(
         view,
@@ -58,7 +58,7 @@ def append(view: View, message: Message) -> View:
 
 
 def _pairing_after(open_calls: tuple[str, ...], sound: bool, message: Message) -> tuple[tuple[str, ...], bool]:
-    """Return (open calls, sound) once the message has joined."""
+    """Return (open calls, sound) after the message is appended."""
     if message.role != "tool":
         return tuple(call.id for call in message.tool_calls), sound and not open_calls
     if message.tool_call_id not in open_calls:
@@ -82,7 +82,7 @@ def open_tool_calls(view: View) -> tuple[ToolCall, ...]:
 
 
 def with_messages(view: View, messages: Iterable[Message]) -> View:
-    """Return a view of other messages; cycle and position in the log stay."""
+    """Return the view with other messages; cycle and position in the log stay."""
     kept = with_true_references(tuple(messages))
     cycle, open_calls, sound = view.cycle, tuple[str, ...](), True
     for message in kept:
@@ -101,9 +101,9 @@ def with_messages(view: View, messages: Iterable[Message]) -> View:
 def apply_change(view: View, change: ViewChanged) -> View:
     """Return the view after the change: removals, replacements in place, insertions after their anchors.
 
-    If an anchor is gone, the insertion goes to the end, so that nothing is lost when the history has moved on (R-531).
-    A message already in the view is replaced rather than duplicated: one restored from a compaction may have been
-    restored separately since.
+    If an anchor is gone, the message is inserted at the end, so that nothing is lost if the history has changed since
+    (R-531). A message already in the view is replaced rather than duplicated, because a message that the change
+    restores may have been restored separately since.
     """
     return with_messages(view, _changed(view.messages, change))
 
@@ -126,14 +126,14 @@ def _changed(before: Sequence[Message], change: ViewChanged) -> list[Message]:
             messages.extend(after.pop(message.id, ()))
     for orphaned in after.values():
         messages.extend(orphaned)
-    # Derived here, the only way into a view, so that no strategy, provider or user code has to handle it.
+    # Every change of a view passes here, so that no strategy, provider or user code has to derive the sources.
     return [*inherited(before, messages)] if removed and change.kind in _REWRITING else messages
 
 
 def apply(view: View, event: LogEvent) -> View:
     """Return the view after one more event of the log.
 
-    `ChangeUndone` requires a new projection of the whole log, which `project` makes.
+    `ChangeUndone` is not handled here: it requires projecting the whole log again with `project`.
     """
     payload = event.payload
     if isinstance(payload, MessageAdded):
@@ -146,7 +146,7 @@ def apply(view: View, event: LogEvent) -> View:
 
 
 def is_of_answer(message: Message) -> bool:
-    """Return whether the message belongs to the model's side of a turn: neither typed nor attached."""
+    """Return whether the message belongs to the model's side of a turn, that is neither typed nor attached."""
     return message.role != "user" or message.tag == GO_ON_TAG
 
 
@@ -156,7 +156,7 @@ def answer_turn(change: ViewChanged) -> str:
 
 
 def project(events: Sequence[LogEvent]) -> View:
-    """Return the view of a whole log, without undone changes and undone new answers (R-545)."""
+    """Return the view of a whole log, without undone changes and undone regenerated answers (R-545)."""
     undone: dict[str, bool] = {}
     for event in events:
         if isinstance(event.payload, ChangeUndone):
@@ -181,7 +181,7 @@ def project(events: Sequence[LogEvent]) -> View:
             if payload.removed or payload.inserted or len(places) < len(messages):
                 messages, places = _changed(messages, payload), {}
                 continue
-            for message in payload.replaced:  # an edit costs as much as it replaces, however long the chat is
+            for message in payload.replaced:  # the cost depends on the replaced messages, not on the length of the chat
                 if message.id in places:
                     messages[places[message.id]] = message
     return with_messages(View(cycle=cycle, last_seq=last_seq), messages)
