@@ -18,7 +18,7 @@ CHOICE_EVENT, GATHERED_EVENT = "code_chosen", "code_gathered"
 
 
 class ChosenPiece(msgspec.Struct, frozen=True):
-    """A piece by its path and the definition there; without a name by its lines, 1-based, 0 = the whole file.
+    """A piece of code, identified by path and definition, or without a name by its lines (1-based, 0 = whole file).
 
     `start` and `end`: its lines when it was chosen or last sent. `anchor` is one of its lines, `anchor_at` the index of
     that line: a piece without a name is found by it again.
@@ -58,7 +58,7 @@ _LOOKED_AT, _SAYS_MUCH, _MAX_ANCHOR = 60, 6, 200
 
 
 def anchor_of(text: str) -> tuple[str, int]:
-    """Return the line by which a text can be found again in its file, and its index: the first distinctive one."""
+    """Return the first distinctive line of a text, by which it can be found again, and that line's index."""
     lines = text.split("\n")[:_LOOKED_AT]
     says = [len(set(filter(str.isalnum, line))) for line in lines]
     best = next((at for at, count in enumerate(says) if count >= _SAYS_MUCH), says.index(max(says)))

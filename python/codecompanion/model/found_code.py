@@ -34,7 +34,7 @@ class FoundCode(msgspec.Struct, frozen=True):
 
 
 class SearchOutcome(msgspec.Struct, frozen=True):
-    """The results of one search, best first; the tier that answered; its duration; unused tiers and why.
+    """The results of one search, best first, with the tier that answered, its duration, and the unused tiers.
 
     `is_partial`: the index was incomplete, so some files were searched as text only. `not_used`: sentences such as
     "hybrid: no embeddings are configured".

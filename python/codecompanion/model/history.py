@@ -286,7 +286,7 @@ FileChangeState = Literal["written", "unsaved", "failed", "unknown", "interrupte
 
 
 class PlacesGone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The hunks of a tool's change that its file lacks, as 0-based indexes in its diff; `of`: their total number."""
+    """The hunks of a tool's change that its file lacks, as 0-based indexes in its diff, `of` all its hunks."""
 
     change_id: str
     places: tuple[int, ...]

@@ -6,9 +6,9 @@ import msgspec
 
 
 class ShownLines(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The content of a fenced text in a message: lines of a file starting at `first`, 1-based; `path` "" = none.
+    """The content of a fenced code block in a message: lines of a file from `first` (1-based); `path`: "" = none.
 
-    `whole`: it is the whole file.
+    `whole`: whether it is the whole file.
     """
 
     path: str = ""

@@ -99,8 +99,8 @@ class CompactionPart(msgspec.Struct, frozen=True, gc=False, tag="compaction", om
     """The result of a provider's own compaction, which replaces the history before it (R-537, R-539).
 
     `encrypted`: a JSON array of the blocks or items to send back verbatim to `origin`, and to no other provider
-    (R-542). `text`: the readable summary, if any; `tokens`: its size, if reported. `on_demand`: the user requested it
-    (R-540), after which Anthropic does not compact automatically.
+    (R-542). `text`: the readable summary, if any; `tokens`: its size, if reported. `on_demand`: it was requested
+    explicitly (R-540), after which Anthropic does not compact automatically.
     """
 
     origin: str

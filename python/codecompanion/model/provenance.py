@@ -160,7 +160,7 @@ def described(source: Source) -> str:
 
 
 class SourcesSoFar(msgspec.Struct, frozen=True):
-    """The sources of a list of messages, read incrementally (`model.fold`): a turn reads only its new messages."""
+    """The sources of a list of messages, read incrementally (`model.fold`), so a turn reads only new messages."""
 
     live: tuple[Source, ...] = ()
     """Sources of text that is still in the view."""

@@ -1,6 +1,6 @@
-"""Keep references to text in other messages true: when that text leaves the view, the sentence changes.
+"""Keeps references to text in other messages correct: when that text leaves the view, the reference is replaced.
 
-The cause does not matter (an edit, a compaction, the user, an undo): the view is a projection, and this is part of it.
+The cause does not matter (an edit, a compaction, the user, an undo), because this is part of projecting the view.
 Nothing is logged for it, and the counted, shown and sent text are identical.
 """
 
@@ -14,7 +14,7 @@ from codecompanion.model.messages import Message
 
 
 def with_true_references(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages, each reference with its sentence or, if its target is gone, with the other one."""
+    """Return the messages with the references whose target is gone replaced (`gone`), and all others restored."""
     if not any(message.references for message in messages):
         return tuple(messages)
     whole = {message.id for message in messages if not (message.edited or message.compacted)}
