@@ -1,1 +1,1 @@
-"""Messages between Lua and the host: typed events out, typed requests in."""
+"""Defines the messages between Lua and the host: typed events out, typed requests in."""

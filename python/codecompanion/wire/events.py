@@ -15,7 +15,7 @@ import msgspec
 
 
 class Severity(StrEnum):
-    """The severity of a sentence for the user; the names are those of `vim.log.levels`."""
+    """The severity of a notice; the names are those of `vim.log.levels`."""
 
     DEBUG = "DEBUG"
     INFO = "INFO"
@@ -39,9 +39,9 @@ class HostReady(Event, frozen=True, kw_only=True, tag="host_ready"):
 
 
 class Mistakes(Event, frozen=True, kw_only=True, tag="mistakes"):
-    """The complete list of mistakes, because more were found while the host runs.
+    """The complete list of mistakes, sent again because more were found.
 
-    `mistakes` as in `HostReady`; `failures` are sentences on the user's own tools and strategies that failed.
+    `mistakes` as in `HostReady`; `failures`: sentences about the user's own tools and strategies that failed.
     """
 
     mistakes: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Mistakes(Event, frozen=True, kw_only=True, tag="mistakes"):
 
 
 class Reply(Event, frozen=True, kw_only=True, tag="reply"):
-    """The answer to a request that carried an `id`: `result` or, when `ok` is false, `error` (one sentence)."""
+    """The response to a request with an `id`: `result` or, if `ok` is false, `error` (one sentence)."""
 
     id: int
     ok: bool
@@ -61,7 +61,7 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     """One sentence for the user.
 
     With `while_paused` it is removed when the meter shows that nothing is paused, with `until_compacted` when a
-    compaction succeeds, with `until_restored` when no chat is missing any more.
+    compaction succeeds, with `until_restored` when no chat is missing.
     """
 
     level: Severity
@@ -72,7 +72,7 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
 
 
 class StoredSubmit(msgspec.Struct, frozen=True):
-    """A submit that was stored before the host could confirm it."""
+    """A submit that was stored, but that the host could not confirm."""
 
     key: str
     message_id: str
@@ -81,10 +81,10 @@ class StoredSubmit(msgspec.Struct, frozen=True):
 
 
 class ChatOpened(Event, frozen=True, kw_only=True, tag="chat_opened"):
-    """The chat exists in the log (new or resumed). `draft` is the text of the input region when it was last saved.
+    """The chat exists in the log (new or resumed). `draft`: the last saved text of the input region.
 
-    `beside`: text typed into read-only copies that are gone. `stored`: the request's `unconfirmed` submits that are in
-    the log, in its order.
+    `beside`: text typed into read-only copies that no longer exist. `stored`: the request's `unconfirmed` submits that
+    are in the log, in log order.
     """
 
     title: str
@@ -100,7 +100,7 @@ class ChatOpened(Event, frozen=True, kw_only=True, tag="chat_opened"):
 
 
 class TitleChanged(Event, frozen=True, kw_only=True, tag="title_changed"):
-    """The chat has this title from now on."""
+    """The chat got a new title."""
 
     title: str
 
@@ -110,7 +110,7 @@ class Redrawn(Event, frozen=True, kw_only=True, tag="redrawn"):
 
 
 class ModelChanged(Event, frozen=True, kw_only=True, tag="model_changed"):
-    """The chat uses another adapter or model from now on."""
+    """The chat switched to another adapter or model."""
 
     adapter: str
     model: str
@@ -118,27 +118,27 @@ class ModelChanged(Event, frozen=True, kw_only=True, tag="model_changed"):
 
 
 class PolicyChanged(Event, frozen=True, kw_only=True, tag="policy_changed"):
-    """The chat uses another policy from now on."""
+    """The chat switched to another policy."""
 
     policy: str
     description: str
 
 
 class State(Event, frozen=True, kw_only=True, tag="state"):
-    """The session's state; `label` describes the activity (`running grep_search`), "" when idle."""
+    """The session's state changed; `label`: the activity (`running grep_search`), "" when idle."""
 
     state: str
     label: str = ""
 
 
 class Queued(Event, frozen=True, kw_only=True, tag="queued"):
-    """A submit waits for the next request boundary."""
+    """A submit is queued until the next request boundary."""
 
     submit_id: int
 
 
 class MessageSent(Event, frozen=True, kw_only=True, tag="message_sent"):
-    """A user message is durable and may be shown as sent. `number`: its position among the user's messages, from 1."""
+    """A user message is stored and may be shown as sent. `number`: its position among the user's messages, 1-based."""
 
     submit_id: int
     message_id: str
@@ -149,9 +149,9 @@ class MessageSent(Event, frozen=True, kw_only=True, tag="message_sent"):
 
 
 class Gathering(Event, frozen=True, kw_only=True, tag="gathering"):
-    """Attachments of a submit are being gathered: until `message_sent` or `submit_failed` it is a draft.
+    """Attachments of a submit are being gathered; until `message_sent` or `submit_failed` it is a draft.
 
-    `what`: the pending step, in two words.
+    `what`: the current step, in two words.
     """
 
     submit_id: int
@@ -159,9 +159,9 @@ class Gathering(Event, frozen=True, kw_only=True, tag="gathering"):
 
 
 class CodeGathered(Event, frozen=True, kw_only=True, tag="code_gathered"):
-    """Code was placed before the message sent last (R-253): one line, and its pieces in a fold.
+    """Code was placed before the last message (R-253): one line, and its pieces in a fold.
 
-    `title` shows the amount, `body` has a line for each piece, which begins with its place (`path:10-40`).
+    `title`: the amount; `body`: a line for each piece, beginning with its location (`path:10-40`).
     """
 
     message_id: str
@@ -172,7 +172,7 @@ class CodeGathered(Event, frozen=True, kw_only=True, tag="code_gathered"):
 
 
 class FileUpdated(Event, frozen=True, kw_only=True, tag="file_updated"):
-    """The changes of a live attachment were placed before the message sent last: one line, and the diff in a fold."""
+    """The changes of a live attachment were placed before the last message: one line, and the diff in a fold."""
 
     message_id: str
     title: str
@@ -181,7 +181,7 @@ class FileUpdated(Event, frozen=True, kw_only=True, tag="file_updated"):
 
 
 class EditorContextSent(Event, frozen=True, kw_only=True, tag="editor_context_sent"):
-    """Editor content mentioned in the message sent last was placed before it: one line, its first lines in a fold."""
+    """Editor content mentioned in the last message was placed before it: one line, its first lines in a fold."""
 
     message_id: str
     title: str
@@ -190,7 +190,7 @@ class EditorContextSent(Event, frozen=True, kw_only=True, tag="editor_context_se
 
 
 class SubmitFailed(Event, frozen=True, kw_only=True, tag="submit_failed"):
-    """A submit could not be stored; the text returns to the input region."""
+    """A submit could not be stored; its text returns to the input region."""
 
     submit_id: int
     text: str
@@ -198,7 +198,7 @@ class SubmitFailed(Event, frozen=True, kw_only=True, tag="submit_failed"):
 
 
 class ReplyStarted(Event, frozen=True, kw_only=True, tag="reply_started"):
-    """The model's side begins (once per provider request); a header is drawn unless this turn already has one."""
+    """The model's reply begins (once per provider request); a header is drawn unless this turn already has one."""
 
     adapter: str
     model: str
@@ -211,9 +211,9 @@ class Text(Event, frozen=True, kw_only=True, tag="text"):
 
 
 class EditText(Event, frozen=True, kw_only=True, tag="edit_text"):
-    """Lines of arriving code for an edit in place, with the file's indentation; `edit_ended` brings all of them.
+    """Streamed code for an edit in place, with the file's indentation; `edit_ended` has the complete lines.
 
-    The first `kept` of the lines sent before stay, and `lines` follow them.
+    The first `kept` of the previously sent lines stay, followed by `lines`.
     """
 
     lines: tuple[str, ...]
@@ -222,11 +222,10 @@ class EditText(Event, frozen=True, kw_only=True, tag="edit_text"):
 
 
 class EditEnded(Event, frozen=True, kw_only=True, tag="edit_ended"):
-    """The reply to an edit in place: exactly one per edit, after the end of its turn.
+    """The result of an edit in place: exactly one per edit, after the end of its turn.
 
-    `proposal`: `lines` for `placement`, in `language` (as the reply names it); `note` is a sentence of warning.
-    `answer`: a text to read in the chat. `failed`: no edit was produced, for the reason `error` ("" = it was
-    cancelled).
+    `proposal`: `lines` for `placement`, in `language` (as the reply names it); `note`: a warning sentence.
+    `answer`: text to show in the chat. `failed`: no edit was produced, for the reason `error` ("" = it was cancelled).
     """
 
     outcome: Literal["proposal", "answer", "failed"]
@@ -246,7 +245,7 @@ class Reasoning(Event, frozen=True, kw_only=True, tag="reasoning"):
 class ReplyFinished(Event, frozen=True, kw_only=True, tag="reply_finished"):
     """The reply of one provider request is complete and logged. `cut`: it ended before its end marker.
 
-    `other_model` is the model that wrote it, if the server answered with another one than the chat's.
+    `other_model`: the model that wrote it, if that is not the chat's model.
     """
 
     message_id: str
@@ -257,13 +256,13 @@ class ReplyFinished(Event, frozen=True, kw_only=True, tag="reply_finished"):
 
 
 class Ask(Event, frozen=True, kw_only=True, tag="ask"):
-    """A question of a tool to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer wanted).
+    """A request to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer expected).
 
-    `look`: which of `paths` are open (without: all files with unsaved changes) → `{files}`. `change`: make `text` the
-    content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: reload files that changed on disk.
-    `run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, at any later time; `stop_tool`:
-    the answer to `ask_id` is no longer needed. After `until_ms` (milliseconds since the epoch, 0 = never) the call must
-    not be started: the host no longer waits.
+    `look`: which of `paths` are open (without `paths`: all files with unsaved changes) → `{files}`. `change`: make
+    `text` the content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: reload files that changed on
+    disk. `run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, at any later time;
+    `stop_tool`: the answer to `ask_id` is no longer needed. The call must not be started after `until_ms` (milliseconds
+    since the epoch, 0 = no limit), because the host no longer waits.
     """
 
     ask_id: int
@@ -273,7 +272,7 @@ class Ask(Event, frozen=True, kw_only=True, tag="ask"):
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """A change of a file that a tool made: `change_id` identifies it in `revert_changes` and `show_change`."""
+    """A file change made by a tool; `change_id` identifies it in `revert_changes` and `show_change`."""
 
     change_id: str
     path: str
@@ -283,13 +282,13 @@ class FileChange(msgspec.Struct, frozen=True):
 
 
 class ChangesReverted(Event, frozen=True, kw_only=True, tag="changes_reverted"):
-    """The complete list of file changes that are reverted now: their folds show it."""
+    """The complete list of file changes that are currently reverted, as their folds show."""
 
     change_ids: tuple[str, ...]
 
 
 class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
-    """A tool call began (or waits for approval). `title` is the fold's first half: `read_file lua/foo.lua 1-120`."""
+    """A tool call began (or waits for approval). `title`: the fold's first half, `read_file lua/foo.lua 1-120`."""
 
     call_id: str
     name: str
@@ -298,10 +297,10 @@ class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
 
 
 class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
-    """A tool call has its result. `summary` is the fold's second half: `120 lines · 1.4k tokens`.
+    """A tool call has a result. `summary`: the fold's second half, `120 lines · 1.4k tokens`.
 
-    `reply_id` is the message that made the call. `preview` is the text that the buffer shows inside the fold (head and
-    tail of a long result), never the whole result; for a `change` of a file it is the diff.
+    `reply_id`: the message that made the call. `preview`: the text that the buffer shows inside the fold (head and tail
+    of a long result), never the whole result; for a file `change`, the diff.
     """
 
     call_id: str
@@ -354,7 +353,7 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
 
 
 class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):
-    """The question was answered (or the turn cancelled): its block is removed."""
+    """The approval was answered (or the turn cancelled), so its block is removed."""
 
     call_id: str
     decision: str
@@ -384,7 +383,7 @@ class Meter(Event, frozen=True, kw_only=True, tag="meter"):
 
 
 class ContextItem(msgspec.Struct, frozen=True):
-    """One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show.
+    """One line of the context block. `kind`: the message tag; `label`: the path or name; `note`: additional text.
 
     `live`: the model receives its changes.
     """
@@ -404,11 +403,11 @@ class ContextItems(Event, frozen=True, kw_only=True, tag="context_items"):
 
 
 class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
-    """`cleared` tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
+    """`cleared` tool results were cleared from the view (R-516), or truncated. `call_ids`: the folds concerned.
 
-    `code`: the number of messages whose gathered code was cleared; they count as results. `why`: the reason in a few
-    words, "" if the result says enough. `changed` are the messages with a shorter text now, `removed` those that left
-    the view; for cut ones `cut` is the percentage still sent, by message id (R-524).
+    `code`: the number of messages whose gathered code was cleared, included in `cleared`. `why`: the reason in a few
+    words, "" if none is needed. `changed`: messages whose text is now shorter; `removed`: messages that left the view.
+    `cut`: the percentage still sent of truncated messages, by id (R-524).
     """
 
     cleared: int
@@ -424,9 +423,9 @@ class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
 
 
 class Replaced(msgspec.Struct, frozen=True):
-    """An answer that was replaced by another: the ids of its messages.
+    """A replaced answer: the ids of its messages.
 
-    `undone`: the change was undone, so the new answer is the one that does not count.
+    `undone`: the change was undone, so these are the messages of the new answer.
     """
 
     change_id: str
@@ -457,7 +456,7 @@ class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_started"):
-    """A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows. `label` is the text shown."""
+    """A compaction began (R-543); exactly one `compacted` or `compaction_failed` follows. `label`: the text shown."""
 
     compaction_id: str
     trigger: Literal["proactive", "reactive", "manual"]
@@ -477,10 +476,10 @@ class SummarySection(msgspec.Struct, frozen=True, omit_defaults=True):
 class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
     """The history up to here was replaced in the view by `summary` (R-543).
 
-    `removed` are the messages that left the view, `summary_ids` those that replaced them, `before` the message that
-    follows them in the view ("" = none that is drawn): the card is placed above it. `title` and `folded` describe the
-    card (with CoWork's title it shows its document's text, R-453), `sections` its folds. `tier` > 0: which of the
-    policy's tiers it was, with the `counts` of messages before and after (R-137).
+    `removed`: the messages that left the view; `summary_ids`: those that replaced them; `before`: the message that
+    follows them in the view, above which the card is placed ("" = no drawn message). `title` and `folded` describe the
+    card (with CoWork's title it shows its document's text, R-453), `sections` its folds. `tier` > 0: the policy's tier
+    that was used, with the `counts` of messages before and after (R-137).
     """
 
     compaction_id: str
@@ -503,7 +502,7 @@ class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
 
 
 class CompactionFailed(Event, frozen=True, kw_only=True, tag="compaction_failed"):
-    """No valid summary; nothing was changed. `reason` is one sentence for the user."""
+    """A compaction failed and changed nothing. `reason`: one sentence for the user."""
 
     compaction_id: str
     reason: str
@@ -511,7 +510,7 @@ class CompactionFailed(Event, frozen=True, kw_only=True, tag="compaction_failed"
 
 
 class PolicyEvent(Event, frozen=True, kw_only=True, tag="policy_event"):
-    """A policy's own documented event: nothing is drawn, `User CodeCompanion<NameInCamelCase>` fires with `fields`."""
+    """A policy's own documented event; nothing is drawn, `User CodeCompanion<NameInCamelCase>` fires with `fields`."""
 
     name: str
     fields: dict[str, object]
@@ -521,8 +520,8 @@ class PolicyEvent(Event, frozen=True, kw_only=True, tag="policy_event"):
 class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
     """The provider request failed with an error worth retrying; the next attempt is in `wait_ms`.
 
-    `reason` is the whole sentence, `brief` its short form in two or three words, "" if there is none. `waiting`: the
-    pending condition while a local server starts; the event repeats with every check.
+    `reason`: the whole sentence; `brief`: two or three words, "" = none. `waiting`: the pending condition while a local
+    server starts; the event repeats with every check.
     """
 
     reason: str
@@ -533,9 +532,9 @@ class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
 
 
 class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
-    """Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`.
+    """The turn ended. `error`: one sentence if `reason` is `failed` or `limit`.
 
-    `unsent`: the message was not sent, so the error applies until it is; if `stopped` before that, there is no reply to
+    `unsent`: the message was not sent, so the error applies until it is; with `reason` `stopped`, there is no reply to
     regenerate.
     """
 
@@ -598,7 +597,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Restored(Event, frozen=True, kw_only=True, tag="restored"):
-    """A piece of a restored chat: pieces arrive newest first, each one belongs above those before it.
+    """A piece of a restored chat; pieces arrive newest first, and each belongs above the previous ones.
 
     The first piece (`first`) is enough to fill a screen; `last` ends the restore.
     """
@@ -609,10 +608,10 @@ class Restored(Event, frozen=True, kw_only=True, tag="restored"):
 
 
 class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
-    """Progress of the code index of `root`: `done` of `total` files while it is built (total 0: not counted).
+    """Progress of the code index of `root`: `done` of `total` files while it is built (`total` 0 = not counted).
 
-    `why`: one sentence, when the index cannot be used or was not finished. `of_vectors`: the event is about the vectors
-    of the pieces of code, and `done` and `total` count these.
+    `why`: one sentence if the index cannot be used or was not finished. `of_vectors`: the event is about the vectors of
+    the pieces of code, and `done` and `total` count these.
     """
 
     root: str
@@ -624,10 +623,10 @@ class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
 
 
 class LoginCode(Event, frozen=True, kw_only=True, tag="login_code"):
-    """A login waits for the user: enter `code` on the page `url` within `expires_s` seconds; "" = no code.
+    """A login waits for the user to enter `code` on the page `url` within `expires_s` seconds; "" = no code.
 
     `comes_back`: the page redirects to an address of this machine; if that fails (the browser is elsewhere), the user
-    may enter that address (`login` with `answer`). `account` is the requested one, `accounts` are other known ones.
+    may enter that address (`login` with `answer`). `account`: the requested account; `accounts`: other known accounts.
     """
 
     adapter: str
@@ -640,7 +639,7 @@ class LoginCode(Event, frozen=True, kw_only=True, tag="login_code"):
 
 
 class RequestFailed(Event, frozen=True, kw_only=True, tag="request_failed"):
-    """A verb without `id` failed; `verb` is its name, `error` is one sentence."""
+    """A request without `id` failed; `verb`: its name, `error`: one sentence."""
 
     verb: str
     error: str
@@ -653,7 +652,7 @@ class McpChanged(Event, frozen=True, kw_only=True, tag="mcp_changed"):
 
 
 class TrustWaits(Event, frozen=True, kw_only=True, tag="trust_waits"):
-    """The files of the chat's folder that wait for the user's trust, as text; "" = none waits any more."""
+    """The files of the chat's folder that wait for the user's trust, as text; "" = none."""
 
     waits: str
     count: int = 0

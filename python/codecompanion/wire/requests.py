@@ -17,13 +17,13 @@ from codecompanion.formats.outside_text import NOT_READABLE
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base: `id` > 0 asks for a `reply` event, `chat` is the chat id ("" for the host)."""
+    """Base of all requests. `id` > 0 requests a `reply` event; `chat`: the chat id ("" for the host)."""
 
     id: int = 0
     chat: str = ""
 
     def __repr__(self) -> str:
-        """Hide the values from logs and tracebacks: they may be secrets."""
+        """Hide the values from logs and tracebacks, because they may be secrets."""
         return f"{type(self).__name__}(id={self.id}, chat={self.chat!r}, …)"
 
 
@@ -46,9 +46,9 @@ class Diagnostic(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The state of the editor for Python, taken at one moment; no call-backs during a turn.
+    """The state of the editor at one moment, so that a turn does not need callbacks.
 
-    `cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and its
+    `cursor`: (row, column) in the file `current`; `visible`: the first and last of its lines on the screen and its
     number of lines; rows and lines are 1-based. `send_code` False: the user does not allow code to be sent
     (`opts.send_code`). The editor sends the `buffers` with unsaved changes; the bridge adds the others, which
     `GiveOpenFiles` names.
@@ -83,9 +83,9 @@ class EditorText(msgspec.Struct, frozen=True, omit_defaults=True):
 class EditorItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """Editor content that a message mentions (`written`: `#{diff:staged}`), as it was when the message was sent.
 
-    Without `texts` there is no content, for the reason `nothing`. `error` is the reason why the message cannot be sent.
-    If the content does not fit, the end named by `keep` is kept. `comes`: it follows in a later request
-    (`editor_context`), or the host reads it itself by `name` and `argument`.
+    Without `texts` there is no content, for the reason `nothing`. `error`: the reason why the message cannot be sent.
+    If the content does not fit, the end named by `keep` is kept. `comes`: with this request, in a later one
+    (`editor_context`), or by the host, which reads it by `name` and `argument`.
     """
 
     written: str
@@ -101,11 +101,11 @@ class EditorItem(msgspec.Struct, frozen=True, omit_defaults=True):
 class Hello(Request, frozen=True, kw_only=True):
     """First request: the user's settings (see `settings.py`), folders, the Neovim version, shell and language.
 
-    `shell` is the value of Neovim's option, `language` the configured one or the locale, "" = unknown. `adapters`: the
-    user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none. `environment`: variables
+    `shell`: the value of Neovim's option; `language`: the configured language or the locale, "" = unknown. `adapters`:
+    the user's own entries by name (`adapters/entries`); `proxy`: for all of them, "" = none. `environment`: variables
     withheld from the process at start, because programs of the same user could read them there. `mistakes`: errors in
-    the settings found by the editor, which a chat must show before it is used; `wrong_options`: its errors in options
-    that policies read, each sentence beginning with its key.
+    the settings found by the editor, which a chat must show before it is used; `wrong_options`: errors in options that
+    policies read, each sentence beginning with its key.
     """
 
     settings: dict[str, Any]
@@ -126,14 +126,14 @@ class Hello(Request, frozen=True, kw_only=True):
 
 
 class OpenChat(Request, frozen=True, kw_only=True):
-    """Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
+    """Open a new chat (the editor chooses the id `chat`), or the stored chat `resume`, which is then the chat's id too.
 
     `unconfirmed`: keys of submits for which the editor does not know whether they were stored. `copy`: the id of this
-    copy of the chat, unique among all editors; its input has its own draft. `shown`: the part it shows of the reply
-    that a host was receiving when it was killed. `purpose`: a chat without a window, for requests of one kind. It
-    appears in the list of chats only after the user gives it a title or opens it in a window. `edit_in_place` is a chat
-    like any other; with another purpose the system prompt is `prompts/purpose_<purpose>.md`, and there are no tools, no
-    rules and no gathered code.
+    copy of the chat, unique among all editors; its input has its own draft. `shown`: the displayed part of a reply that
+    a host was receiving when it was killed. `purpose`: a chat without a buffer, for one kind of request; it appears in
+    the list of chats only after the user gives it a title or opens it in a window. `edit_in_place` is a chat like any
+    other; with any other purpose the system prompt is `prompts/purpose_<purpose>.md`, without tools, rules and gathered
+    code.
     """
 
     snapshot: Snapshot
@@ -147,9 +147,9 @@ class OpenChat(Request, frozen=True, kw_only=True):
 
 
 class EditPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The lines that may be replaced, the surrounding lines, and the file's indentation; lines have no line ends.
+    """The lines that may be replaced, the surrounding lines, and the file's indentation; lines have no line endings.
 
-    Empty `region`: a place between two lines. `width`: columns of one step of indentation.
+    Empty `region`: a position between two lines. `width`: columns per indentation level.
     """
 
     region: tuple[str, ...] = ()
@@ -161,9 +161,9 @@ class EditPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EditTarget(EditPlace, frozen=True, kw_only=True, omit_defaults=True):
-    """The subject of an edit in place: the place, its file, and its first line (1-based).
+    """The target of an edit in place: the lines, their file, and the first line's number (1-based).
 
-    A follow-up is about the lines as an edit of this chat changed them.
+    A follow-up refers to the lines as changed by an edit of this chat.
     """
 
     path: str
@@ -172,10 +172,10 @@ class EditTarget(EditPlace, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Submit(Request, frozen=True, kw_only=True):
-    """Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
+    """Send the text of the input region. `submit_id` rises by one per submit of the chat, so each is sent exactly once.
 
-    `key` is unique among all editors; it is logged with the message. With `edit` the text is the instruction of an edit
-    in place: no tools are offered in its turn, and its reply is also sent as `edit_text` and `edit_ended`. `items`: the
+    `key`: unique among all editors, logged with the message. With `edit` the text is the instruction of an edit in
+    place: no tools are offered in its turn, and its reply is also sent as `edit_text` and `edit_ended`. `items`: the
     editor content it mentions.
     """
 
@@ -188,20 +188,20 @@ class Submit(Request, frozen=True, kw_only=True):
 
 
 class EditorContext(Request, frozen=True, kw_only=True):
-    """Editor content that a submit mentions and that was not ready at the time; the submit waits for it."""
+    """Send editor content that a submit mentions and waits for, because it was not ready then."""
 
     submit_id: int
     items: tuple[EditorItem, ...]
 
 
 class Cancel(Request, frozen=True, kw_only=True):
-    """Stop all running work in the chat (stream, tool, compaction, retry wait). Queued submits become drafts again."""
+    """Stop all running work in the chat (stream, tool, compaction, retry delay). Queued submits become drafts again."""
 
 
 class Compact(Request, frozen=True, kw_only=True):
     """`/compact [instructions]` (R-533). The editor asks the user for confirmation.
 
-    With `go_on` the model continues afterwards, also in an idle chat (R-528).
+    With `go_on` the model continues afterwards, even in an idle chat (R-528).
     """
 
     instructions: str = ""
@@ -211,15 +211,15 @@ class Compact(Request, frozen=True, kw_only=True):
 class Attach(Request, frozen=True, kw_only=True):
     """→ `{label, tokens}`. Attach a file, a buffer, an image … to the next request; 0 tokens while a turn is running.
 
-    `text` is its content, for kinds that the host does not read.
+    `text`: its content, for kinds that the host does not read.
 
-    The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` selects the diff, "" = all
-    uncommitted changes.
+    The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`, for which `path` selects the diff, "" =
+    all uncommitted changes.
 
     Only attachments of the kind `file` or `buffer` are live; a `text` never changes, whatever its label.
 
-    A file with the extension of a PDF is attached as a document. `live`: the model is notified when the file or buffer
-    changes; None = as configured.
+    A `.pdf` file is attached as a document. `live`: the model is notified when the file or buffer changes; None = as
+    configured.
     """
 
     kind: Literal["file", "buffer", "image", "symbols", "diff", "terminal", "help", "now", "text"]
@@ -229,7 +229,7 @@ class Attach(Request, frozen=True, kw_only=True):
 
 
 class FetchPage(Request, frozen=True, kw_only=True):
-    """→ one sentence. Attach the readable text of a page (`/fetch`); `again`: ignore the copy of the last hour."""
+    """→ one sentence. Attach the readable text of a page (`/fetch`); `again`: ignore the copy cached for an hour."""
 
     url: str
     again: bool = False
@@ -259,9 +259,9 @@ class AddRules(Request, frozen=True, kw_only=True):
 
 
 class Approve(Request, frozen=True, kw_only=True):
-    """Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
+    """Answer an approval. `always` applies to this tool (for a shell: this command) in this chat.
 
-    `text`: the proposal (`after`) as edited by the user; it is written instead, and the model sees the difference.
+    `text`: the proposal (`after`) as edited by the user, which is written instead; the model sees the difference.
     `family` with `always`: the commands in `ApprovalRequested.covers` run without asking in this chat.
     """
 
@@ -273,7 +273,7 @@ class Approve(Request, frozen=True, kw_only=True):
 
 
 class Answer(Request, frozen=True, kw_only=True):
-    """The answer to an `ask` event; `error` is the reason for a failure."""
+    """Answer an `ask` event; `error`: the reason for a failure."""
 
     ask_id: int
     ok: bool
@@ -282,7 +282,7 @@ class Answer(Request, frozen=True, kw_only=True):
 
 
 class SetYolo(Request, frozen=True, kw_only=True):
-    """Turn approvals off (`on`) or on again for the chat."""
+    """Turn YOLO mode, that is no approvals, on or off for the chat."""
 
     on: bool
 
@@ -306,28 +306,28 @@ class ListPolicies(Request, frozen=True, kw_only=True):
 
 
 class GiveSecrets(Request, frozen=True, kw_only=True):
-    """Keys that functions of the configuration returned, by adapter name: for adapters not in `hello`."""
+    """Send keys returned by functions in the configuration, by adapter name, for adapters not in `hello`."""
 
     secrets: dict[str, str]
 
 
 class GiveEnvironment(Request, frozen=True, kw_only=True):
-    """Variables of the kind in `Hello.environment` that have changed in the editor since, and those that are gone."""
+    """Send variables as in `Hello.environment` that have since changed in the editor or been removed."""
 
     changed: dict[str, str] = {}
     gone: tuple[str, ...] = ()
 
 
 class GiveOpenFiles(Request, frozen=True, kw_only=True):
-    """The names of all listed file buffers; sent after changes, before the request whose snapshot needs them."""
+    """Send the names of all listed file buffers; sent after changes, before the request whose snapshot needs them."""
 
     names: tuple[str, ...]
 
 
 class SetOverrides(Request, frozen=True, kw_only=True):
-    """Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat.
+    """Send the values of functions in the configuration (R-502, R-503): the subtree `context_management` for this chat.
 
-    `wrong`: a sentence for each function that failed or returned a value of the wrong type; it begins with the key.
+    `wrong`: a sentence for each function that failed or returned a value of the wrong type, beginning with the key.
     """
 
     context_management: dict[str, Any]
@@ -351,11 +351,11 @@ class GoOn(Request, frozen=True, kw_only=True):
 
 
 class RedrawChat(Request, frozen=True, kw_only=True):
-    """Send the editor the whole content of the chat's buffer, from `redrawn` on."""
+    """Send the editor the whole content of the chat's buffer, beginning with `redrawn`."""
 
 
 class CloseChat(Request, frozen=True, kw_only=True):
-    """The buffer is gone; release the chat."""
+    """Release the chat, whose buffer was deleted."""
 
 
 class SaveDraft(Request, frozen=True, kw_only=True):
@@ -372,7 +372,7 @@ class ListSessions(Request, frozen=True, kw_only=True):
     """→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, draft, first_question, …}]`.
 
     Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch). With
-    `chat` only that one, even if it is empty.
+    `chat`, only that chat, even if it is empty.
     """
 
     cwd: str = ""
@@ -391,7 +391,7 @@ class BringBack(Request, frozen=True, kw_only=True):
 
 
 class RenameSession(Request, frozen=True, kw_only=True):
-    """→ one sentence. Give the stored chat `chat` another title; it does not have to be open."""
+    """→ one sentence. Rename the stored chat `chat`, which need not be open."""
 
     title: str
 
@@ -458,13 +458,13 @@ class ShowMemory(Request, frozen=True, kw_only=True):
 
 
 class DeleteMemory(Request, frozen=True, kw_only=True):
-    """→ a sentence. Delete a file of the memory that was not written by a person (`can_delete`)."""
+    """→ one sentence. Delete a memory file that was not written by a person (`can_delete`)."""
 
     path: str
 
 
 class RestoreMemory(Request, frozen=True, kw_only=True):
-    """→ a sentence. Restore the file of the memory that was deleted last since the host started."""
+    """→ one sentence. Restore the memory file that was deleted last since the host started."""
 
 
 class ListModels(Request, frozen=True, kw_only=True):
@@ -474,7 +474,7 @@ class ListModels(Request, frozen=True, kw_only=True):
 
 
 class ServerCards(Request, frozen=True, kw_only=True):
-    """→ `[{adapter, text, advice}]` of those of these adapters whose servers report something; see `server_card`."""
+    """→ `[{adapter, text, advice}]` of the adapters in the request whose servers report anything; see `server_card`."""
 
     adapters: tuple[str, ...]
 
@@ -503,9 +503,9 @@ class ListRules(Request, frozen=True, kw_only=True):
 class ListPrompts(Request, frozen=True, kw_only=True):
     """→ `{prompts: [{name, description, alias, messages, origin, label, path, sha256, state, …}], problems}`.
 
-    The prompt files of `own_folder` and `folders`, and those of the project below `cwd`. `state` of a project's prompt
-    is "allowed" or "waits" for the user's trust (`show_trust`); the latter have no `messages`. `problems`: a sentence
-    for each unusable file; `notes` of a prompt: its unusable parts.
+    The prompt files of `own_folder` and `folders`, and those of the project at `cwd`. `state` of a project's prompt:
+    "allowed", or "waits" for the user's trust (`show_trust`), then without `messages`. `problems`: a sentence for each
+    unusable file; `notes` of a prompt: its unusable parts.
     """
 
     cwd: str
@@ -528,7 +528,7 @@ class ShowTrust(Request, frozen=True, kw_only=True):
 
 
 class ShownFile(msgspec.Struct, frozen=True):
-    """A file of a folder with the hash of the content shown."""
+    """A file of a folder, with the hash of the content shown to the user."""
 
     path: str
     sha256: str
@@ -537,9 +537,9 @@ class ShownFile(msgspec.Struct, frozen=True):
 class ChangeTrust(Request, frozen=True, kw_only=True):
     """→ one sentence. Trust a folder or files, revoke that, or silence the reminder of waiting files (`silence`).
 
-    `folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: the files trusted
-    with the content shown; if `what` is "folder", all files shown. `path`: a file to trust with its current content, or
-    the subject of `revoke`, "" = the folder.
+    `folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: the files to trust
+    as shown; if `what` is "folder", all files shown. `path`: a file to trust with its current content, or the file or
+    folder to `revoke`, "" = the folder.
     """
 
     what: Literal["folder", "files", "revoke", "silence"]
@@ -553,7 +553,7 @@ class ChangeTrust(Request, frozen=True, kw_only=True):
 
 
 class CheckMentions(Request, frozen=True, kw_only=True):
-    """→ `{written: why}`: mentions in an external text that lead outside the project below `cwd`, or to secrets."""
+    """→ `{written: why}`: mentions in an external text of files outside the project at `cwd`, or with secrets."""
 
     cwd: str
     text: str
@@ -562,19 +562,19 @@ class CheckMentions(Request, frozen=True, kw_only=True):
 class Inspect(Request, frozen=True, kw_only=True):
     """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 
-    The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null. With `request`, the
-    request of that number (from 1, −1 = the newest) as it was sent, with its `turn`, or its purpose `asked` for a
-    summary, a `note`, the number of `requests`, and whether its `total` is `exact`.
+    The next request, message by message; `cache` is `hit`, `miss` or "", `cost` is in US dollars or null. With
+    `request`, the request of that number (1-based, −1 = the newest) as it was sent, with its `turn` (or its purpose
+    `asked` for a summary), a `note`, the number of `requests`, and whether its `total` is `exact`.
     """
 
     request: int = 0
 
 
 class ShowRequest(Request, frozen=True, kw_only=True):
-    """→ `{title, text, filetype, state}`: the body of a request as JSON, 0 = the next one; or one message of it.
+    """→ `{title, text, filetype, state}`: the body of a request as JSON (0 = the next request), or a message in it.
 
-    The text differs from the bytes that were sent only in white space between JSON values. `item`: id of a message,
-    `system` or `tools`.
+    The text differs from the bytes sent only in whitespace between JSON values. `item`: id of a message, `system` or
+    `tools`.
     """
 
     request: int = 0
@@ -595,9 +595,9 @@ class ForecastCompaction(Request, frozen=True, kw_only=True):
 
 
 class ShowOriginal(Request, frozen=True, kw_only=True):
-    """→ `{title, text, filetype, state, summary}`: the stored content of a message or call id.
+    """→ `{title, text, filetype, state, summary}`: the stored content for a message id or call id.
 
-    `summary`: of a tool result, as on its line ("" for other messages).
+    `summary`: that of a tool result, as on its line ("" for other messages).
     """
 
     item: str
@@ -606,7 +606,7 @@ class ShowOriginal(Request, frozen=True, kw_only=True):
 class ShowCost(Request, frozen=True, kw_only=True):
     """→ `{title, text, spans}`: the cost of the chat, as Markdown (R-356). Read from the log; the chat may be closed.
 
-    `spans` are the colours of its chart: (line from 0, first byte, end, ink). `ascii`: drawn without Braille.
+    `spans`: the colours of its chart, (0-based line, first byte, end, ink). `ascii`: draw without Braille.
     """
 
     width: int = 80
@@ -614,14 +614,14 @@ class ShowCost(Request, frozen=True, kw_only=True):
 
 
 class ShowTrace(Request, frozen=True, kw_only=True):
-    """→ `{title, text, turn, turns}`: a turn call by call, without a number the newest (R-357). Read from the log."""
+    """→ `{title, text, turn, turns}`: a turn call by call, by default the newest (R-357). Read from the log."""
 
     turn: int | None = None
     width: int = 80
 
 
 class ShowAudit(Request, frozen=True, kw_only=True):
-    """→ `{title, text, said}`: the audit log as Markdown, for the chat `of` or all; `file` is the export's target."""
+    """→ `{title, text, said}`: the audit log as Markdown, for the chat `of` or all; `file`: the file to export to."""
 
     of: str = ""
     file: str = ""
@@ -638,13 +638,13 @@ class UndoChange(Request, frozen=True, kw_only=True):
 
 
 class RedoChange(Request, frozen=True, kw_only=True):
-    """→ one sentence naming the change that counts again."""
+    """→ one sentence naming the redone change."""
 
     change_id: str = ""
 
 
 class RestoreMessage(Request, frozen=True, kw_only=True):
-    """→ one sentence. Restore the original of a message or call id to the view (R-516)."""
+    """→ one sentence. Restore the original message with this message or call id to the view (R-516)."""
 
     item: str
 
@@ -656,7 +656,7 @@ class ClearMessage(Request, frozen=True, kw_only=True):
 
 
 class Pin(Request, frozen=True, kw_only=True):
-    """→ one sentence. Pin a message or call id, without one the newest message, or `text` as an instruction (R-361).
+    """→ one sentence. Pin a message by message or call id ("" = the newest), or `text` as an instruction (R-361).
 
     `source`: the project file that the instruction is from, "" = it is the user's own. `again`: pinning an already
     pinned message succeeds without effect.
@@ -669,7 +669,7 @@ class Pin(Request, frozen=True, kw_only=True):
 
 
 class Unpin(Request, frozen=True, kw_only=True):
-    """→ one sentence. By message or call id, or by its `number` in the list of pins."""
+    """→ one sentence. Unpin a message by message or call id, or by its `number` in the list of pins."""
 
     item: str = ""
     number: int = 0
@@ -680,7 +680,7 @@ class ListPins(Request, frozen=True, kw_only=True):
 
 
 class Recall(Request, frozen=True, kw_only=True):
-    """→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: removed messages, by words."""
+    """→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: a search in removed messages."""
 
     words: str = ""
 
@@ -698,13 +698,13 @@ class PreviewCode(Request, frozen=True, kw_only=True):
 
 
 class ShowGathered(Request, frozen=True, kw_only=True):
-    """→ as `preview_code`: the code gathered for a message; `item` is the gathered message."""
+    """→ as `preview_code`: the code gathered for a message; `item`: the id of the gathered message."""
 
     item: str
 
 
 class ChooseCode(Request, frozen=True, kw_only=True):
-    """→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = reset to neither."""
+    """→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = neither."""
 
     path: str
     start: int = 0
@@ -719,8 +719,8 @@ class ChooseCode(Request, frozen=True, kw_only=True):
 class ListChanges(Request, frozen=True, kw_only=True):
     """→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, places}]`.
 
-    The file changes that tools made in this chat, and their reverts, newest first. With `hunks` each row has `places`,
-    as `tools.files.diff.Hunk`, and whether each is `reverted`.
+    The file changes that tools made in this chat, and their reverts, newest first. With `hunks` each row has its hunks
+    as `places` (`tools.files.diff.Hunk`), and whether each is `reverted`.
     """
 
     hunks: bool = False
@@ -754,18 +754,18 @@ class ListGrants(Request, frozen=True, kw_only=True):
 
 
 class ListTools(Request, frozen=True, kw_only=True):
-    """→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, costs, which are on.
+    """→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, token costs, which are on.
 
-    `sent`: the tool is part of the next request; `why_not` is the reason why one that is on is not. `coming`: name and
-    state of servers whose tools are not known yet.
+    `sent`: the tool is part of the next request; `why_not`: why a tool that is on is not sent. `coming`: name and state
+    of servers whose tools are not known yet.
     """
 
 
 class ChooseTools(Request, frozen=True, kw_only=True):
     """→ one sentence. Enable or disable these tools and groups in the chat from now on.
 
-    `how`: `on` and `off` switch them, `toggle` inverts each; `only` offers just these, without names those of the
-    configuration.
+    `how`: `on`, `off` and `toggle` switch them; `only` offers just these, or those of the configuration if `names` is
+    empty.
     """
 
     names: tuple[str, ...]
@@ -773,7 +773,7 @@ class ChooseTools(Request, frozen=True, kw_only=True):
 
 
 class RevokeGrant(Request, frozen=True, kw_only=True):
-    """→ one sentence. Ask again before the calls that `grant` allowed."""
+    """→ one sentence. Revoke `grant`, so that the calls it allowed ask again."""
 
     grant: str
 
@@ -804,7 +804,7 @@ class ChangeMcp(Request, frozen=True, kw_only=True):
 class ReadMcp(Request, frozen=True, kw_only=True):
     """Return the text of a resource (`uri`) of a server, or of a prompt with its arguments filled in (`prompt`).
 
-    A stopped server is started. With `attach` the resource is attached to the next request of the chat instead.
+    A stopped server is started. With `attach` the resource is instead attached to the chat's next request.
     """
 
     server: str
@@ -818,11 +818,11 @@ class ReadMcp(Request, frozen=True, kw_only=True):
 class IndexProject(Request, frozen=True, kw_only=True):
     """→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete, left_out, no_vectors}`.
 
-    The code index.
+    Build or report the code index.
 
-    `start`: build it in the background if it is out of date; `rebuild`: from scratch. Events `index_progress` report
-    the progress. With neither, only the current index is reported, and in `left_out`, one sentence, which files are not
-    searched and why. `no_vectors`: why making vectors ended early the last time, "" = it did not.
+    `start`: build it in the background if it is out of date; `rebuild`: from scratch. `index_progress` events report
+    the progress. With neither, only the current index is reported, with `left_out`: a sentence on which files are not
+    searched and why. `no_vectors`: why the last run that made vectors ended early, "" = it did not.
     """
 
     cwd: str
@@ -833,7 +833,7 @@ class IndexProject(Request, frozen=True, kw_only=True):
 class ReadStaged(Request, frozen=True, kw_only=True):
     """→ `{diff, stat, subjects, secret}`: the staged changes; `diff` "" = none. `secret`: files left out (R-266).
 
-    `index`, `git_dir` and `work_tree`: the paths that `git commit` gave its editor, "" = the defaults of the folder.
+    `index`, `git_dir` and `work_tree`: the paths that `git commit` passed to its editor, "" = the folder's defaults.
     """
 
     cwd: str
@@ -843,7 +843,7 @@ class ReadStaged(Request, frozen=True, kw_only=True):
 
 
 class ListNames(Request, frozen=True, kw_only=True):
-    """→ the names that git lists below a folder, each after a NUL, "" if it lists none."""
+    """→ the file names that git lists below a folder, each preceded by a NUL, "" = none."""
 
     cwd: str
 
@@ -855,7 +855,7 @@ class FilesChanged(Request, frozen=True, kw_only=True):
 
 
 class RecentLines(msgspec.Struct, frozen=True):
-    """Lines of a file that were edited or visited: 1-based, both included."""
+    """Lines of a file that were edited or visited, 1-based and inclusive."""
 
     path: str
     start: int
@@ -865,14 +865,14 @@ class RecentLines(msgspec.Struct, frozen=True):
 class CompleteCode(Request, frozen=True, kw_only=True):
     """→ `{items: [{text}], model, ms, cached, why, failed, off}`: completions at the cursor, or the reason for none.
 
-    `failed`: the server was unreachable or answered with an error; the editor shows `why` once and waits before the
-    next request. `off`: this file never gets any (a secret file); the editor stops asking for it.
+    `failed`: the server was unreachable or returned an error; the editor shows `why` once and waits before the next
+    request. `off`: this file never gets completions (a secret file); the editor stops asking for it.
 
     `before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: the text
     above `before`, from the top of the file (≤ 20,000). `line` and `column` of the cursor are 0-based, in bytes.
-    `recent`: newest first. `manual`: the user asked for it. `count`: number of different completions; 0 sends no
+    `recent`: newest first. `manual`: the user requested it. `count`: number of different completions; 0 sends no
     request and only checks whether a server is available. A newer request of the same editor cancels this one, whose
-    answer then has neither items nor a reason.
+    reply then has neither items nor a reason.
     """
 
     path: str
@@ -889,7 +889,7 @@ class CompleteCode(Request, frozen=True, kw_only=True):
 
 
 class CancelCompletion(Request, frozen=True, kw_only=True):
-    """Stop the completion that request `of` asked for (0 = the running one); its connection is closed."""
+    """Cancel the completion requested by `of` (0 = the running one) and close its connection."""
 
     of: int = 0
 
@@ -899,14 +899,14 @@ def _verb(kind: type[Request]) -> str:
 
 
 VERBS = {_verb(kind): kind for kind in Request.__subclasses__()}
-"""Each request by its verb, which is its name in snake_case."""
+"""The request types by verb, which is the class name in snake_case."""
 
 
 def decode(verb: str, payload: str) -> Request:
     """Return the typed request.
 
     Raises:
-        InputError: unknown verb, or an invalid field; the text names both.
+        InputError: the verb is unknown, or a field is invalid; the message names both.
     """
     kind = VERBS.get(verb)
     if kind is None:
