@@ -28,7 +28,7 @@ async def open_chat(services: Services, request: requests.OpenChat) -> Session |
     """Open a new or stored chat and return its session, None if it is read-only. Raises `CodeCompanionError`."""
     if not request.resume:
         return await open_new(services, request)
-    from codecompanion.session.storage.open_stored import open_stored  # not part of the start
+    from codecompanion.session.storage.open_stored import open_stored  # not needed at startup
 
     return await open_stored(services, request)
 
@@ -45,7 +45,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         | requests.Preview,
     ):
         await session.log.write_late()  # these requests refer to everything shown
-    from codecompanion.session.actions.choose_policy import choose_policy, list_policies  # not part of the start
+    from codecompanion.session.actions.choose_policy import choose_policy, list_policies  # not needed at startup
 
     match request:
         case requests.Submit():
@@ -55,7 +55,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.Cancel():
             session.cancel()
         case requests.RedrawChat():
-            from codecompanion.session.chat.redraw import redraw  # not part of the start
+            from codecompanion.session.chat.redraw import redraw  # not needed at startup
 
             await redraw(session)
         case requests.Compact():
@@ -65,7 +65,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.Detach():
             await session.detach(request.items)
         case requests.FetchPage():
-            from codecompanion.session.actions.fetch_page import attach_page  # rarely needed: not part of the start
+            from codecompanion.session.actions.fetch_page import attach_page  # rarely needed, so not at startup
 
             return await session.fetches.run(lambda: attach_page(session, request.url, again=request.again))
         case requests.CancelFetch():
@@ -92,7 +92,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.Regenerate():
             await session.regenerate(request.snapshot)
         case requests.GoOn():
-            from codecompanion.session.turn.incomplete_reply import check_incomplete  # not part of the start
+            from codecompanion.session.turn.incomplete_reply import check_incomplete  # not needed at startup
 
             await check_incomplete(session.log)
             session.go_on(request.snapshot)
@@ -129,7 +129,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
 async def _look_at_code(
     session: Session, request: requests.PreviewCode | requests.ShowGathered | requests.ChooseCode
 ) -> object:
-    from codecompanion.session.actions import code_report  # rarely needed: not part of the start
+    from codecompanion.session.actions import code_report  # rarely needed, so not at startup
 
     match request:
         case requests.PreviewCode():
@@ -143,11 +143,11 @@ async def _look_at_code(
 
 
 async def _attach(services: Services, session: Session, request: requests.Attach) -> dict[str, object]:
-    from codecompanion.session.attachments.read_attachment import read_attachment  # not part of the start
+    from codecompanion.session.attachments.read_attachment import read_attachment  # not needed at startup
 
     message = await read_attachment(services, request, session.root())
     await session.attach(message)
-    from codecompanion.workspace.secret_text import find_secrets  # not part of the start
+    from codecompanion.workspace.secret_text import find_secrets  # not needed at startup
 
     found = await asyncio.to_thread(find_secrets, message.text)
     if found:
@@ -165,6 +165,6 @@ async def _add_rules(services: Services, session: Session, group: str) -> None:
     for problem in problems:
         services.emit(Notice(chat=session.chat_id, level=level, text=problem))
     await session.attach(*messages)
-    from codecompanion.session.actions.follow_trust import tell_waiting  # not part of the start
+    from codecompanion.session.actions.follow_trust import tell_waiting  # not needed at startup
 
     await tell_waiting(session)

@@ -73,7 +73,7 @@ def _sandbox(services: Services, request: Hello) -> Sandbox:
     """Return the sandbox for commands, which hides the plugin's own folders from them."""
     data_dir = Path(request.data_dir)
     own = [Path(folder) for folder in (request.data_dir, request.state_dir) if folder]
-    from codecompanion.tools.sandbox.sandbox import Sandbox  # not part of the start
+    from codecompanion.tools.sandbox.sandbox import Sandbox  # not needed at startup
 
     return Sandbox(services.settings.sandbox, data_dir / "sandbox", own, services.environment)
 

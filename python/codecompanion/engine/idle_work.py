@@ -56,7 +56,7 @@ def idle_steps(data_dir: Path) -> Iterable[Callable[[], object]]:
     for name in LATER:
         yield partial(import_module, name)
     yield _rehearse_compaction
-    from codecompanion.engine.old_temporary_files import remove_old_temporary_files  # not part of the start
+    from codecompanion.engine.old_temporary_files import remove_old_temporary_files  # not needed at startup
 
     yield partial(remove_old_temporary_files, data_dir)
 

@@ -129,7 +129,7 @@ class Runtime:
             case requests.ListCheckpoints() | requests.RestoreChat():
                 return await self._keep(request)
             case requests.ShowMemory() | requests.DeleteMemory() | requests.RestoreMemory():
-                from codecompanion.session.actions.memory_page import carry_out_memory  # not part of the start
+                from codecompanion.session.actions.memory_page import carry_out_memory  # not needed at startup
 
                 return await carry_out_memory(self.services, request, self._chats)
             case requests.Answer():
@@ -139,7 +139,7 @@ class Runtime:
             case requests.GiveEnvironment():
                 self._take_environment(request)
             case requests.Doctor():
-                from codecompanion.engine.doctor import examine_all  # rarely needed: not part of the start
+                from codecompanion.engine.doctor import examine_all  # rarely needed, so not at startup
 
                 return await examine_all(self.services, completes=self._completer is not None)
             case requests.ShowCost():
@@ -147,7 +147,7 @@ class Runtime:
             case requests.ShowTrace():
                 return await asyncio.to_thread(self._reporting().show_trace, self.services, request)
             case requests.ShowAudit():
-                from codecompanion.session.actions.show_audit import show_audit  # not part of the start
+                from codecompanion.session.actions.show_audit import show_audit  # not needed at startup
 
                 return await asyncio.to_thread(show_audit, self.services, request)
             case requests.ReadStaged():
@@ -274,21 +274,21 @@ class Runtime:
         return self._completer
 
     def _logging_in(self) -> Logins:
-        from codecompanion.engine.logins import Logins  # rarely needed: not part of the start
+        from codecompanion.engine.logins import Logins  # rarely needed, so not at startup
 
         if self._logins is None:
             self._logins = Logins(self.services)
         return self._logins
 
     def _missing_chats(self) -> MissingChats:
-        from codecompanion.session.storage.missing_chats import MissingChats  # not part of the start
+        from codecompanion.session.storage.missing_chats import MissingChats  # not needed at startup
 
         if self._missing is None:
             self._missing = MissingChats(self.services)
         return self._missing
 
     def _reporting(self) -> Reports:
-        from codecompanion.session.actions.cost_reports import Reports  # not part of the start
+        from codecompanion.session.actions.cost_reports import Reports  # not needed at startup
 
         if self._reports is None:
             self._reports = Reports()

@@ -1,9 +1,9 @@
-"""Typed events from the host to the editor: the wire of `lua/codecompanion/types.lua`.
+"""Defines the typed events from the host to the editor, the wire format of `lua/codecompanion/types.lua`.
 
 A batch is one JSON array of these objects, decoded by `require("codecompanion.host").on_events(json)`. Every object has
-`type` (the tag) and, unless it concerns the whole host, `chat` (id). Events carry no state of their own: each view can
-be rebuilt from the log. Token figures are whole tokens, times milliseconds, `ratio` is 0..1. All events are in this one
-file, despite its length: it is the full list of messages to the editor, and `types.lua` is generated from it.
+`type` (the tag) and, unless it concerns the whole host, `chat` (id). Events have no state of their own: each view can
+be rebuilt from the log. Token counts are integers, times are in milliseconds, `ratio` is 0..1. All events are in this
+one file, despite its length: it is the full list of messages to the editor, and `types.lua` is generated from it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class TitleChanged(Event, frozen=True, kw_only=True, tag="title_changed"):
 
 
 class Redrawn(Event, frozen=True, kw_only=True, tag="redrawn"):
-    """The buffer is redrawn: the following events have all of it (context block, marks, pieces, running work)."""
+    """The buffer must be redrawn from the following events (context block, marks, pieces, running work)."""
 
 
 class ModelChanged(Event, frozen=True, kw_only=True, tag="model_changed"):
@@ -317,19 +317,19 @@ class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
 
 
 class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requested"):
-    """A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`).
+    """A tool call asks for approval. `body`: the exact command or diff, `filetype`: its syntax (`sh`, `diff`).
 
-    A change of a file also has its absolute `path` and whole texts with Unix line ends: `before` and `after` are "" for
-    a missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of
-    grants, so that `always` grants nothing; `again`: why an earlier grant no longer covers it. `covers`: which commands
-    `always` could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: the text in the
-    context because of which nothing can be granted, in one line.
+    A file change also has its absolute `path` and whole texts with Unix line endings: `before` or `after` is "" for a
+    missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of grants,
+    so that `always` grants nothing; `again`: why an earlier grant no longer applies. `covers`: which commands `always`
+    could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: why nothing can be granted
+    (the text in the context that prevents it), in one line.
 
-    `kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` is the
-    focus of the summary. "sampling": a server wants a reply of the model; "elicitation": values from the user, `form`
-    is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of texts
-    by name. `place`: where a command runs (`ApprovalQuestion`), `note`: why it needs the network, in a sentence;
-    `retry`: it failed in the sandbox and would run again there.
+    `kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason`: the
+    focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input; `form` is a
+    JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of texts by
+    name. `place`: where a command runs (`ApprovalQuestion`); `note`: why it needs the network, in a sentence; `retry`:
+    it failed in the sandbox and would run again there.
     """
 
     call_id: str
@@ -362,10 +362,10 @@ class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):
 class Meter(Event, frozen=True, kw_only=True, tag="meter"):
     """The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
 
-    `assumed`: the window is a guess (`?`, R-506). `paused`: neither happens automatically, because the user undid one,
-    until they compact, redo or choose a policy. `stopped` is the chat's configured policy if it does not run because
-    the option `stopped_by` is wrong; neither is sent while it runs. `no_tools`: why no tools are sent: the model would
-    not see them. `held_back`: the tools that are not sent in a small window.
+    `assumed`: the window is a guess (`?`, R-506). `paused`: automatic edits and compactions are paused after an undo,
+    until the user compacts, redoes or chooses a policy. `stopped`: the chat's configured policy if it is stopped
+    because the option `stopped_by` is invalid; otherwise neither is sent. `no_tools`: why the model would not see
+    tools, so that none are sent. `held_back`: the tools that are not sent in a small context window.
     """
 
     tokens: int
@@ -434,13 +434,13 @@ class Replaced(msgspec.Struct, frozen=True):
 
 
 class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
-    """The complete marks of the view: sent whenever the user or a change of provider undid or redid something.
+    """All marks of the view, sent whenever the user or a change of provider undid or redid something.
 
-    `undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now; `cleared` and `pinned`
-    are message ids: shortened, and kept. For those that were only cut `cut` is the percentage still sent, by message
-    id. `gone` are the messages that are not in the view, by the kind of change that removed them. `lost` are messages
-    that refer to text which is no longer sent. `next_undo` and `next_redo` can be undone and redone now; `undo_kind` is
-    the kind of the first.
+    `undone`: ids of undone changes (a compaction's is its `compaction_id`). `cleared`, `pinned`: ids of shortened and
+    of pinned messages. `cut`: the percentage still sent of messages that were only truncated, by id. `gone`: the
+    messages that are not in the view, by the kind of change that removed them. `lost`: messages that refer to text
+    which is no longer sent. `next_undo`, `next_redo`: the changes that can be undone and redone now; `undo_kind`: the
+    kind of the first.
     """
 
     undone: tuple[str, ...]
@@ -465,7 +465,7 @@ class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_starte
 
 
 class SummarySection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A section of a summary: the 0-based line of its heading, its number (0 = none), whether a card shows it open."""
+    """A section of a summary: 0-based line of its heading, number (0 = none), whether the card shows it open."""
 
     line: int
     title: str
@@ -548,10 +548,10 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One entry of a restored chat, in buffer order.
 
     kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
-    `cleared` | `changed` | `note`; fields as in the live events. `change_id` identifies the change that made `edited`,
-    `compacted` and `cleared`, `undone` means that it is undone now. `gone`: the message is not in the view; the value
-    is the kind of change that removed it. `opens`: the entry is the first of the model's side of a turn, or of a new
-    answer to the same message. `kept_percent`: the percentage still sent of a truncated tool result, or of each one
+    `cleared` | `changed` | `note`; fields as in the live events. `change_id`: the change that made `edited`,
+    `compacted` and `cleared`; `undone`: it is currently undone. `gone`: the message is not in the view; the value is
+    the kind of change that removed it. `opens`: the entry is the first of the model's side of a turn, or of a new
+    answer to the same message. `kept_percent`: the percentage still sent of a truncated tool result, or of each result
     that an edit truncated. `level`: the severity of a note; a note on the end of a turn has its outcome in `ended`.
     `changes`: file changes by the tools of a turn that ends here.
     """

@@ -1,8 +1,9 @@
-"""Typed requests from the editor to the host: verb + one JSON object (`rpcnotify(chan, "codecompanion", verb, json)`).
+"""Defines the editor's requests to the host: verb + one JSON object (`rpcnotify(chan, "codecompanion", verb, json)`).
 
-`decode(verb, json)` returns the typed value or raises `InputError` that names the verb and the field. Requests with an
-`id` > 0 are answered by one `reply` event. The editor never waits (`rpcnotify`, never `rpcrequest`). All verbs are in
-this one file, despite its length: it is the full list of the editor's requests, and `types.lua` is generated from it.
+`decode(verb, json)` returns the typed value or raises an `InputError` that names the verb and the field. Requests with
+an `id` > 0 are answered by one `reply` event. The editor never waits (`rpcnotify`, never `rpcrequest`). All verbs are
+in this one file, despite its length: it is the full list of the editor's requests, and `types.lua` is generated from
+it.
 """
 
 from __future__ import annotations
@@ -64,10 +65,11 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class EditorText(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A text of the editor. `title` describes it, before the file and its lines.
+    """A text from the editor. `title`: its description, shown before the file and its lines.
 
-    `path` is its file, "" = none; `first` the 1-based line at which it begins there, 0 = it is not text of the file;
-    `whole`: it is all of the file, `partial`: its lines are parts of the file's. `language` marks the fence.
+    `path`: its file, "" = none; `first`: the 1-based line at which it begins there, 0 = it is not text of the file;
+    `whole`: it is the whole file; `partial`: its lines are parts of the file's lines. `language`: that of the code
+    block.
     """
 
     text: str
@@ -409,14 +411,14 @@ class ExportChat(Request, frozen=True, kw_only=True):
 
 
 class DeleteSession(Request, frozen=True, kw_only=True):
-    """→ one sentence. Permanently delete the stored chat `chat`; an open one is refused. The editor asks before."""
+    """→ one sentence. Permanently delete the stored chat `chat`, unless it is open. The editor asks before."""
 
 
 class ForkChat(Request, frozen=True, kw_only=True):
-    """→ id of the branch. Copy the chat up to (not including) its message `at`, or whole, into the new chat `fork`.
+    """→ id of the branch. Copy the chat up to (not including) its message `at`, or all of it, into the new chat `fork`.
 
-    `draft` is stored with it. Repeating the request for an existing branch does nothing; `fork` "" = the host finds an
-    id.
+    `draft` is stored with it. Repeating the request for an existing branch does nothing; `fork` "" = the host chooses
+    an id.
     """
 
     fork: str = ""
@@ -443,13 +445,13 @@ class RestoreChat(Request, frozen=True, kw_only=True):
 
 
 class ShowMemory(Request, frozen=True, kw_only=True):
-    """→ `{folder, user, project, unused, of, others, entries}`: the memory of a project; with a `query` the best hits.
+    """→ `{folder, user, project, unused, of, others, entries}`: the memory of a project; with a `query`, the best hits.
 
-    The project is that of the chat, or `cwd` if the host has no such chat open. `folder` is that of the project's
-    notes, `user` and `project` are the files the user writes ("" = not used), `unused` are sentences on unused files,
-    `of` counts all entries, `others` those of other projects, which `everything` adds. `entries`: `{path, line, origin,
-    scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is "you", "model" or
-    "compaction".
+    The project is that of the chat, or of `cwd` if the host does not have the chat open. `folder`: that of the
+    project's notes; `user`, `project`: the files the user writes ("" = not used); `unused`: sentences about unused
+    files; `of`: the number of entries; `others`: the number in other projects, which `everything` adds. `entries`:
+    `{path, line, origin, scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is
+    "you", "model" or "compaction".
     """
 
     cwd: str = ""
@@ -482,10 +484,10 @@ class ServerCards(Request, frozen=True, kw_only=True):
 class Login(Request, frozen=True, kw_only=True):
     """→ `{user, models, problem, notice}`: log in to an adapter that uses a login instead of a key.
 
-    The event `login_code` tells the user what to do; `account` "" = the one used last, "new" = another one, else one of
-    its `accounts`. `notice` is a `{title, text}` to show at a first login, or empty. `answer` passes the `address` at
-    which the browser ended. `stop` ends the login; the waiting request then fails. `forget` deletes our own login, →
-    `{forgotten, note}`.
+    The event `login_code` tells the user what to do. `account`: "" = the last used, "new" = another account, else one
+    of the event's `accounts`. `notice`: a `{title, text}` to show at the first login, or empty. `answer` passes the
+    `address` to which the browser was redirected. `stop` cancels the login; the waiting request then fails. `forget`
+    deletes our own login, → `{forgotten, note}`.
     """
 
     adapter: str
@@ -516,10 +518,10 @@ class ListPrompts(Request, frozen=True, kw_only=True):
 class ShowTrust(Request, frozen=True, kw_only=True):
     """→ `{folder, why, since, identity, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
 
-    The folder is that of the chat, or `cwd` if the host has no such chat open; `why` it is trusted: "" (it is not),
-    "user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text, does,
-    is_trusted, runs, leads_out, cut}`, `others`: `{path, kind, since, here}` of every decision. `folders` and
-    `own_folder` are those of prompts (`list_prompts`).
+    The folder is that of the chat, or `cwd` if the host does not have the chat open. `why` it is trusted: "" (it is
+    not), "user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text,
+    does, is_trusted, runs, leads_out, cut}`; `others`: `{path, kind, since, here}` of every decision. `folders` and
+    `own_folder`: those of prompts (`list_prompts`).
     """
 
     cwd: str = ""
@@ -689,8 +691,8 @@ class PreviewCode(Request, frozen=True, kw_only=True):
     """→ `{title, head, rows, text, root, can_choose}`: the code that would be gathered for a question (`/context`).
 
     Without a question, for the user's newest message; nothing is sent. A row is `{path, start, end, what, source,
-    score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why` is the reason),
-    or "left out" or "pinned" by the user; `chosen_at` is the line by which it was pinned, 0 = `start`.
+    score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why`: the reason),
+    or "left out" or "pinned" by the user; `chosen_at`: the line at which it was pinned, 0 = `start`.
     """
 
     snapshot: Snapshot
@@ -740,8 +742,8 @@ class RevertChanges(Request, frozen=True, kw_only=True):
     """→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
 
     Revert file changes with a three-way merge against later changes; files with conflicts are unchanged. With `markers`
-    the conflict is put into the file's buffer, unsaved. `hunk`: only this hunk of the one change, counted from 0 as in
-    the `places` of `list_changes`; a reverted one is applied again.
+    the conflict is put into the file's buffer, unsaved. `hunk`: revert only this hunk of a single change (0-based, as
+    in the `places` of `list_changes`), or reapply it if it is reverted.
     """
 
     changes: tuple[str, ...]
@@ -785,8 +787,8 @@ class Doctor(Request, frozen=True, kw_only=True):
 class ShowMcp(Request, frozen=True, kw_only=True):
     """Return the MCP servers of a folder, one table each: state, tools with their sizes, resources, prompts, log.
 
-    The folder (`root`) is that of the chat, or `cwd` if the host has no such chat open. `files` are the files that name
-    servers: path, names of the servers, whether it is trusted, its problem.
+    The folder (`root`) is that of the chat, or `cwd` if the host does not have the chat open. `files`: the server
+    files, each with its path, the names of its servers, whether it is trusted, and its problem.
     """
 
     cwd: str = ""
@@ -849,7 +851,7 @@ class ListNames(Request, frozen=True, kw_only=True):
 
 
 class FilesChanged(Request, frozen=True, kw_only=True):
-    """Files (absolute paths) that the editor has written, or found changed: their indexes check them first."""
+    """Report files (absolute paths) that the editor wrote or found changed, so that indexes check them first."""
 
     paths: tuple[str, ...]
 

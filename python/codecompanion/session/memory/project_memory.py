@@ -162,7 +162,7 @@ class ProjectMemory:
 
     def search(self, query: str, check: Callable[[], None]) -> tuple[FoundMemory, ...]:
         """Return the entries that match a query, best first, with secrets removed."""
-        from codecompanion.memory.search_entries import search  # not part of the start
+        from codecompanion.memory.search_entries import search  # not needed at startup
 
         entries = (one for one in self.entries(check=check) if not one.is_private)
         hits = search(entries, query)

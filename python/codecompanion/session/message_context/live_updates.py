@@ -168,7 +168,7 @@ class LiveUpdates:
             return base if after is None or before is None else after
         if not edit.call_id:
             return base  # a revert of changes that the model does not know about
-        from codecompanion.workspace.merge import merge  # not part of the start
+        from codecompanion.workspace.merge import merge  # not needed at startup
 
         merged = merge(before, base, after, ("known", "before", "after"))
         return base if merged.conflicts or merged.problem else merged.text
@@ -232,7 +232,7 @@ def _signatures(files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Ma
 def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
     """Return the current state of a file, in the editor or on disk; None = the editor has it but does not answer."""
     path = _real(one, root)
-    from codecompanion.session.attachments.read_attachment import outside_of  # not part of the start
+    from codecompanion.session.attachments.read_attachment import outside_of  # not needed at startup
 
     outside = outside_of(root, one.path)
     if outside and outside != one.outside:

@@ -109,7 +109,7 @@ class Narrowing:
     def _described(self, source: Source) -> str:
         if source.kind == "file" or source == COMMAND:
             folder = source.name or named("file", str(self._root())).name
-            from codecompanion.formats.short_path import short_path  # not part of the start
+            from codecompanion.formats.short_path import short_path  # not needed at startup
 
             return f"the untrusted folder {short_path(Path(folder))}"
         return described(source)

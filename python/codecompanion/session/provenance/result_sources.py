@@ -43,7 +43,7 @@ def _of_command(command: str, output: ToolOutput) -> tuple[Source, ...]:
     """Return the URLs in a command line, or its program, if it printed text that others may have written."""
     if not output.printed:
         return (COMMAND,)
-    from codecompanion.tools.commands.network import printing_program  # not part of the start
+    from codecompanion.tools.commands.network import printing_program  # not needed at startup
 
     program = printing_program(command) or (_WORD.search(command) or ("command",))[0]
     return _pages(command) or (named("command", program),)

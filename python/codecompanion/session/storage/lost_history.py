@@ -86,7 +86,7 @@ class LostHistory:
         """Tell the chat that its undo history is lost, and which messages can still be recalled."""
         if rebuilt.extent == "view":
             session.log.forget_changes()
-            from codecompanion.session.storage.from_checkpoint import without_old_keys  # not part of the start
+            from codecompanion.session.storage.from_checkpoint import without_old_keys  # not needed at startup
 
             await session.log.rewrite(without_old_keys)
             try:
@@ -104,7 +104,7 @@ class LostHistory:
         try:
             stored = await asyncio.to_thread(keeping.checkpoints.list_checkpoints)
             back, failed = 0, 0
-            from codecompanion.session.storage.from_checkpoint import restore_chat  # not part of the start
+            from codecompanion.session.storage.from_checkpoint import restore_chat  # not needed at startup
 
             for chat in dict.fromkeys(entry.chat for entry in stored):
                 if chat in self._chats or await asyncio.to_thread(self._is_cared_for, chat):
@@ -178,8 +178,8 @@ def _live_chat(session: Session, new_id: str) -> LiveChat:
         closing.append(TurnStarted(turn_id=turn.turn_id, cycle=turn.cycle))
     elif view.cycle:
         closing += [TurnStarted(turn_id=new_id, cycle=view.cycle), TurnEnded(turn_id=new_id, reason="done")]
-    from codecompanion.session.storage.from_checkpoint import without_old_keys  # not part of the start
-    from codecompanion.store.damage.rebuild import LiveChat  # not part of the start
+    from codecompanion.session.storage.from_checkpoint import without_old_keys  # not needed at startup
+    from codecompanion.store.damage.rebuild import LiveChat  # not needed at startup
 
     return LiveChat(session.chat_id, view, tuple(opening), tuple(closing), without_old_keys)
 

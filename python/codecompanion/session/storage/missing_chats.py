@@ -112,7 +112,7 @@ class MissingChats:
     async def _bring_back(self, chats: Sequence[MissingChat]) -> tuple[int, list[str]]:
         """Return the number of restored chats and the errors of the others; a lock excludes other Neovims."""
         back, failed = 0, list[str]()
-        from codecompanion.session.storage.from_checkpoint import restore_chat  # not part of the start
+        from codecompanion.session.storage.from_checkpoint import restore_chat  # not needed at startup
 
         for one in chats:
             try:
@@ -176,7 +176,7 @@ async def catch_up(services: Services, chat: str) -> int:
     if not events:
         return 0
     await asyncio.to_thread(keeping.checkpoints.keep_newest, chat)  # the next checkpoint overwrites it
-    from codecompanion.session.storage.from_checkpoint import read_state, without_old_keys  # not part of the start
+    from codecompanion.session.storage.from_checkpoint import read_state, without_old_keys  # not needed at startup
 
     state = await asyncio.to_thread(read_state, keeping.checkpoints, chat, "", (), services.clock())
     old, new = project(events).messages, [without_old_keys(message) for message in state.messages]
@@ -240,7 +240,7 @@ async def read_mended(services: Services, chat: str, *, may_write: bool) -> tupl
     when = 0
     if keeping is not None and may_write:
         try:
-            from codecompanion.session.storage.from_checkpoint import read_state  # not part of the start
+            from codecompanion.session.storage.from_checkpoint import read_state  # not needed at startup
 
             state = await asyncio.to_thread(read_state, keeping.checkpoints, chat, "", (), services.clock())
             restored, when = align(events, missing, state.messages), state.snapshot.timestamp

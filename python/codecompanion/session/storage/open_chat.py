@@ -54,7 +54,7 @@ async def _join_memory(session: Session) -> None:
     """Attach the project's memory, if configured."""
     if session.services.keeping is None or not session.services.settings.chat.memory.max_tokens:
         return
-    from codecompanion.session.actions.join_memory import join_memory  # not part of the start
+    from codecompanion.session.actions.join_memory import join_memory  # not needed at startup
 
     await join_memory(session)
 

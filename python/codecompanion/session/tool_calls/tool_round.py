@@ -154,7 +154,7 @@ class ToolRound:
         return tuple(started for index, started in self._announced.items() if index not in self._done)
 
     async def _run_one(self, index: int) -> _Ran:
-        # not part of the start
+        # not needed at startup
         from codecompanion.tools.runner import ResolveOnce, decided, failed, question_now, run_call
 
         parts, services, call = self._parts, self._services, self._calls[index]
@@ -165,10 +165,10 @@ class ToolRound:
         try:
             tool = parts.tools.get(call.name)
             arguments = parts.tools.validate(call.name, call.arguments)
-            from codecompanion.session.tool_calls.audited import AuditedCall  # not part of the start
+            from codecompanion.session.tool_calls.audited import AuditedCall  # not needed at startup
 
             audited = AuditedCall(services, parts.log.chat_id, self._turn_id, call.id)
-            from codecompanion.session.files.file_log import FileLog  # not part of the start
+            from codecompanion.session.files.file_log import FileLog  # not needed at startup
 
             recorder = FileLog(
                 parts.log.write, services.store.put_blob, services.new_token, self._turn_id, call.id, audited.changed
@@ -210,7 +210,7 @@ class ToolRound:
             if tool.effect == "execute":
                 from codecompanion.session.untrusted.written_by_commands import (
                     instructions_watched,
-                )  # not part of the start
+                )  # not needed at startup
 
                 async with instructions_watched(services, context.root):
                     output = await run_call(tool, arguments, context)
@@ -387,7 +387,7 @@ def cut_diff(diff: str) -> str:
 
 def _recorded_output(result: Message | None) -> ToolOutput:
     if result is None:
-        from codecompanion.tools.runner import failed  # not part of the start
+        from codecompanion.tools.runner import failed  # not needed at startup
 
         return failed("The recording has no result for this call.")
     return ToolOutput(text=result.text, is_error=result.is_error)

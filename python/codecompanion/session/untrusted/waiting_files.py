@@ -187,7 +187,7 @@ def _git(services: Services, root: Path) -> Iterator[Brought]:
     """Yield git configuration files that name programs; git in a terminal runs those, the plugin's git never does."""
     by_file = dict[Path, list[NamedProgram]]()
     folder = folder_of(root)
-    from codecompanion.workspace.git_listing import submodules_of  # not part of the start
+    from codecompanion.workspace.git_listing import submodules_of  # not needed at startup
 
     for named in programs_named(folder, submodules_of(folder)):
         by_file.setdefault(named.file, []).append(named)

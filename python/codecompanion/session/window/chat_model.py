@@ -193,7 +193,7 @@ class ChatModel:
     def read_again(self) -> ReadAgain:
         """Return the record of the model's cache misses."""
         if self._read_again is None or self._read_again[0] != self.named:
-            from codecompanion.session.accounts.lost_server_cache import ReadAgain  # not part of the start
+            from codecompanion.session.accounts.lost_server_cache import ReadAgain  # not needed at startup
 
             self._read_again = self.named, ReadAgain()
         return self._read_again[1]

@@ -234,7 +234,7 @@ class ContextControl(ChatModel):
         wanted = self.policy.recovery
         if wanted.share:
             target = min(target, int(wanted.share * self.limits.context_window))
-        from codecompanion.session.compaction.recovery_record import RecoveryRecord  # not part of the start
+        from codecompanion.session.compaction.recovery_record import RecoveryRecord  # not needed at startup
 
         record = RecoveryRecord(self._announcer(), self.log, wanted.emits, attempt, refused, target)
         await record.begin()
@@ -326,7 +326,7 @@ class ContextControl(ChatModel):
 
     def _as_sent(self) -> ChatRequest:
         """Return the chat as it would be sent now, up to the newest reply or result."""
-        from codecompanion.context.selection.select_window import first_pending  # not part of the start
+        from codecompanion.context.selection.select_window import first_pending  # not needed at startup
 
         messages = self.log.view.messages
         return self.shaper.request_of(self.shaper.of(messages[: first_pending(messages)]), 0)

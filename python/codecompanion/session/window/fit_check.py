@@ -285,7 +285,7 @@ def _staying(messages: Messages) -> Messages:
 
     Attachments are removed before the question they belong to.
     """
-    from codecompanion.context.selection.select_window import first_pending  # not part of the start
+    from codecompanion.context.selection.select_window import first_pending  # not needed at startup
 
     first, newest = first_pending(messages), messages[-1].cycle if messages else None
     waiting = {i for i, m in enumerate(messages) if i >= first and m.cycle == newest and not goes_along(m)}

@@ -237,7 +237,7 @@ class RequestShaper:
         snapshot = self.snapshot()
         root = self._chat.services.root(snapshot)
         wants_diagnostics = "diagnostics" in enabled and snapshot.send_code
-        from codecompanion.workspace.git import read_status  # not part of the start
+        from codecompanion.workspace.git import read_status  # not needed at startup
 
         status = await asyncio.to_thread(read_status, root) if set(enabled) - {"diagnostics"} else None
         reported = await self._chat.services.editor.diagnostics() if wants_diagnostics else ()
