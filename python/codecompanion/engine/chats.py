@@ -1,6 +1,6 @@
 """Handles requests about one chat: opens it, and carries out the editor's requests to an open one (architecture.md).
 
-It imports most of what a host needs for a chat, but nothing needed for `hello`, so `runtime` imports it afterwards.
+It imports most modules that a chat needs, but none that `hello` needs, so `runtime` imports it afterwards.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Rarely needed modules are imported by the function that needs them, so that a host starts fast. When the host has been
 idle for `QUIET_S`, they are imported here, one after the other in a thread, so that the first tool call or compaction
-need not wait for them and cannot be broken by a plugin update or a full disk in the meantime.
+does not wait for them and cannot be broken by a plugin update or a full disk in the meantime.
 """
 
 from __future__ import annotations

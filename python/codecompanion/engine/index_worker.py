@@ -57,7 +57,7 @@ def say(progress: Progress) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(progress) + b"\n")
         sys.stdout.buffer.flush()
     except OSError:
-        os._exit(1)  # nobody reads the output any more
+        os._exit(1)  # the output has no reader any more
 
 
 def end_with_the_host() -> None:

@@ -1,7 +1,7 @@
 """Loads the byte code of all modules that a host imports from one file instead of hundreds.
 
 `use_module_cache` puts a finder before Python's own. As Python does with a `.pyc`, it compares the time and size of
-each source with those recorded for the byte code, and leaves mismatches to Python. The file is used only if nobody but
+each source with those recorded for the byte code, and leaves mismatches to Python. The file is used only if no one but
 the user can have written it, and its parts only if their hashes match. Each Python, `sys.path` and set of switches has
 its own file; `module_cache_writer` writes it. It also saves a plugin in a read-only folder from being recompiled at
 each start.
@@ -148,7 +148,7 @@ def fits(entry: Entry) -> bool:
 
 
 def check_only_ours(found: os.stat_result) -> None:
-    """Raise `PermissionError` unless the file or folder belongs to the user and nobody else may write to it."""
+    """Raise `PermissionError` unless the file or folder belongs to the user and no one else may write to it."""
     is_right_kind = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
     if not is_right_kind or found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError("other users could have written it")

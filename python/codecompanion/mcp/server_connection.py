@@ -159,7 +159,7 @@ class Connection:
         problem = problem or self._fault
         if not self._ready.done():
             self._ready.set_exception(McpError(problem))
-            self._ready.exception()  # nobody may be waiting any more
+            self._ready.exception()  # there may be no waiter any more
         else:
             self._fault = problem
             self._listener.on_ended(problem if self._is_wanted else "")

@@ -51,7 +51,7 @@ class McpPrompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server currently offers. `left_out`: sentences about lists that exceeded the limits."""
+    """The current offer of a server. `left_out`: sentences about lists that exceeded the limits."""
 
     tools: tuple[McpTool, ...] = ()
     resources: tuple[McpResource, ...] = ()

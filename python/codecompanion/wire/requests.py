@@ -284,7 +284,7 @@ class Answer(Request, frozen=True, kw_only=True):
 
 
 class SetYolo(Request, frozen=True, kw_only=True):
-    """Turn YOLO mode, that is no approvals, on or off for the chat."""
+    """Turn YOLO mode on or off for the chat; while `on`, approvals are skipped."""
 
     on: bool
 
@@ -393,7 +393,7 @@ class BringBack(Request, frozen=True, kw_only=True):
 
 
 class RenameSession(Request, frozen=True, kw_only=True):
-    """→ one sentence. Rename the stored chat `chat`, which need not be open."""
+    """→ one sentence. Rename the stored chat `chat`, open or not."""
 
     title: str
 

@@ -95,7 +95,7 @@ class Server:
 
     @property
     def offer(self) -> Offer:
-        """Return what the server currently offers: its tools, resources and prompts."""
+        """Return the server's current offer: its tools, resources and prompts."""
         return self.connection.offer if self.connection is not None else Offer()
 
     # ---- starting and ending

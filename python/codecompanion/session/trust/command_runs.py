@@ -1,9 +1,9 @@
 """Records when and where commands ran, to recognise the files they wrote.
 
-`untrusted.written_by_commands` compares a workspace's instruction files before and after a command. This module covers
-the other cases: a chat that reads them while the command runs, a host that is killed first, a nested workspace, files
-that a later setting turns into instructions. A file that changed while a command ran counts as written by it until the
-user trusts it. Programs cannot set that timestamp (`st_ctime`; on Windows the creation time).
+`session.untrusted.written_by_commands` compares a workspace's instruction files before and after a command. This module
+covers the other cases: a chat that reads them while the command runs, a host that is killed first, a nested workspace,
+files that a later setting turns into instructions. A file that changed while a command ran counts as written by it
+until the user trusts it. Programs cannot set that timestamp (`st_ctime`; on Windows the creation time).
 """
 
 from __future__ import annotations

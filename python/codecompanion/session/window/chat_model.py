@@ -1,4 +1,4 @@
-"""Keeps the model of a chat and what depends on it: limits, policy, tools, system prompt, counting (R-501…R-507).
+"""Keeps the model of a chat and its dependent state: limits, policy, tools, system prompt, counting (R-501…R-507).
 
 This is only state and figures. `context.pipeline` makes the decisions, and the other modules of this package, each
 built with a `ChatModel`, carry them out.

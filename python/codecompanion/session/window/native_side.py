@@ -57,7 +57,7 @@ class NativeSide:
         return threshold(threshold_tokens(stage.trigger, room), room.window, room.reserve)
 
     def ask(self) -> int:
-        """Return the size in tokens at which the provider shall compact this request, 0 = never.
+        """Return the size in tokens from which the provider is asked to compact this request, 0 = never.
 
         It is not asked while there is nothing to summarise; if the last compaction did not help, it is asked only at a
         larger size (R-532, lesson 5).
