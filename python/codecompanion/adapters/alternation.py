@@ -18,7 +18,7 @@ from codecompanion.formats.regex import regex
 Speaker = Literal["system", "user", "assistant", "calls", "tool"]
 """The speaker of a piece; `calls` is an assistant that called tools, which templates do not count as its turn."""
 NO_REPLY = "[No reply: the user continued.]"
-"""Stands for the assistant between a tool's result and the user's next words."""
+"""Placeholder for the assistant between a tool result and the user's next message."""
 GO_ON = "[Go on.]"
 """Placeholder for the user between two replies of an assistant."""
 EARLIER_LEFT_OUT = "[The conversation before this point was left out.]"
@@ -30,7 +30,7 @@ _WANTED = regex(r"roles must alternate|successive user or assistant", re.IGNOREC
 class UserForm(NamedTuple):
     """How a wire format writes a user message: `head` + content + `}`; content is a JSON string or a list of parts.
 
-    `text_part`: a part of text, up to its string.
+    `text_part`: a text part up to the value of its string.
     """
 
     head: bytes
@@ -40,7 +40,7 @@ class UserForm(NamedTuple):
     earlier: bytes
 
     def joined(self, pieces: list[bytes]) -> bytes:
-        """Return several user messages as one; text alone stays a string, the only form that some templates accept."""
+        """Join user messages into one; text alone stays a string, the only form that some templates accept."""
         if len(pieces) == 1:
             return pieces[0]
         contents = [piece[len(self.head) : -1] for piece in pieces]
@@ -63,7 +63,7 @@ def user_form(text_type: str, message: str = "") -> UserForm:
 
 
 def wants_alternation(said: str) -> bool:
-    """Return whether an endpoint's error text means that it refused a request because of the order of roles."""
+    """Return whether an endpoint's error message says that it refused a request for its order of roles."""
     return _WANTED.search(said) is not None
 
 
@@ -73,9 +73,9 @@ def is_refusal(error: AdapterError) -> bool:
 
 
 class Alternation:
-    """Alternates user and assistant, with tools in between, piece by piece as the chat grows.
+    """Makes user and assistant alternate, with tools in between, piece by piece as the chat grows.
 
-    Each piece is one message, except for an assistant's, which may be several items. A request with additional messages
+    Each piece is one message, except that an assistant's may be several items. A request with additional messages
     begins with the same bytes, except for the end of a user message that continues.
     """
 
@@ -85,7 +85,7 @@ class Alternation:
         self._turn: Literal["", "user", "assistant"] = ""
 
     def add(self, speaker: Speaker, piece: bytes) -> list[bytes]:
-        """Append a piece that is not empty; return the pieces that are final."""
+        """Append a non-empty piece; return the pieces that are final."""
         done: list[bytes] = []
         if speaker == "user":
             if self._turn == "assistant" and not self._said:

@@ -31,10 +31,10 @@ AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthro
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One provider request. `messages` are the view, system prompt first.
 
-    `max_output_tokens` 0 = the provider's default. `compact_at` is the size in tokens from which the provider compacts
-    by itself, 0 = never. `send_encrypted` false leaves out content that the provider signed or encrypted and now
-    refuses. `subject` has the messages a summary is about, so that the offline adapter can summarise without a model;
-    it is never sent.
+    `max_output_tokens` 0 = the provider's default. `compact_at`: the size in tokens at which the provider compacts
+    automatically, 0 = never. `send_encrypted` false leaves out content that the provider signed or encrypted and now
+    refuses. `subject` contains the messages that a summary covers, so that the offline adapter can summarise without
+    a model; it is never sent.
     """
 
     messages: Sequence[Message]
@@ -63,7 +63,7 @@ class ReasoningDelta(msgspec.Struct, frozen=True):
 
 
 class ReasoningDone(msgspec.Struct, frozen=True):
-    """The reasoning block whose deltas just arrived (maybe none) is complete; `encrypted` as in the part."""
+    """The reasoning block whose deltas (if any) just arrived is complete; `encrypted` as in `ReasoningPart`."""
 
     origin: str
     encrypted: str
@@ -74,7 +74,7 @@ class CompactionBegun(msgspec.Struct, frozen=True):
 
 
 class CompactionDone(msgspec.Struct, frozen=True):
-    """The provider's compaction is complete and replaces everything before it in requests. None: it failed, a no-op.
+    """The provider's compaction is complete and replaces everything before it in requests. `part` None: it failed.
 
     `usage` is the cost of the pass if the provider reported it separately from the reply.
     """
@@ -84,7 +84,7 @@ class CompactionDone(msgspec.Struct, frozen=True):
 
 
 class ServerEdit(msgspec.Struct, frozen=True):
-    """Content that the provider removed from this request by itself (Anthropic `applied_edits`)."""
+    """Content that the provider itself removed from this request (Anthropic `applied_edits`)."""
 
     kind: str
     cleared_tokens: int = 0
@@ -92,13 +92,13 @@ class ServerEdit(msgspec.Struct, frozen=True):
 
 
 class ToolCallStarted(msgspec.Struct, frozen=True):
-    """The model began a tool call (arguments still arriving): for the status line, and for its place in the reply."""
+    """The model began a tool call (arguments still arriving): for the status line and its position in the reply."""
 
     name: str
 
 
 class PromptRead(msgspec.Struct, frozen=True):
-    """How many tokens of the prompt a local server has read; sent before any part of the reply."""
+    """The number of prompt tokens a local server has read so far; sent before any part of the reply."""
 
     tokens: int
     total: int
@@ -108,7 +108,7 @@ class RetryScheduled(msgspec.Struct, frozen=True):
     """An attempt failed; the next starts in `wait_ms`. Only sent before all other events of this request.
 
     `brief` is the reason in two or three words. `waiting` names the local server that is starting or loading ("" = an
-    attempt failed): nothing was sent yet, and the event comes again with every check.
+    attempt failed): nothing was sent yet, and the event is repeated with every check.
     """
 
     reason: str
@@ -122,9 +122,9 @@ class Finished(msgspec.Struct, frozen=True):
     """The end marker arrived: the reply is complete (lesson 39). Always the last event, exactly once.
 
     `tool_calls` are complete, in the order of the reply, with ids that are never empty nor repeated in the reply.
-    `usage` is None when the endpoint did not report it; it is that of the pass that wrote the reply, so its prompt is
-    the size of the context (R-538). `other_passes` are billed too: the provider's own compaction. `read_tokens`:
-    how much of the prompt was not in the cache, None if the endpoint does not report it.
+    `usage` is None if the endpoint did not report it; it covers the pass that wrote the reply, so its prompt is the
+    size of the context (R-538). `other_passes` are billed too: the provider's own compaction. `read_tokens`: how many
+    prompt tokens were not in the cache, None if the endpoint does not report it.
     """
 
     stop: StopReason
@@ -137,7 +137,7 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 OnWait = Callable[[RetryScheduled], None]
-"""Hears of each look at a local server that starts or loads, before the pause until the next one."""
+"""A callback for each check of a local server that is starting or loading, before the pause until the next check."""
 StreamEvent = (
     TextDelta
     | ReasoningDelta
@@ -191,27 +191,27 @@ class Adapter(Protocol):
         return NO_SPEED
 
     def prompt_loss(self, model: str, chat_id: str) -> Loss:
-        """Return why such a server has lost the prompt of a chat from its cache, "" if it may still have it."""
+        """Return why the server's cache no longer has the prompt of a chat, "" if it may still have it."""
         return ""
 
     def learn_kept_prompt(self, model: str) -> None:
-        """Record that such a server kept a prompt although other requests had used all its slots since."""
+        """Record that the model's server kept a prompt even after other requests had used all its slots."""
         return
 
     async def know_server(self, model: str) -> None:
-        """Ask such a server for its model if its last report may be out of date; waits briefly at most."""
+        """Ask a local server about its model if its last report may be out of date; wait only briefly."""
         return
 
     def forget_tool_refusal(self, model: str) -> None:
-        """Send tools to the model again, although such a server has refused them: it may have been restarted."""
+        """Send tools to the model again, although a local server refused them: it may have been restarted."""
         return
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the endpoint runs the model or passes requests on, None when it has not reported that."""
+        """Return whether the endpoint runs the model itself (False: it forwards requests), None = unknown."""
         return None
 
     def render(self, request: ChatRequest) -> bytes:
-        """Return the request body as sent; pure except for a cache of rendered and validated parts."""
+        """Return the request body as sent; pure, apart from a cache of rendered and validated parts."""
         ...
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
@@ -223,7 +223,7 @@ class Adapter(Protocol):
         ...
 
     async def compact(self, request: ChatRequest, instructions: str, on_wait: OnWait | None = None) -> CompactionDone:
-        """Let the provider compact the messages of the request now (R-540).
+        """Make the provider compact the messages of the request now (R-540).
 
         With `on_wait`, a local server that starts or loads is waited for.
 
@@ -235,7 +235,7 @@ class Adapter(Protocol):
     async def count_tokens(self, request: ChatRequest, on_wait: OnWait | None = None) -> int:
         """Return the provider's own count of the request's prompt.
 
-        With `on_wait`, a local server that starts or loads is waited for.
+        With `on_wait`, wait for a local server that is starting or loading.
 
         Raises:
             AdapterError: the count is unavailable.
@@ -243,7 +243,7 @@ class Adapter(Protocol):
         raise RequestRejected(f"{self.name}: this adapter does not count tokens.")
 
     async def list_models(self) -> list[str]:
-        """Return the model names the endpoint offers, [] when it has no such list."""
+        """Return the model names the endpoint offers, [] if it has no list of models."""
         ...
 
     async def require_key(self) -> None:
@@ -289,16 +289,16 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `address_key` is the key of the user's address, below the entry.
 
-    `key` is the place of the key: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one. `key_header` is the
-    header in which it is sent, bare ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`).
-    `limits_path` is where a server reports the windows of its models ("" = not queried); it is queried in the
-    background. `included`: a subscription pays for its requests, so they cost no money. `local_server`: the entry is
-    for a server that runs models itself (Ollama, llama.cpp, vLLM, LM Studio), or one was recognised at its address:
-    requests to this machine cost no money. `start_command` starts it in a shell. `transport` is how requests travel:
-    over httpx2, or through the official `sdk` of the wire format. With the latter, `client` is the cloud whose client
+    `key` says where the key is: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one. `key_header` is the
+    header for the bare key ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`). `limits_path` is
+    where a server reports the context windows of its models ("" = not queried); it is queried in the background.
+    `included`: a subscription pays for its requests, so they cost no money. `local_server`: the entry is for a server
+    that runs models itself (Ollama, llama.cpp, vLLM, LM Studio), or one was recognised at its address: requests to
+    this machine cost no money. `start_command` starts it in a shell. `transport` is how requests are sent: over
+    httpx2, or through the official `sdk` of the wire format. With the latter, `client` is the cloud whose client
     signs them ("" = the provider's own address); `region`, `project_id` and `aws_profile` are its arguments.
-    `timeout_s` 0 = no limit while the reply flows, `idle_timeout_s` 0 = the limit of silence depends on where the
-    endpoint is (`time_limits.py`). `price` takes the place of list prices.
+    `timeout_s` 0 = no limit while the reply is arriving, `idle_timeout_s` 0 = the limit on silence depends on where
+    the endpoint is (`time_limits.py`). `price` replaces list prices.
     """
 
     name: str

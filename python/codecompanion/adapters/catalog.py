@@ -1,9 +1,9 @@
-"""Windows and prices of models, from the data in the package genai-prices.
+"""Looks up context windows and prices of models in the data of the package genai-prices.
 
-Importing it takes 0.36 s of CPU; answers are cached, also for later hosts (`found_models`). Never uses the network. It
-deliberately ignores models on this machine or network: a local server's loaded window (Ollama's `num_ctx`) is not the
-model's maximum, and trusting the table would let the server cut prompts silently (lesson 30). Only the windows that the
-documents name apply everywhere: the same model is as large behind a proxy on this machine.
+Importing it takes 0.36 s of CPU; answers are cached, also on disk for later hosts (`found_models`). Never uses the
+network. It deliberately ignores models on this machine or network: a local server's loaded window (Ollama's `num_ctx`)
+is not the model's maximum, and trusting the table would let the server truncate prompts silently (lesson 30). Only the
+context windows in providers' documents apply everywhere: a model's window is the same behind a local proxy.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from codecompanion.model.messages import Usage
 
 _log = logging.getLogger(__name__)
 _SAME_HOST = {"api.together.ai": "https://api.together.xyz"}
-"""Addresses that the table lists under an older name."""
+"""Current address → the older address under which the table lists it."""
 _COPILOT = ".githubcopilot.com"
-"""Business and Enterprise accounts have their own hosts below it; models and windows do not differ."""
+"""Domain of Copilot's hosts: Business and Enterprise have their own, with the same models and windows."""
 _NO_PRICES = frozenset(["api.tokenfactory.nebius.com"])
-"""Hosts of open models whose prices the table lacks: those of another host would be wrong."""
+"""Hosts of open models whose prices the table lacks; another host's prices would be wrong."""
 
 _found = FoundModels("")
 _file: Path | None = None
 
 
 def keep_in(folder: Path) -> None:
-    """Store answers there for the chats of later hosts, and load earlier ones; reads one file."""
+    """Store answers in this folder for later hosts, and load earlier ones; reads one file."""
     global _found, _file
     _file = folder / "models.json"
     _found = read_found(_file)
@@ -40,16 +40,16 @@ def keep_in(folder: Path) -> None:
 
 
 def price_usd(facts: ModelFacts, *passes: Usage) -> float | None:
-    """Return the total cost of calls with these usages in US dollars, None when the table has no price."""
+    """Return the total cost of calls with these usages in US dollars, None if the table has no price."""
     prices = [_price(facts.provider, facts.model, usage) for usage in passes]
     return None if None in prices else sum(price for price in prices if price is not None)
 
 
 @cache
 def lookup(provider_hint: str, model: str) -> ModelFacts | None:
-    """Return the facts about a model. `provider_hint` is the endpoint's address, or "" when there is none.
+    """Return the facts about a model. `provider_hint` is the endpoint's address, or "".
 
-    For an address that the table does not know (a gateway), the model's name decides.
+    If the table does not contain the address (a gateway), the model is looked up by name.
     """
     if not model or _is_local(provider_hint):
         return None
@@ -84,10 +84,10 @@ def _look_up(provider_hint: str, model: str) -> ModelFacts | None:
 
 
 def limits_of(address: str, model: str) -> ModelLimits | None:
-    """Return the limits of a model at an address, as documented, else from the package's table (R-104…R-106).
+    """Return the documented limits of a model at an address, else those in the table (R-104…R-106).
 
     Documented limits do not depend on the address; a server's own report takes precedence (`resolve_limits`). The
-    package rounds: it has 1,000,000 for Gemini 2.0, where the documents (and Google) have 1,048,576.
+    table has rounded values: 1,000,000 for Gemini 2.0, where the documents (and Google) have 1,048,576.
     """
     window = documented_window(model)
     if not window and model and not _is_local(address):
@@ -97,7 +97,7 @@ def limits_of(address: str, model: str) -> ModelLimits | None:
 
 
 def table_name() -> str:
-    """Return the source of these prices, with its edition."""
+    """Return the name and version of the price table."""
     from importlib.metadata import version
 
     return f"genai-prices {version('genai-prices')}"

@@ -1,4 +1,4 @@
-"""Clouds whose models are called through an official client: the required options of an entry, and the defaults.
+"""Cloud providers whose models are called through an official client: required options of an entry, and defaults.
 
 Names are those of the clients' own arguments and environment variables (anthropic 2.11, openai 3.52).
 """
@@ -17,8 +17,8 @@ WHOSE: dict[str, str] = {
     "azure": "Entra ID",
 }
 TAKES_FIELDS = {"bedrock": "bedrock-2023-05-31", "vertex": "vertex-2023-10-16"}
-"""Clouds whose clients build path and body from the fields of a Messages body, with the version of the API that both
-document for all their models; the clients' own default is that of Anthropic's address, which older models refuse.
+"""Cloud → API version, for clouds whose clients build path and body from the fields of a Messages body. Both clouds
+document the version for all their models; older models refuse the client's default, which is for Anthropic's address.
 """
 BEDROCK_OF_PROFILE = "https://bedrock-runtime.amazonaws.com"
 """Placeholder for Bedrock in the region of the user's AWS profile, which only AWS's own library reads."""
@@ -42,7 +42,7 @@ _VERTEX_AREAS = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aipla
 
 
 def credentials_of(client: str) -> str:
-    """Return the phrase for a cloud's credentials in sentences, "" for none."""
+    """Return the phrase that names a cloud's credentials in messages, "" for none."""
     return f"the credentials of {WHOSE[client]}" if client else ""
 
 
@@ -74,7 +74,7 @@ def require_transport(settings: AdapterSettings) -> None:
     """Check an entry's transport options.
 
     Raises:
-        ConfigError: an option does not apply there, or one is missing; names its key path.
+        ConfigError: an option does not apply to this transport, or one is missing; names its key path.
     """
     path = f"adapters.http.{settings.name}.opts"
     client, is_sdk = settings.client, settings.transport == "sdk"

@@ -1,7 +1,7 @@
 """The Messages API's rules for a single content block, independent of its surroundings.
 
-Keys and shapes are those of the SDK's types (`Beta…BlockParam`); the other rules are from reported 400 errors. Blocks
-of kinds that only the provider creates (server tools) are sent back unchanged and not examined.
+Keys and shapes are those of the SDK's types (`Beta…BlockParam`); the other rules are from reported 400 errors. Block
+types that only the provider creates (server tools) are sent back unchanged and not examined.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CALLED_NAME = regex(r"[a-zA-Z0-9_-]{1,200}")
 
 
 class BlockFacts(msgspec.Struct, frozen=True):
-    """The facts about a block for the rules between blocks. `problem` is the block's own error, "" = none.
+    """The facts about a block that the rules for several blocks need. `problem` is its own error, "" = none.
 
     `call` is the id of a `tool_use`, or the one a `tool_result` answers. `marks` are the lifetimes of the cache
     breakpoints on it and in it. `is_signed`: a compaction that was requested. `is_noop`: a compaction that failed.

@@ -1,4 +1,4 @@
-"""One message as the content blocks of the Messages API, independent of its surroundings.
+"""Renders one message as content blocks of the Messages API, independent of its surroundings.
 
 Rendered once and cached: `conversation.py` fills in the parts that depend on the rest of the request (ids on the wire,
 whether thinking is sent, excess images). Ids are therefore cut out of the bytes.
@@ -58,7 +58,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class MessageRenderer:
-    """Renders messages of one adapter; `origin` owns the encrypted blocks that it may send back (R-542)."""
+    """Renders messages of one adapter; only encrypted blocks from `origin` may be sent back (R-542)."""
 
     def __init__(self, origin: str, media: Media) -> None:
         self._origin = origin
@@ -99,7 +99,7 @@ class MessageRenderer:
         return Piece("assistant", tuple(blocks), lost_thinking=lost)
 
     def _encrypted(self, part: ReasoningPart) -> Block | None:
-        """Return a block that is sent back unchanged, None when it is from another origin or incomplete."""
+        """Return the block to send back unchanged, None if it is from another origin or incomplete."""
         if part.origin != self._origin or not part.encrypted:
             return None
         try:
@@ -138,7 +138,7 @@ class MessageRenderer:
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether there is nothing to send in the message: plain reasoning, or media not from the user."""
+    """Return whether the message has nothing to send: only plain reasoning, or media not from the user."""
     content = message.content
     if isinstance(content, str):
         return not content.strip()
@@ -161,7 +161,7 @@ def text_block(text: str, role: WireRole) -> Block:
 
 
 def tagged(tag: str, text: str) -> str:
-    """Return the text between tags, escaped so that it cannot close them."""
+    """Enclose the text in tags, escaped so that it cannot close them."""
     return f"<{tag}>\n{text.replace(f'</{tag}', f'< /{tag}')}\n</{tag}>"
 
 
@@ -172,7 +172,7 @@ def _block(fields: Mapping[str, Any], role: WireRole, *, instead: bytes = b"", i
 
 def _call_block(call: ToolCall) -> Block:
     arguments: Any = call.arguments or "{}"
-    # A model's broken JSON must not break the chat for ever; the model can still read its text.
+    # A model's broken JSON must not break the chat permanently; the model can still read its text.
     given = msgspec.Raw(arguments.encode()) if is_json_object(arguments) else {"invalid_json": arguments}
     name = function_name(call.name)
     return _with_id({"type": "tool_use", "id": _ID, "name": name, "input": given}, "assistant", call.id, name)
@@ -182,6 +182,6 @@ def _with_id(fields: Mapping[str, Any], role: WireRole, call: str, name: str = "
     whole = {**fields, "input": {}} if "input" in fields else fields
     key = "id" if "id" in fields else "tool_use_id"
     facts = read_block({**whole, key: "id"}, role)
-    # The id's place is the first one: it precedes any text of a tool or a model.
+    # The first occurrence is the id: it precedes any text from a tool or a model.
     head, _, tail = encode(fields).partition(_ID_BYTES)
     return Block(facts, head, tail, call, name)

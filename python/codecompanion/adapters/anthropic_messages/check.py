@@ -1,4 +1,4 @@
-"""The Messages API's rules for a request, apart from its messages: tools, thinking, context management, compaction.
+"""Checks a Messages request apart from its messages: tools, thinking, context management, compaction.
 
 The parts that grow with the conversation are in `block_check.py` and `order_check.py`. Facts that only the server knows
 (whether a signature is genuine, whether a prompt fits) are not checked.
@@ -34,8 +34,8 @@ def check_fields(
 ) -> list[str]:
     """Return the errors of a body, apart from its messages; keys newer than this plugin are accepted.
 
-    starts_with_thinking: whether the running tool turn does, None without one. signed: the messages begin with a
-    compaction that was requested.
+    starts_with_thinking: whether the running tool turn begins with thinking, None = no turn. signed: the messages
+    begin with a requested compaction.
     """
     return [
         *_check_head(fields),

@@ -1,8 +1,8 @@
-"""Pieces as the `messages` of a body: a fold that only appends, so that a request costs only its new pieces.
+"""Builds the `messages` of a body from pieces: a fold that only appends, so a request costs only its new pieces.
 
 Neighbouring pieces of one role become one message (R-425). Thinking is sent back all or nothing per turn (lesson 26): a
-turn is the model's work since the user's last message, and if some of its reasoning is lost or from another origin,
-none of it is sent. Call ids that the API does not accept, or that occur twice, are translated, consistently every time.
+turn is the model's work since the user's last message; if some of its reasoning is lost or from another origin, none of
+it is sent. Call ids that the API does not accept, or that occur twice, are always replaced in the same way.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.formats.regex import regex
 
 _EARLIER = text_block(EARLIER_LEFT_OUT, "user")
-"""The first message when it would otherwise be the model's."""
+"""The user message that begins a request whose first message would otherwise be the model's."""
 _NO_ID = regex(r"[^a-zA-Z0-9_-]")
 _IMAGES_DROPPED_AT_ONCE = 50
 _OPENINGS = {role: f'{{"role":"{role}","content":['.encode() for role in ("user", "assistant")}
 
 
 class ImageLimits(msgspec.Struct, frozen=True):
-    """Which images are replaced by text: the first `skipped`, and with `many` the big ones."""
+    """Selects the images to replace with text: the first `skipped`, and if `many`, the big ones."""
 
     skipped: int = 0
     many: bool = False
 
 
 class Conversation:
-    """Add the pieces in order, then request the body. Final parts are stored as a few large chunks."""
+    """Collects pieces in order and returns the body. Parts that are final are stored as a few large chunks."""
 
     def __init__(self, *, think: bool, images: ImageLimits) -> None:
         self.check = OrderCheck()
         self.called: dict[str, None] = {}
         """Names of all called tools, in order."""
         self._turn_first = ""
-        """Kind of the model's first block in the running turn, "" before there is one."""
+        """Type of the model's first block in the running turn, "" before the first."""
         self._think, self._limits = think, images
         self._chunks: list[bytes] = []
         """Each block, with the bytes between it and the previous one."""
         self._full: list[tuple[int, bytes]] = []
-        """Chunks of a body: many blocks joined, each with the number of blocks up to its end."""
+        """Full chunks of a body (many joined blocks), each with the number of blocks up to its end."""
         self._ends: tuple[int, int] = (-1, -1)
-        """Chunks with the last block of the user's last message but one, and of the last one."""
+        """Positions in `_chunks` where the user's last message but one, and the last one, end."""
         self._waiting: dict[str, str] = {}
         self._turn: list[Piece] = []
         self._turn_lost = False
@@ -61,7 +61,7 @@ class Conversation:
 
     @property
     def problems(self) -> list[str]:
-        """Return the errors of the pieces as messages, or of their blocks; empty when it can be sent."""
+        """Return the errors of the messages or their blocks; empty if the conversation can be sent."""
         unanswered = [f"the call {call!r} has no result" for call in self._waiting]
         return [*self.check.problems, *(unanswered or self.check.end_problems())]
 
@@ -72,7 +72,7 @@ class Conversation:
 
     @property
     def needed_limits(self) -> ImageLimits:
-        """Return the limits this conversation needs; it is valid if it was built with these."""
+        """Return the image limits this conversation needs; it is valid if it was built with them."""
         over = self._images - MAX_IMAGES
         # In steps: leaving out one more image each time would change the prompt's beginning on every request (lesson
         # 22).
@@ -104,9 +104,9 @@ class Conversation:
     def between(self, head: bytes, tail: bytes, mark_json: bytes = b"", last: Block | None = None) -> tuple[bytes, ...]:
         """Return the chunks of a body with the blocks between `head` and `tail`.
 
-        `mark_json` is the value of a cache breakpoint. The breakpoints follow the user's last two messages: the earlier
-        one is the last breakpoint of the previous request, so its prefix is found again, however much was added since.
-        `last` is a closing block of the user's.
+        `mark_json` is the value of a cache breakpoint. Breakpoints are set after the user's last two messages: the
+        earlier is the last breakpoint of the previous request, so the cache finds that prefix however much was added
+        since. `last` is a final block in the user's role.
         """
         self._fill()
         start = self._full[-1][0] if self._full else 0
@@ -122,7 +122,7 @@ class Conversation:
         return (head, *(joined for _, joined in self._full), b"".join((*chunks, end, tail)))
 
     def _fill(self) -> None:
-        """Join the blocks before the earlier breakpoint, which never moves back, as far as they make full chunks."""
+        """Join the blocks before the earlier breakpoint, which never moves back, into full chunks."""
         start = self._full[-1][0] if self._full else 0
         size = 0
         for at in range(start, self._ends[0]):
@@ -190,7 +190,7 @@ class Conversation:
         return candidate
 
     def _lose_thinking(self) -> None:
-        """Leave out the thinking of the running turn, including the part already added."""
+        """Remove the thinking of the running turn, including the part already added."""
         self._turn_lost = True
         if self._turn_thinks:
             self._restore(self._mark)

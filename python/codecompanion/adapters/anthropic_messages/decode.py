@@ -1,4 +1,4 @@
-"""The reply of a Messages endpoint, decoded: payloads of a stream, or one JSON object, → stream events.
+"""Decodes the reply of a Messages endpoint: payloads of a stream, or one JSON object, → stream events.
 
 Pure and incremental; the transport is in `http/`. Source: the API's page "Streaming", the SDK's event types
 and recorded traffic. A reply is complete only with `message_stop` (lesson 39). Thinking and compaction are kept exactly
@@ -32,7 +32,7 @@ from codecompanion.model.messages import CompactionPart
 THINKING_FIELD = "thinking"
 """`ReasoningDelta.field` of all reasoning here."""
 _GROWING = ("text", "thinking")
-"""Fields of a block whose text is charged when it is emitted."""
+"""Fields of a block whose text counts toward the reply's size limit when it is emitted."""
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",

@@ -1,4 +1,4 @@
-"""Events of a stream, content blocks whose deltas are still arriving, and the calls they become."""
+"""Collects content blocks from the events of a stream, and makes tool calls from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ READ_EVENT = typed.json_decoder(StreamedEvent)
 
 
 class Draft:
-    """A content block that is still arriving. `block` has its initial fields, `text` and `json` the streamed pieces."""
+    """A content block that is still arriving. `block`: its initial fields; `text`, `json`: the streamed pieces."""
 
     __slots__ = ("block", "json", "kind", "text")
 
@@ -43,7 +43,7 @@ class Draft:
 def finish_calls(drafts: Iterable[Draft], new_id: Callable[[], str], *, cut: bool) -> tuple[ToolCall, ...]:
     """Return the calls, in order, with ids that are never empty nor repeated.
 
-    cut: the reply hit a limit; a call with incomplete arguments is then left out, because it cannot be run.
+    cut: the reply hit a limit; calls with incomplete arguments are left out, because they cannot be run.
     """
     calls: list[ToolCall] = []
     taken: set[str] = set()

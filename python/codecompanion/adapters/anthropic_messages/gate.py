@@ -1,4 +1,4 @@
-"""The rules of the Messages API for a whole body: blocks, their order, and the other fields.
+"""Checks a whole body against the rules of the Messages API: blocks, their order, and the other fields.
 
 Rules that only the server can check (whether a signature is genuine, whether a prompt fits) are left out.
 """
@@ -23,7 +23,7 @@ _KEYS = frozenset(
         "inference_geo",
     ]
 )
-"""Keys of a body; those of blocks are in `block_check.py`. A test compares both with the SDK's types."""
+"""Allowed keys of a body; those of blocks are in `block_check.py`. A test compares both with the SDK's types."""
 _OURS = frozenset({"text", "image", "document", "tool_use", "tool_result"})
 _ENCRYPTED_KINDS = THINKING_KINDS | {"compaction"}
 
@@ -53,8 +53,8 @@ def check_body(body: Mapping[str, Any], encrypted: Sequence[Mapping[str, Any]] |
 class MessagesJudge(BodyJudge):
     """Validates one body.
 
-    strict: apply our tables to provider-made blocks too, although they are returned unchanged. configured: the user's
-    parameters. is_count: the body has no reply limit.
+    strict: also check blocks that the provider made and that are returned unchanged. configured: the user's
+    parameters. is_count: a count request, whose body has no reply limit.
     """
 
     def __init__(self, *, strict: bool, configured: Collection[str] = (), is_count: bool = False) -> None:
@@ -67,7 +67,7 @@ class MessagesJudge(BodyJudge):
         self._previous: object = None
         """Role of the previous message."""
         self._first, self._block_role, self._begins = "", "", False
-        """The kind of the model's first block since the last user message, except a compaction, and where it is."""
+        """`_first`: type of the model's first block since the user's last message, except a compaction."""
 
     def add(self, item: Any) -> None:
         """Validate the next message."""

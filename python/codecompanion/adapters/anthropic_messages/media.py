@@ -1,7 +1,7 @@
 """Images and PDFs as content blocks, within the limits of the Messages API (pages "Vision" and "PDF support").
 
-An image that cannot be sent becomes a sentence, so that the model knows about it; the limits are checked on the bytes,
-because a wrong declared media type is refused as well.
+An image that cannot be sent is replaced by a sentence, so that the model knows about it. Limits and media types are
+checked on the bytes, because a wrongly declared media type is refused as well.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _log = logging.getLogger(__name__)
 MAX_IMAGES = 100
 MAX_BASE64_BYTES = 5 * 1024 * 1024
 MAX_PIXELS = 8_000
-"""Limit of the longer side; `MAX_PIXELS_OF_MANY` when a request has more than `MANY_IMAGES`."""
+"""Limit of the longer side in pixels; `MAX_PIXELS_OF_MANY` if a request has more than `MANY_IMAGES`."""
 MANY_IMAGES = 20
 MAX_PIXELS_OF_MANY = 2_000
 MAX_PDF_BYTES = 24 * 1024 * 1024
-"""As base64 they fill the 32 MB allowed for a whole request."""
+"""Maximum size of a PDF: as base64 it fills the 32 MB allowed for a whole request."""
 _DATA_URL = regex(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", re.IGNORECASE)
 
 
@@ -39,7 +39,7 @@ class Media:
         self._read_blob = read_blob
 
     def image(self, part: ImagePart) -> dict[str, Any]:
-        """Return the image block, or a text block with the reason why it is missing."""
+        """Return the image block, or a text block that says why the image is missing."""
         name = _name(part.path or part.url.partition(",")[0][:80] or part.sha256[:12])
         if not self._options.image_input:
             return note(f"The image {name} was not sent: this model takes no images.")
@@ -60,7 +60,7 @@ class Media:
         return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
     def document(self, part: DocumentPart) -> dict[str, Any]:
-        """Return the document block, or a text block with the reason why it is missing."""
+        """Return the document block, or a text block that says why the document is missing."""
         name = _name(part.path or part.sha256[:12])
         if not self._options.document_input:
             return note(f"The document {name} was not sent: this model takes no PDFs.")
@@ -99,7 +99,7 @@ def longest_side(part: ImagePart) -> int:
 
 
 def sniff_media_type(content: bytes) -> str | None:
-    """Return the media type of an image that the API accepts, from its first bytes."""
+    """Return the media type of an image from its first bytes, None if the API does not accept it."""
     if content.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if content.startswith(b"\xff\xd8\xff"):

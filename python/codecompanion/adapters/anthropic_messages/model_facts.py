@@ -1,6 +1,6 @@
-"""Facts about Claude models: limits and abilities, from the listing, from refusals, or from the name alone.
+"""Facts about Claude models: limits and abilities, from the model list, refusals, or the name alone.
 
-The listing (`/v1/models`, SDK type `BetaModelInfo`) takes precedence. Names decide only facts that are otherwise
+The model list (`/v1/models`, SDK type `BetaModelInfo`) takes precedence. Names decide only facts that are otherwise
 unknown; the tables are from the provider's pages "Models overview" and "Compaction on demand" (2026-11).
 """
 
@@ -18,17 +18,17 @@ from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 
 Ability = Literal["threshold", "on_demand"]
-"""Compaction during a request (`compact_20260112`), and on demand (`compaction`)."""
+"""The two forms of compaction: during a request (`compact_20260112`), and on demand (`compaction`)."""
 Quirk = Literal["threshold", "on_demand", "cache", "mismatch"]
-"""Facts learned from a refusal: an ability the model lacks, no cache breakpoints, or that thinking whose conversation
-has changed must be declared droppable ("preserved thinking").
+"""Facts learned from a refusal: a missing ability, no support for cache breakpoints, or that thinking whose
+conversation has changed must be declared droppable ("preserved thinking").
 """
 
 _NAME = regex(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2}(?!\d)|preview)(?:[-.](\d{1,2})(?!\d))?")
 _OLD_NAME = regex(r"claude-(\d)(?:[-.](\d))?-(?:opus|sonnet|haiku)")
 _FIRST_WITH_COMPACTION = {"opus": (4, 6), "sonnet": (4, 6), "haiku": (5, 5), "fable": (5, 0), "mythos": (0, 0)}
-# The default of `max_tokens`. Models before 4.5 refuse prompt + max_tokens above the window; later ones stop when it is
-# full, so theirs can be large.
+# The default of `max_tokens`. Models before 4.5 refuse prompt + max_tokens above the context window; later ones stop
+# when it is full, so their default can be large.
 _UNKNOWN_OUTPUT = 8_192
 _OLD_OUTPUT = {(3, 0): 4_096, (3, 5): 8_192, (3, 7): 16_384}
 _BEFORE_4_5_OUTPUT = 16_384
@@ -44,14 +44,14 @@ class ModelFacts:
         self._quirks: set[tuple[str, Quirk]] = set()
 
     def read_listing(self, body: bytes) -> None:
-        """Read the response of the Models endpoint; a body that is not a listing changes nothing."""
+        """Read the response of the Models endpoint; ignore a body that is not a list of models."""
         try:
             listing = typed.read_json(body, type=_Listing)
         except NOT_READABLE:
             return
         for entry in listing.data:
             self._listed[entry.id] = entry
-            # An alias without the date is the newest model of the name.
+            # An alias without a date refers to the newest model of that name.
             self._listed.setdefault(_DATE.sub("", entry.id), entry)
 
     def limits(self, model: str) -> ModelLimits | None:
@@ -62,17 +62,17 @@ class ModelFacts:
         return ModelLimits(entry.max_input_tokens or 0, entry.max_tokens or 0)
 
     def learn(self, model: str, quirk: Quirk) -> bool:
-        """Remember a quirk; return whether it is news."""
+        """Remember a quirk; return whether it was unknown."""
         is_news = (model, quirk) not in self._quirks
         self._quirks.add((model, quirk))
         return is_news
 
     def has_quirk(self, model: str, quirk: Quirk) -> bool:
-        """Return whether a refusal has taught this quirk."""
+        """Return whether a refusal has shown this quirk."""
         return (model, quirk) in self._quirks
 
     def compacts(self, model: str, ability: Ability) -> bool | None:
-        """Return whether the model compacts this way, None when listing, refusals and name do not show it."""
+        """Return whether the model compacts this way, None if list, refusals and name do not tell."""
         if (model, ability) in self._quirks:
             return False
         entry = self._listed.get(model)
@@ -89,7 +89,7 @@ class ModelFacts:
         return told or by_name or _UNKNOWN_OUTPUT
 
     def largest_output(self, model: str) -> int:
-        """Return the largest `max_tokens` that the endpoint has reported, 0 when it has not."""
+        """Return the largest `max_tokens` that the endpoint reported for the model, 0 = unknown."""
         entry = self._listed.get(model)
         return (entry.max_tokens or 0) if entry is not None else 0
 

@@ -28,9 +28,9 @@ class ToolClearing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 class MessagesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The options of one entry.
 
-    compaction: None = for models known to have it, True = for any model (a gateway that compacts for others), False =
-    never. compaction_instructions replace the provider's own prompt for the summary. pause_after_compaction: stop after
-    the compaction and send the request again. cache: set breakpoints for prompt caching. image_input, document_input:
+    compaction: None = for models known to support it, True = for any model (a gateway that compacts for others), False
+    = never. compaction_instructions: replace the provider's own summary prompt. pause_after_compaction: stop after the
+    compaction and send the request again. cache: set breakpoints for prompt caching. image_input, document_input:
     False = send a note instead.
     """
 

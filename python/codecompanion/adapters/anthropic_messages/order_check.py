@@ -1,8 +1,8 @@
-"""The Messages API's rules for the order of content blocks: a fold, so that checked blocks stay checked.
+"""Checks the order of content blocks for the Messages API: a fold, so that no block is checked twice.
 
 Neighbouring messages of one role are one turn, as the provider merges them. Rules: every `tool_use` is answered in the
-next turn, which begins with the results, one for each; ids are unique; the first turn is the user's or begins with a
-compaction; one compaction at most, a signed one before everything else; no turn ends with thinking.
+next turn, which begins with the results, one for each call; ids are unique; the first turn is the user's or begins with
+a compaction; at most one compaction, a signed one before everything else; no turn ends with thinking.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from codecompanion.adapters.anthropic_messages.media import MAX_IMAGES
 
 
 class OrderCheck:
-    """Receives the blocks in order. `problems` are sentences; `end_problems` the errors if nothing follows."""
+    """Checks blocks in order. `problems` are sentences; `end_problems` are the errors if nothing follows."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.role = ""
         self.first = ""
-        """Kind of the first block of the turn."""
+        """Type of the first block of the turn."""
         self.last = ""
         self.blocks = 0
         self.images = 0
@@ -74,18 +74,18 @@ class OrderCheck:
         return self.role == "user" and self.first == "tool_result"
 
     def has_id(self, call: str) -> bool:
-        """Return whether a call has this id already."""
+        """Return whether a call already has this id."""
         return call in self._seen
 
     def mark(self) -> tuple[Any, ...]:
-        """Return the state that `restore` needs to forget everything added later."""
+        """Return the state for `restore`, which discards everything added later."""
         return (
             *(len(self.problems), self.role, self.first, self.last, self.blocks, self.images, self.has_calls),
             *(self._waiting, self._answered, self._results_first, self._compactions, len(self._ids)),
         )
 
     def restore(self, mark: tuple[Any, ...]) -> None:
-        """Return to the state of the mark."""
+        """Restore the state at the mark."""
         problems, self.role, self.first, self.last, self.blocks, self.images, self.has_calls = mark[:7]
         self._waiting, self._answered, self._results_first, self._compactions, ids = mark[7:]
         del self.problems[problems:]
@@ -114,7 +114,7 @@ class OrderCheck:
         self._answered |= {call}
 
     def _end_results(self) -> None:
-        """End the results of this turn: all calls must have theirs."""
+        """End the results of this turn; every call must have its result."""
         if self._results_first:
             self._results_first = False
             if missing := self._waiting - self._answered:

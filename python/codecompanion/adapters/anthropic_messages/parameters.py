@@ -1,4 +1,4 @@
-"""All parts of a Messages body except the messages: limits, thinking, context management, tools, breakpoints, betas.
+"""Sets the fields of a Messages body besides messages: limits, thinking, context management, tools, breakpoints, betas.
 
 Sources: the API reference, the pages "Threshold compaction", "Compaction on demand", "Context editing", "Prompt
 caching", "Thinking" and "Preserved thinking"; R-536, R-540.
@@ -36,7 +36,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def threshold_edits(options: MessagesOptions, compact_at: int) -> list[dict[str, Any]]:
-    """Return the server's edits of the prompt; clearing comes first, since it may make compaction unnecessary."""
+    """Return the edits the server makes to a prompt; clearing is first: it may make compaction unnecessary."""
     edits: list[dict[str, Any]] = []
     if options.clear_tool_uses is not None:
         edits.append(_clearing(options.clear_tool_uses))
@@ -75,16 +75,16 @@ def without_conflicts(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def counted(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that the count endpoint knows."""
+    """Return the parameters that the count endpoint accepts."""
     return {name: parameters[name] for name in _COUNTED if name in parameters}
 
 
 def fit_thinking(thinking: Any, max_tokens: int, *, lacks_start: bool) -> Any:
-    """Return the thinking configuration that this request can have.
+    """Return the thinking configuration that is valid for this request.
 
     lacks_start: a tool loop is running whose first reply does not begin with thinking (from another adapter, or cut
-    off): with a budget (`enabled`) that is refused, so this request omits it; `adaptive` accepts it. A budget that does
-    not fit below `max_tokens` leaves half of it for the answer.
+    off). A thinking budget (`enabled`) is then refused, so this request omits it; `adaptive` accepts it. A budget that
+    does not fit below `max_tokens` is set to half of it, or thinking is disabled if that is too small.
     """
     if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
         return thinking
@@ -98,7 +98,7 @@ def fit_thinking(thinking: Any, max_tokens: int, *, lacks_start: bool) -> Any:
 
 
 def let_mismatches_go(thinking: Any) -> Any:
-    """Return the configuration that drops thinking of a changed conversation instead of refusing the request.
+    """Return the configuration that makes the server drop thinking of a changed conversation, not refuse it.
 
     Client-side editing changes the messages before earlier thinking; models with preserved thinking detect it (R-511).
     """
@@ -114,7 +114,7 @@ def can_let_mismatches_go(thinking: Any) -> bool:
 
 
 def needed_betas(fields: Mapping[str, Any], signed: bool | None) -> set[str]:
-    """Return the betas a body needs; `signed` describes the compaction in its messages, None = there is none."""
+    """Return the betas a body needs; `signed`: whether the compaction in its messages is signed, None = none."""
     betas: set[str] = set()
     edits = (fields.get("context_management") or {}).get("edits", ())
     if edits:
@@ -138,9 +138,9 @@ def beta_header(given: Mapping[str, str], betas: Iterable[str]) -> dict[str, str
 
 
 def add_tools(head: Head, system: Sequence[str], tools: Sequence[ToolSpec], called: Sequence[str]) -> dict[str, Any]:
-    """Return the fields with system prompt and tools, each with its breakpoint at the end.
+    """Return the fields with the system prompt and tools, each ending in a cache breakpoint.
 
-    A conversation with calls must define tools: when the request has none, the called tools are named and may not be
+    A conversation with calls must define tools: if the request has none, the called tools are named but may not be
     called again.
     """
     fields = dict(head.fields)

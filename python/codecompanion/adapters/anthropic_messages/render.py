@@ -1,8 +1,8 @@
-"""A request as the bytes of a Messages body: a pure function of the view, with cached rendering.
+"""Renders a request as the bytes of a Messages body: a pure function of the view, with caching.
 
 The conversation of a chat's last request is kept as a fold (`conversation.py`); the next request, which is nearly
 always the same list with additions, adds only the new messages. Every body is checked before it is sent; broken pairs
-are repaired, anything else that the API would refuse is not sent.
+are repaired, and a body that the API would still refuse is not sent.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CHATS_KEPT = 4
 
 
 class Want(msgspec.Struct, frozen=True):
-    """The purpose a conversation is rendered for; a cached one with another purpose is not used.
+    """How to render a conversation; one cached with other values is not reused.
 
     think: thinking is sent. unsigned, signed: which compactions can be sent back.
     """
@@ -49,7 +49,7 @@ class Want(msgspec.Struct, frozen=True):
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """A conversation and its system texts. `signed` is None without a compaction in it."""
+    """A conversation and its system texts. `signed`: whether its compaction is signed, None = it has none."""
 
     system: tuple[str, ...]
     conversation: Conversation
@@ -57,7 +57,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct):
-    """The last request of a chat. The messages are alive, so their ids cannot be reused by others."""
+    """The last request of a chat. It keeps the messages alive, so that other objects cannot reuse their ids."""
 
     want: Want
     messages: list[Message]
@@ -99,16 +99,16 @@ class BodyRenderer:
         return rendered
 
     def body(self, head: Head, rendered: Rendered, request: ChatRequest) -> tuple[bytes, ...]:
-        """Return the bytes in chunks.
+        """Return the body in chunks.
 
         Raises:
-            RequestRejected: the API would refuse it: a configured parameter is invalid.
+            RequestRejected: the API would refuse it, because a configured parameter is invalid.
         """
         conversation = rendered.conversation
         check = conversation.check
         fields = add_tools(head, rendered.system, request.tools, tuple(conversation.called))
         problems = check_fields(
-            # Counting has no reply limit; a thinking budget would not fit below any.
+            # A count has no reply limit, so a thinking budget has nothing to fit into.
             {"max_tokens": sys.maxsize, **fields},
             has_calls=check.has_calls,
             starts_with_thinking=conversation.starts_with_thinking,
@@ -118,7 +118,7 @@ class BodyRenderer:
             where = f"Check adapters.http.{self._name}.parameters."
             raise RequestRejected(f"{self._name}: not sent; the provider would refuse it ({problems[0]}). {where}")
         mark = encode(head.mark) if head.mark is not None else b""
-        # Newer models refuse to continue an assistant's text ("prefill"); a server tool continues by itself.
+        # Newer models refuse to continue an assistant's text ("prefill"); a server tool continues automatically.
         goes_on = check.role == "assistant" and check.last == "text"
         last = text_block(load("go_on"), "user") if goes_on and "compaction" not in fields else None
         return conversation.between(encode(fields)[:-1] + b',"messages":[', b"]}", mark, last)
@@ -139,7 +139,7 @@ class BodyRenderer:
             conversation.add(piece)
         kept.messages = messages
         if conversation.problems or conversation.needed_limits != kept.limits:
-            # The fold contains a message that it cannot continue from: start again, with the pieces.
+            # The fold cannot continue after this message: start again, reusing the pieces.
             kept.messages = []
             return False
         return True
@@ -162,7 +162,7 @@ class BodyRenderer:
         return Rendered(arranged.system, conversation, signed), limits
 
     def _mended(self, arranged: Arranged, want: Want, broken: Rendered) -> Rendered:
-        """Return the conversation with its broken pairs repaired; not cached, so that each request logs it."""
+        """Return the conversation with broken pairs repaired; it is not cached, so each request logs the repair."""
         for problem in broken.conversation.problems:
             _log.warning("request repaired before sending: %s", problem)
         rendered, _ = self._fold(arranged, mend_pairs(arranged.messages, is_empty), want, {})

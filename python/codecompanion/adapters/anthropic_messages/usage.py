@@ -1,4 +1,4 @@
-"""The counts of a Messages endpoint as `Usage` whose figures do not overlap (R-538, lesson 7).
+"""Converts the token counts of a Messages endpoint to `Usage`, whose figures do not overlap (R-538, lesson 7).
 
 `input_tokens` does not include tokens read from the cache or written to it. With `iterations` the size of the context
 is that of the last `message` entry; the other entries (compaction, earlier rounds of server tools) are billed too.
@@ -21,11 +21,11 @@ _READ = (
     *("output_tokens_details", "iterations"),
 )
 MAX_TOKENS = 10**12
-"""A report beyond this is invalid: no context window comes near it."""
+"""Maximum plausible token count; a larger report is invalid."""
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """The usage of the pass that wrote the reply, None without figures, and that of the other passes."""
+    """The usage of the pass that wrote the reply (None = not reported) and of the other passes."""
 
     reply: Usage | None = None
     other_passes: tuple[Usage, ...] = ()
@@ -34,7 +34,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 def normalise_usage(reported: object) -> Counted:
-    """Return the counts of a reply."""
+    """Return the reported counts of a reply."""
     if not isinstance(reported, Mapping):
         return Counted()
     passes = reported.get("iterations")
@@ -49,13 +49,13 @@ def normalise_usage(reported: object) -> Counted:
     reply = read[last][1]
     others = tuple(usage for k, (_, usage) in enumerate(read) if k != last and usage is not None)
     if reply is not None and len(entries) == 1:
-        # The details are reported only for the whole reply.
+        # Details are reported only for the reply as a whole.
         reply = msgspec.structs.replace(reply, reasoning_tokens=_reasoning(reported, reply.output_tokens))
     return Counted(reply, others, compactions)
 
 
 def merge_usage(earlier: object, later: object) -> object:
-    """Return the newest figures: `message_delta` repeats those of `message_start`, cumulative, where it has any."""
+    """Return the newest figures: those in `message_delta` are cumulative and replace those of `message_start`."""
     if not isinstance(later, Mapping):
         return earlier
     newest = {name: later[name] for name in _READ if later.get(name) is not None}
@@ -63,9 +63,9 @@ def merge_usage(earlier: object, later: object) -> object:
 
 
 def read_server_edits(reported: object) -> tuple[ServerEdit, ...]:
-    """Return the server's own edits of the prompt (`context_management.applied_edits`, R-541).
+    """Return the edits the server made to the prompt (`context_management.applied_edits`, R-541).
 
-    LiteLLM's proxy also lists its compactions there, which their block already reports, and the failed ones.
+    Entries without counts are skipped: LiteLLM's proxy also lists compactions, even failed ones.
     """
     applied = reported.get("applied_edits") if isinstance(reported, Mapping) else None
     edits: list[ServerEdit] = []

@@ -1,4 +1,4 @@
-"""Anthropic Messages as a wire format: chat, compaction on demand, counting, models (`providers.md`)."""
+"""The Anthropic Messages wire format: chat, compaction on demand, counting, models (`providers.md`)."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ class AnthropicMessages(WireFormat):
         self._bodies = BodyRenderer(
             settings.name, self._origin, MessageRenderer(self._origin, Media(self._options, read_blob))
         )
-        # Without its beta the listing does not report compaction on demand.
+        # Without its beta the model list does not report compaction on demand.
         self.models_headers = beta_header(settings.headers, [ON_DEMAND_BETA])
         if settings.client in TAKES_FIELDS:
             self.models_path, self.listing_tells = "", False
         self._facts = ModelFacts()
         self._counts_nothing: set[str] = set()
-        """Models for which the endpoint turned out to have no count."""
+        """Models for which the endpoint cannot count tokens."""
         self._new_id = new_id
 
     def render(self, request: ChatRequest) -> HttpCall:
@@ -132,14 +132,14 @@ class AnthropicMessages(WireFormat):
         rendered = self._bodies.read(request, self._want(request, unsigned=False), keep=False)
         max_tokens = self._max_tokens(request)
         fields = {"model": request.model, "max_tokens": max_tokens, **without_conflicts(self._settings.parameters)}
-        # As a stream, it stays alive however long the summary takes.
+        # Streaming keeps the connection alive however long the summary takes.
         fields |= {"max_tokens": max_tokens, "stream": True}
         self._fit_thinking(fields, rendered.conversation, max_tokens)
         fields["compaction"] = compaction_parameter(self._options, instructions)
         return self._call(self._path, Head(fields, mark=self._mark(request)), rendered, request)
 
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
-        """Return the result; without a part the model wrote no summary, and nothing has changed.
+        """Return the result; without a part, the model wrote no summary and nothing changed.
 
         Raises:
             RequestRejected: the endpoint does not compact on demand; it will not be asked again.
@@ -152,7 +152,7 @@ class AnthropicMessages(WireFormat):
         done = next((event for event in events if isinstance(event, CompactionDone)), None)
         finished = next((event for event in events if isinstance(event, Finished)), None)
         if done is None and any(isinstance(event, TextDelta | ToolCallStarted) for event in events):
-            # LiteLLM's proxy does not know the key and answers the chat itself.
+            # LiteLLM's proxy ignores the unknown key and replies to the chat instead.
             self._facts.learn(endpoint.model, "on_demand")
             raise RequestRejected(endpoint.say(f"{endpoint.model} answered instead of compacting."))
         counted = decoder.counted
@@ -165,7 +165,7 @@ class AnthropicMessages(WireFormat):
         return CompactionDone(msgspec.structs.replace(done.part, tokens=tokens), usage)
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return the request that counts a prompt: the model's input, after editing on the server."""
+        """Return the request that counts a prompt as the model receives it, after the server's edits."""
         if request.model in self._counts_nothing or self._settings.client == "bedrock":
             return None
         rendered = self._bodies.read(request, self._want(request), keep=True)
@@ -174,7 +174,7 @@ class AnthropicMessages(WireFormat):
         return self._call(f"{self._path}/count_tokens", Head(kept, mark=head.mark), rendered, request)
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, None when the answer has none."""
+        """Return the count, None if the response contains none."""
         try:
             return typed.read_json(body, type=_Count).input_tokens
         except NOT_READABLE:
@@ -190,7 +190,7 @@ class AnthropicMessages(WireFormat):
         return self._facts.limits(model)
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
-        """Learn that a model lacks compaction or caching, or binds thinking to its conversation."""
+        """Learn that a model lacks compaction or caching, or rejects thinking from a changed conversation."""
         if not isinstance(error, RequestRejected):
             return False
         said, model = str(error), request.model
@@ -257,7 +257,7 @@ class AnthropicMessages(WireFormat):
         return min(asked, largest) if largest else asked
 
     def _mark(self, request: ChatRequest) -> dict[str, str] | None:
-        """Return the value of a cache breakpoint; a summary is requested once, so caching it is of no use."""
+        """Return the value of a cache breakpoint; None for a summary, because it is requested only once."""
         if not self._options.cache or request.purpose != "chat" or self._facts.has_quirk(request.model, "cache"):
             return None
         if "cache_control" in self._settings.parameters:

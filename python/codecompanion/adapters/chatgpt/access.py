@@ -1,10 +1,10 @@
 """The access token for requests, renewed before it expires: by one Neovim at a time, and never lost.
 
 A refresh token is valid once and yields the next one. So the renewing process holds a lock between processes, reads the
-login again first (another Neovim may have renewed it), and stores the answer before any other use. A renewal in
-progress is not cancelled together with the request that wanted it. Failures of the network or of OpenAI change nothing;
-only the refusals that OpenAI's page calls final end the login. If a host is killed after OpenAI has issued the new
-token and before it has arrived here, the user must log in again.
+login again first (another Neovim may have renewed it), and stores the response before any other use. Cancelling the
+request that triggered a renewal does not cancel the renewal. Failures of the network or of OpenAI change nothing; only
+the refusals that OpenAI's page calls final end the login. If a host is killed after OpenAI has issued the new token and
+before it has arrived here, the user must log in again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from codecompanion.adapters.chatgpt.stored_login import Session, StoredLogin
 
 _log = logging.getLogger(__name__)
 EARLY_S = 120.0
-"""Seconds before expiry at which tokens are renewed; OpenAI's live for an hour."""
+"""Seconds before expiry at which tokens are renewed; OpenAI's are valid for an hour."""
 _LAST_WAIT_S = 1.0
-"""Seconds that a stopping host waits for a renewal in progress; Neovim kills it soon after."""
+"""Seconds that a host waits for a renewal when it stops; Neovim kills the host soon after."""
 
 
 class ChatGPTAccess:
-    """The token of one adapter. `on_key` receives the secrets, so that no text will show them."""
+    """Provides the token of one adapter. `on_key` receives the secrets, so that they are hidden everywhere."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class ChatGPTAccess:
         return await asyncio.shield(self._renewal)
 
     def refuse(self, token: str) -> None:
-        """Use another token than this one for the next request."""
+        """Use a different token for the next request."""
         self._refused = token
 
     def forget(self) -> None:
-        """Read the login again: it was just created, or forgotten."""
+        """Read the login again, because it was created or removed."""
         self._refused, self._unkept = "", None
 
     async def aclose(self) -> None:
@@ -79,7 +79,7 @@ class ChatGPTAccess:
         return session.access_token != self._refused and self._clock() < session.expires_at - early_s
 
     def _session(self) -> Session:
-        """Return the login as stored, or as it could not be stored (blocks)."""
+        """Return the stored login, or one that could not be stored (blocks)."""
         session = self._unkept
         if session is None and self._stored is not None:
             try:
@@ -152,7 +152,7 @@ class ChatGPTAccess:
         if not tokens.access:
             raise errors.MalformedReply(f"{self._name}: OpenAI's answer contains no token. Try again.")
         return session_of(
-            # An answer without a new refresh token leaves the old one valid (RFC 6749, 6).
+            # If the response has no new refresh token, the old one stays valid (RFC 6749, 6).
             tokens if tokens.refresh else Tokens(tokens.access, session.refresh_token, tokens.lives_s, None, ""),
             client_id=session.client_id,
             subject=session.subject,
@@ -162,7 +162,7 @@ class ChatGPTAccess:
         )
 
     def _problem(self, session: Session, tokens: Tokens) -> str:
-        """Return why a renewed login may not be used, "" when it may: checks its permissions, and its account."""
+        """Check the permissions and the account of a renewed login; return why it may not be used, or ""."""
         if PLAN_SCOPE not in session.scopes:
             return "no longer allows the use of your plan"
         if not tokens.id_token:
@@ -182,6 +182,6 @@ class ChatGPTAccess:
 
 
 def _heard(renewal: asyncio.Task[str]) -> None:
-    """Log the error of a renewal that no caller awaits any more."""
+    """Log the error of a finished renewal; its caller may have been cancelled."""
     if not renewal.cancelled() and renewal.exception() is not None:
         _log.info("the login was not renewed: %s", renewal.exception())

@@ -1,4 +1,4 @@
-"""A ChatGPT plan as an adapter: a fresh token before each request, and only its two addresses."""
+"""The adapter for a ChatGPT plan: gets a valid token before each request, and uses only the plan's two addresses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from codecompanion.errors import AdapterError
 
 
 class ChatGPTAdapter(LoginAdapter):
-    """Requests paid by a ChatGPT plan."""
+    """Sends requests that a ChatGPT plan pays for."""
 
     def __init__(
         self, settings: AdapterSettings, wire: PlanResponses, access: ChatGPTAccess, login: ChatGPTLogin
@@ -48,7 +48,7 @@ class ChatGPTAdapter(LoginAdapter):
         return self._wire.limits(model or self.default_model or next(iter(self._models), ""))
 
     def forget_login(self) -> None:
-        """Read the login, and the models of the account, again before the next request."""
+        """Read the login and the account's models again before the next request."""
         self._access.forget()
         super().forget_login()
 

@@ -1,4 +1,4 @@
-"""Reads the browser's callback: the final address of the sign-in page, for one login attempt."""
+"""Reads the browser's callback for one login attempt: the address that the sign-in page redirects to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _random() -> str:
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One login attempt: its secrets, and the client. `client_id` "" = a new registration is requested. No `repr`."""
+    """One login attempt: its secrets and its client id. `client_id` "" = a new registration is requested. No `repr`."""
 
     name: str
     issuer: str
@@ -45,7 +45,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         return f"http://127.0.0.1:{self.port}{CALLBACK_PATH}"
 
     def page(self, endpoint: str, *, host_id: str, login_hint: str = "", asks_again: bool = False) -> str:
-        """Return the address of the sign-in page; `asks_again`: for a permission that was refused before."""
+        """Return the address of the sign-in page; `asks_again`: ask again for a permission refused before."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
         fields = {
             "response_type": "code",
@@ -69,7 +69,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Callback(msgspec.Struct, frozen=True):
-    """The result of a login that the user allowed: a code, valid for one exchange, and the id it was given to."""
+    """The result of an approved login: a code, valid for one exchange, and the client id it was issued to."""
 
     code: str
     client_id: str
@@ -80,7 +80,7 @@ class Callback(msgspec.Struct, frozen=True):
 
 
 class OtherLogin(Exception):
-    """The address does not belong to this attempt, which keeps waiting."""
+    """Raised for an address that does not belong to this attempt, which keeps waiting."""
 
 
 def read_callback(query: str, attempt: Attempt) -> Callback:
@@ -88,7 +88,7 @@ def read_callback(query: str, attempt: Attempt) -> Callback:
 
     Raises:
         OtherLogin: its state does not match the attempt.
-        AuthenticationFailed: it does, but there is no login: the user or OpenAI declined.
+        AuthenticationFailed: its state matches, but the user or OpenAI declined.
     """
     try:
         fields = parse_qs(query, keep_blank_values=True, max_num_fields=MAX_FIELDS)

@@ -1,8 +1,8 @@
 """The identity of the logged-in user: checks the ID token that comes with the tokens.
 
-It arrives in the answer of the token endpoint, over TLS to the issuer's own host, so the TLS server validation replaces
-the signature check (OpenID Connect Core 1.0, 3.1.3.7, point 6). OpenAI's page asks for the signature check as well;
-that would need a library for RSA which this host does not have. Issuer, audience, authorized party, expiry, and, for a
+It arrives in the response of the token endpoint, over TLS from the issuer's own host, so TLS validation replaces the
+signature check (OpenID Connect Core 1.0, 3.1.3.7, point 6). OpenAI's page asks for the signature check as well; that
+would need an RSA library, which this host does not have. Issuer, audience, authorized party, expiry and, for a
 login, the nonce are checked.
 """
 
@@ -21,14 +21,14 @@ LEEWAY_S = 300.0
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """`subject` identifies the account permanently; `user` is its readable name, "" when unknown."""
+    """The account of a login: `subject` is its permanent id, `user` its readable name, "" = unknown."""
 
     subject: str
     user: str
 
 
 class NotTrusted(Exception):
-    """The token is not for us; the text is the end of a sentence."""
+    """Raised if the token is not valid for this login; the message completes a sentence."""
 
 
 def read_identity(token: object, *, issuer: str, client_id: str, now: float, nonce: str = "") -> Identity:

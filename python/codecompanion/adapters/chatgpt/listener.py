@@ -1,6 +1,6 @@
-"""Waits on 127.0.0.1 for the browser's callback: answers one valid callback, with a page that contains none of it.
+"""Waits on 127.0.0.1 for the browser's callback; answers one valid callback, with a page that repeats none of it.
 
-All other requests (another program, an icon, a wrong state) are refused and do not affect the attempt. Only the head of
+All other requests (other programs, an icon, a wrong state) are refused and do not affect the attempt. Only the head of
 a request is read.
 """
 
@@ -32,7 +32,7 @@ _HEADERS = (
 
 
 class Listener:
-    """Listens for one attempt, which `make` creates from the port. Use it as a context: it is gone afterwards."""
+    """Listens for one attempt, which `make` creates from the port. A context manager: it closes on exit."""
 
     def __init__(self, make: Callable[[int], Attempt]) -> None:
         self._make = make
@@ -68,10 +68,10 @@ class Listener:
         return await self._result
 
     def take(self, address: str) -> None:
-        """Accept the address at which the browser ended, as if the browser had requested it here.
+        """Accept the address that the browser was redirected to, as if the browser had requested it here.
 
         Raises:
-            InputError: it does not belong to this attempt; gives the expected form.
+            InputError: it does not belong to this attempt; the message gives the expected form.
         """
         line = "".join(address[:_MAX_ADDRESS].split())
         try:
@@ -115,7 +115,7 @@ class Listener:
         words = lines[0].split(" ")
         host = [line.partition(":")[2].strip() for line in lines[1:] if line.lower().startswith("host:")]
         path, mark, query = words[1].partition("?") if len(words) == 3 else ("", "", "")
-        # A web page that reaches this machine's address by another name has that name as its host.
+        # A web page that reaches this machine through another host name sends that name as the host.
         is_ours = host == [f"{HOST}:{self.attempt.port}"] and path == CALLBACK_PATH and mark
         if words[0] != "GET" or not is_ours or self._result.done():
             return await _send(writer, "404 Not Found", "There is nothing here.\n", "text/plain")

@@ -1,6 +1,6 @@
-"""OpenAI's reasons why a plan cannot be used, in our own words: codes of its page “Errors and recovery”.
+"""Explains why a plan cannot be used, from the error codes on OpenAI's page “Errors and recovery”.
 
-They arrive as the code of an error, in `{"detail": …}` before a stream opens, or inside a stream.
+Codes arrive as the code of an error, in `{"detail": …}` before a stream opens, or inside a stream.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _TROUBLES: dict[str, Trouble] = {
 
 
 def trouble_of(error: errors.AdapterError) -> Trouble | None:
-    """Return the reason why the plan cannot be used, None when the error is about something else."""
+    """Return the reason why the plan cannot be used, None if the error has another cause."""
     found = _CODE.search(f"{error.code} {error}")
     if found is None:
         return None
     word = found[0].lower()
-    # A code unknown to this version: a rule of the plan's, or of the sign-in.
+    # An unknown code: a rule of the plan or of the sign-in.
     return _TROUBLES.get(word, "not supported" if word.startswith("subscription_sharing") else "not eligible")
 
 
 def explain(name: str, error: errors.AdapterError) -> errors.AdapterError:
-    """Return the error in words that fit a plan; `name` is the adapter's."""
+    """Return the error with a message that fits a plan; `name` is the adapter's."""
     explained: errors.AdapterError
     word = _CODE.search(f"{error.code} {error}")
     match trouble_of(error):

@@ -12,26 +12,26 @@ from codecompanion.errors import ConfigError
 
 ISSUER = "https://auth.openai.com"
 RESOURCE = "https://api.openai.com/v1"
-"""The resource of the tokens: named in token requests, and the only address they are sent to."""
+"""The resource that tokens are issued for: sent in token requests, and the only address that receives tokens."""
 PLAN_SCOPE = "chatgpt.tokens.use.direct"
-"""The permission to use the plan. Only the answer with the tokens shows whether the user granted it."""
+"""The permission to use the plan. Only the token response shows whether the user granted it."""
 SCOPES = f"openid profile email offline_access resource.invoke {PLAN_SCOPE}"
 NEW_CLIENT = "dynamic_agent_client"
-"""Requests a new registration for this user and workspace; the page answers with the id to store."""
+"""The client id that requests a new registration for this user and workspace; the page returns the id to store."""
 APP_NAME = "CodeCompanion for Neovim"
-"""`agent_name_hint`: identical at every installation."""
+"""The `agent_name_hint`, identical in every installation."""
 CALLBACK_PATH = "/auth/callback"
 LOGIN_COMMAND = ":CodeCompanion login chatgpt"
 USAGE_PAGE = "https://chatgpt.com/settings/usage"
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """The login address, without a slash at its end."""
+    """The login provider, identified by its address without a trailing slash."""
 
     issuer: str = ISSUER
 
     def holds(self, address: object) -> bool:
-        """Return whether an address is on the issuer's own host: codes and tokens are only sent there."""
+        """Return whether an address is on the issuer's own host, the only one to receive codes and tokens."""
         if not isinstance(address, str):
             return False
         try:

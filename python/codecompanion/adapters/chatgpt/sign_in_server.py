@@ -1,7 +1,7 @@
-"""Requests to the token server: its discovery document, tokens for a code, token refresh, revocation.
+"""Sends requests to the token server: discovery, exchange of a code, token refresh, revocation.
 
-The addresses come from its discovery document and are used only if they are on the issuer's own host. No request is
-repeated: a code and a refresh token are valid once.
+The addresses come from its discovery document and are used only if they are on the issuer's own host. Requests for
+tokens are not repeated: a code and a refresh token are valid once.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ ENDED = frozenset(
         *("refresh_token_invalidated", "refresh_token_reused"),
     ]
 )
-"""A refresh that is refused with one of these will always be refused: the user has to log in again."""
+"""Error codes of a refresh that are final: the user has to log in again."""
 _FORM = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
 _WORD = regex(r"[a-z][a-z0-9_.-]{0,63}", re.IGNORECASE)
 _PASSING = (408, 425, 429)
 
 
 class Pages(msgspec.Struct, frozen=True):
-    """Addresses of the discovery document; `revocation` "" = it has none."""
+    """Addresses in the discovery document; `revocation` "" = none."""
 
     authorization: str
     token: str
@@ -44,7 +44,7 @@ class Pages(msgspec.Struct, frozen=True):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """An answer of the token endpoint. `access` "" = none was given; `scopes` None = not specified. No `repr`."""
+    """A response of the token endpoint. `access` "" = no access token; `scopes` None = not specified. No `repr`."""
 
     access: str
     refresh: str
@@ -66,7 +66,7 @@ class SignInServer:
         self._pages: Pages | None = None
 
     async def pages(self) -> Pages:
-        """Return the addresses; the document is read once.
+        """Return the addresses in the discovery document, which is read once.
 
         Raises:
             AdapterError: it is unavailable, or names addresses elsewhere.
@@ -84,10 +84,10 @@ class SignInServer:
         return self._pages
 
     async def exchange(self, callback: Callback, attempt: Attempt) -> Tokens:
-        """Return the tokens for a login.
+        """Exchange the code of a login for tokens.
 
         Raises:
-            AdapterError: there are none; asks to log in again.
+            AdapterError: the exchange failed; the message asks the user to log in again.
         """
         form = {
             "grant_type": "authorization_code",
@@ -100,10 +100,10 @@ class SignInServer:
         return self._tokens(await self._ask_for_tokens(form, callback.code, attempt.verifier))
 
     async def refresh(self, session: Session) -> Tokens:
-        """Return new tokens that replace a login's. The old refresh token is then used up.
+        """Return new tokens for a login. The old refresh token is no longer valid afterwards.
 
         Raises:
-            AdapterError: there are none; with a `code` of `ENDED` the login has ended.
+            AdapterError: the refresh failed; with a `code` in `ENDED` the login has ended.
         """
         form = {
             "grant_type": "refresh_token",
@@ -114,7 +114,7 @@ class SignInServer:
         return self._tokens(await self._ask_for_tokens(form, session.refresh_token))
 
     async def revoke(self, session: Session) -> bool:
-        """End the login on OpenAI's side; return whether that succeeded. It is tried twice."""
+        """End the login at OpenAI, in at most two attempts; return whether that succeeded."""
         form = {"token": session.refresh_token, "token_type_hint": "refresh_token", "client_id": session.client_id}
         for _ in range(2):
             try:
@@ -143,7 +143,7 @@ class SignInServer:
         )
 
     def _explain(self, status: int, body: object) -> errors.AdapterError | None:
-        """Return the error for a refusal, None for OpenAI's own or temporary failures, which are reported as usual."""
+        """Return the error for a refusal, None for server errors and temporary failures, reported as usual."""
         if status >= 500 or status in _PASSING:
             return None
         said = body.get("error") if isinstance(body, Mapping) else None

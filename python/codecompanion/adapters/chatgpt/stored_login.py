@@ -1,8 +1,8 @@
-"""The stored login with ChatGPT, in the folder of the host's data, readable only by its owner.
+"""Stores the ChatGPT login in the host's data folder, readable only by its owner.
 
-`chatgpt.json` has the tokens of the account in use and exists while a user is logged in. The other file has no secret:
-the id of this installation (`ext_agent_host_id`), and OpenAI's registrations of the accounts that logged in here, which
-are reused. Reading and writing block; a writer must hold the lock.
+`chatgpt.json` contains the tokens of the current account and exists while a user is logged in. The other file has no
+secrets: the id of this installation (`ext_agent_host_id`), and OpenAI's registrations of the accounts that logged in
+here, which are reused. Reading and writing block; a writer must hold the lock.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ LOGIN_FILE = "chatgpt.json"
 ACCOUNTS_FILE = "chatgpt-accounts.json"
 LOCK_FILE = "chatgpt.lock"
 LOCK_LIMIT_S = 45.0
-"""Longer than a request for tokens may take."""
+"""Seconds to wait for the lock; longer than a token request may take."""
 _MAX_BYTES = 1_000_000
 Kept = TypeVar("Kept")
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """A login. `expires_at`: of the access token, seconds since 1970 by this machine's clock. It has no `repr`."""
+    """A login. `expires_at`: expiry of the access token, in seconds since 1970 by this machine's clock. No `repr`."""
 
     client_id: str
     subject: str
@@ -59,7 +59,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Accounts(msgspec.Struct, frozen=True, kw_only=True):
-    """This installation and its registrations; the account used last is the first."""
+    """This installation and its registrations; the most recently used is first."""
 
     host_id: str
     registered: tuple[Account, ...] = ()
@@ -73,7 +73,7 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True):
         return named
 
     def with_first(self, account: Account) -> Accounts:
-        """Return them with this account first, replacing the one with the same id."""
+        """Return the accounts with this one first, replacing any with the same id."""
         others = [other for other in self.registered if other.client_id != account.client_id]
         return Accounts(host_id=self.host_id, registered=(account, *others))
 
@@ -86,7 +86,7 @@ class StoredLogin:
         self._accounts, self._lock = folder / ACCOUNTS_FILE, folder / LOCK_FILE
 
     def lock(self) -> AbstractAsyncContextManager[None]:
-        """Return the lock that a Neovim of this user must hold while it changes the login; see `file_lock.locked`."""
+        """Return the lock that any Neovim must hold while it changes the login; see `file_lock.locked`."""
         return locked(self._lock, LOCK_LIMIT_S)
 
     def session(self) -> Session | None:
@@ -124,7 +124,7 @@ class StoredLogin:
 
 
 def scopes_of(text: str) -> tuple[str, ...]:
-    """Return the single permissions of a `scope`."""
+    """Split a `scope` into its permissions."""
     return tuple(dict.fromkeys(text.split()))
 
 

@@ -1,4 +1,4 @@
-"""Responses in the form that a ChatGPT plan accepts, and its list of models.
+"""The Responses format as a ChatGPT plan accepts it, and the plan's list of models.
 
 As on OpenAI's page of limitations: `store` false and `stream` true, the whole history as input, no system items, none
 of the fields in `NOT_TAKEN`, tools in an `additional_tools` item at the front of the input. Only `/models` and
@@ -49,7 +49,7 @@ class PlanRenderer(ResponsesRenderer):
     """Renders requests without fields that a plan does not accept."""
 
     def head(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the body without its items. A reply limit (that of a summary) is not sent."""
+        """Return the body without its items. The reply limit (of a summary) is not sent."""
         head = super().head(request)
         return {name: value for name, value in head.items() if name not in NOT_TAKEN and name != "tools"}
 
@@ -60,7 +60,7 @@ class PlanRenderer(ResponsesRenderer):
 
 
 class PlanResponses(OpenAIResponses):
-    """Responses of a plan. Its encrypted content is of no use to an account with a key."""
+    """Responses of a plan. An account with a key cannot use its encrypted content."""
 
     origin_name = "chatgpt_plan"
     renderer = PlanRenderer
@@ -71,7 +71,7 @@ class PlanResponses(OpenAIResponses):
         self.windows: dict[str, ModelLimits] = {}
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return None: a plan has no such request."""
+        """Return None: a plan cannot count tokens."""
         return None
 
     def read_models(self, body: bytes) -> list[str]:
@@ -87,7 +87,7 @@ class PlanResponses(OpenAIResponses):
 
 
 def _listed(body: bytes) -> list[tuple[str, ModelLimits, bool]]:
-    """Return (slug, limits, whether it is shown) of each model in a list; [] when it is invalid."""
+    """Return (slug, limits, whether to show it) for each model in a list; [] if the list is invalid."""
     try:
         answer = msgspec.json.decode(body)
     except NOT_READABLE:

@@ -1,1 +1,1 @@
-"""Endpoints that complete code at the cursor: rendering requests, and reading the code in replies (R-261)."""
+"""Endpoints that complete code at the cursor: renders requests, and reads the code in replies (R-261)."""

@@ -1,4 +1,4 @@
-"""Requests code from one endpoint: one request, one answer, no retries. The next keystroke repeats it soon enough.
+"""Requests code from one endpoint: one request, one answer, no retries, because the next keystroke sends a new one.
 
 A cancelled request closes its connection, which tells these servers to stop.
 """
@@ -45,19 +45,19 @@ from codecompanion.formats.byte_limits import CODE
 from codecompanion.formats.regex import regex
 
 NAME = "completion"
-"""The name of the client in sentences."""
+"""The name of the client in messages."""
 PROPS_LIMIT_S = 1.0
 
-# Phrases in the sentences about a chat's endpoint: for a server that answers 404 without a message, and before a
+# Phrases in a chat's error messages: for a server that answers 404 without a message, and before a
 # quotation.
 _OR_ADDRESS = " Or the address is wrong: "
 _SAID = " The provider says: "
 _CANNOT_FILL_IN = regex(r"infill is not supported|does not support insert", re.IGNORECASE)
-"""llama.cpp's message for a model without infill tokens, and Ollama's."""
+"""Matches the messages of llama.cpp and Ollama for a model without infill tokens."""
 _PULL = "try pulling it first"
-"""Ollama's message for a missing model, whatever the status."""
+"""Part of Ollama's message for a missing model, whatever the status."""
 
-# Advice in the sentences about a chat's endpoint, and its replacement here.
+# Advice in a chat's error messages, and its replacement here.
 _ADVICE = (
     (" or change the adapter with ga", ""),
     (" Choose another model with ga.", " Set completion.model to one it has."),
@@ -92,10 +92,10 @@ class CompletionClient:
         return f"CompletionClient({self.endpoint.name!r})"
 
     async def ask(self, request: CodeRequest, timeout_s: float) -> CodeReply:
-        """Return the code; `timeout_s` is the limit of the whole request.
+        """Return the code; `timeout_s` limits the whole request.
 
         Raises:
-            AdapterError: it failed; the text is one sentence.
+            AdapterError: it failed; the message is one sentence.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -117,7 +117,7 @@ class CompletionClient:
         raise error
 
     async def _cannot_fill_in(self, model: str) -> str:
-        """Return the sentence about a model that does not fill in the middle, with the name of the running model."""
+        """Return the message about a model that cannot fill in the middle; it names the running model."""
         if self.endpoint.name == "llamacpp":
             model = await self._running_model() or "the model"
         remedy = (
@@ -137,7 +137,7 @@ class CompletionClient:
         return props.model if props else ""
 
     def _own_words(self, error: AdapterError, model: str) -> str:
-        """Return a more specific sentence than a chat's, "" = none: a model to pull, a wrong path."""
+        """Return a more specific message than a chat's (a model to pull, a wrong path), "" = none."""
         said = str(error)
         if self.endpoint.name == "ollama" and (_is_unknown_model(error) or _PULL in said):
             return f"{NAME}: Ollama has no model {model}: ollama pull {model}"
@@ -215,7 +215,7 @@ def _is_unknown_model(error: AdapterError) -> bool:
 
 
 def _with_advice(error: AdapterError, own: str = "") -> AdapterError:
-    """Return the error with advice for this configuration, or in our own words."""
+    """Return the error with advice for this configuration, or with the message `own`."""
     said = own or str(error)
     for theirs, ours in _ADVICE:
         said = said.replace(theirs, ours)
@@ -226,11 +226,11 @@ def _with_advice(error: AdapterError, own: str = "") -> AdapterError:
 
 
 def settings_of(endpoint: CompletionEndpoint, base: AdapterSettings | None, **said: str) -> AdapterSettings:
-    """Return the connection: `base_url` and `key` as configured, else those of `base`, else the endpoint's own."""
+    """Return the connection settings: `base_url` and `key` as configured, else from `base`, else the endpoint's own."""
     start = base or AdapterSettings(name=NAME, kind="openai_compatible", base_url=endpoint.url, key=endpoint.key)
     given = {name: value for name, value in said.items() if value}
     if given.get("base_url") and "key" not in given and base is None:
         given["key"] = ""  # the provider's key is only for the provider
-    # Its own name: keys returned by functions of the configuration are stored by adapter.
+    # A separate name: keys returned by functions of the configuration are stored by adapter.
     changes = {**given, "kind": "openai_compatible", "address_key": "url"}
     return msgspec.structs.replace(start, **changes)

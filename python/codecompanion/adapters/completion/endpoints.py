@@ -13,15 +13,15 @@ from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 
 MAX_NAME = 200
-"""Characters of a model's name that are kept."""
+"""Maximum stored length of a model's name, in characters."""
 _NAMELESS = "gpt-3.5-turbo"
 """The model name that older versions of llama.cpp report for any model."""
 
 
 class CodeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for an endpoint. `prompt` has the tokens of a family when `has_tokens`, and then no `suffix`.
+    """A request for an endpoint. If `has_tokens`, `prompt` contains infill tokens and `suffix` is empty.
 
-    `extra`: other files of the project, as (path, text), for an endpoint that accepts them separately.
+    `extra`: (path, text) of other project files, for an endpoint that accepts them separately.
     """
 
     model: str
@@ -35,7 +35,7 @@ class CodeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeReply(msgspec.Struct, frozen=True):
-    """The code. `is_cut`: the token limit ended it, not the model. `model` is the model that the reply names."""
+    """The code in a reply. `is_cut`: the token limit ended it. `model`: the model that the reply names."""
 
     text: str
     is_cut: bool = False
@@ -43,7 +43,7 @@ class CodeReply(msgspec.Struct, frozen=True):
 
 
 class CompletionEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One endpoint, see `endpoints.toml`."""
+    """An endpoint, as described in `endpoints.toml`."""
 
     name: str
     url: str
@@ -101,9 +101,9 @@ def render(endpoint: CompletionEndpoint, request: CodeRequest) -> bytes:
 
 
 def read_reply(endpoint: CompletionEndpoint, body: object) -> CodeReply | None:
-    """Return the content of an answer (decoded JSON), None when it does not follow the documentation."""
+    """Return the content of an answer (decoded JSON), None if it is malformed."""
     text, finish = _find(body, endpoint.reply), _find(body, endpoint.finish)
-    if isinstance(text, list):  # Mistral's content in pieces
+    if isinstance(text, list):  # Mistral's content can be a list of parts
         pieces: list[Any] = [
             piece.get("text") for piece in text if isinstance(piece, dict) and piece.get("type") == "text"
         ]
@@ -118,7 +118,7 @@ def read_reply(endpoint: CompletionEndpoint, body: object) -> CodeReply | None:
 
 
 def without_path(url: str, path: str) -> str:
-    """Return the address without an ending that `path` repeats: `…/v1` when `/v1/completions` is requested."""
+    """Return the address without an ending that `path` repeats, such as `/v1` before `/v1/completions`."""
     address = urlsplit(url)
     parts, base = path.strip("/").split("/"), address.path.rstrip("/")
     for count in range(len(parts), 0, -1):

@@ -1,8 +1,8 @@
-"""The short-lived token for Copilot's endpoints, exchanged for the login and kept only in memory.
+"""Exchanges the login for the short-lived token of Copilot's endpoints, kept only in memory.
 
-It lives for about half an hour. Its remaining lifetime is measured from its arrival, by the monotonic clock, so that a
-machine with a wrong time does not renew it for every request; a refused one is renewed once more (`forget`). Two
-Neovims have a token each: GitHub issues any number of them.
+The token is valid for about half an hour. Its remaining lifetime is measured from its arrival, by the monotonic clock,
+so that a machine with a wrong clock does not renew it for every request; a refused token is renewed once (`forget`).
+Each Neovim has its own token: GitHub issues any number of them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from codecompanion.adapters.copilot.stored_login import Login, Places, find_logi
 
 PATH = "/copilot_internal/v2/token"
 _EARLY_S = 120.0
-"""Seconds before expiry at which it is renewed."""
+"""Seconds before expiry at which a token is renewed."""
 _SHORTEST_S = 60.0
-"""A token that has already expired by this machine's clock is still used, until Copilot refuses it."""
+"""Minimum lifetime of a token in seconds, even if it arrives expired by this machine's clock."""
 _NO_ACCESS = (403, 404)
 
 
@@ -41,7 +41,7 @@ class CopilotToken(msgspec.Struct, frozen=True):
 
 
 class CopilotAccess:
-    """Exchanges and keeps the token of one adapter. `on_key` receives the secrets, so that no text will show them."""
+    """Exchanges and keeps the token of one adapter. `on_key` receives secrets, so that they are hidden everywhere."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class CopilotAccess:
         self._lock = asyncio.Lock()
 
     async def token(self) -> CopilotToken:
-        """Return the token, a fresh one when the last is about to expire.
+        """Return the token, a new one if the last is about to expire.
 
         Raises:
             AdapterError: no login, no access, no network; names the remedy.
@@ -71,7 +71,7 @@ class CopilotAccess:
             return self._token
 
     def forget(self, refused: str) -> None:
-        """Exchange the login again before the next request, if this is still the token in use."""
+        """Get a new token before the next request, if this is still the current one."""
         if self._token is not None and self._token.token == refused:
             self._token = None
 

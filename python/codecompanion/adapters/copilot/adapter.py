@@ -1,4 +1,4 @@
-"""Copilot as an adapter: a fresh token before each request, and each model on the endpoint that serves it."""
+"""The Copilot adapter: gets a valid token before each request, and uses the endpoint that serves the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _USED_UP = regex(r"quota|allowance|premium (?:request|interaction)|monthly limit
 
 
 class CopilotAdapter(LoginAdapter):
-    """GitHub Copilot. The connection for each wire format is made when a model needs it."""
+    """GitHub Copilot. The connection for each wire format is created when first needed."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class CopilotAdapter(LoginAdapter):
         return offer.limits if offer is not None and offer.limits.context_window else None
 
     def forget_login(self) -> None:
-        """Read the login, and the models of the account, again before the next request."""
+        """Read the login and the account's models again before the next request."""
         self._access.forget(self._token.token)
         super().forget_login()
 
@@ -82,10 +82,10 @@ class CopilotAdapter(LoginAdapter):
         return await self._connection("chat").list_models()
 
     def _wanted(self, request: ChatRequest) -> ChatRequest:
-        """Return the request with its model.
+        """Return the request with its model filled in.
 
         Raises:
-            AdapterError: no model, or its terms are not accepted.
+            AdapterError: no model is available, or its terms are not accepted.
         """
         if not self.default_model:
             self.default_model = self._offers.default()
@@ -136,7 +136,7 @@ class CopilotAdapter(LoginAdapter):
                 return entry, CopilotChat(entry, self._read_blob, self._offers, images=images)
 
     def _explained(self, error: AdapterError) -> AdapterError:
-        """Return the error in words that fit Copilot."""
+        """Return the error with a message that fits Copilot."""
         if is_used_up(error):
             told = f"{self.name}: Copilot's allowance is used up ({error.status}). Choose another model or adapter "
             explained: AdapterError = errors.RateLimited(f"{told}with ga, or see {SETTINGS_PAGE}.")

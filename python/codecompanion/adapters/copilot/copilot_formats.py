@@ -1,7 +1,7 @@
 """Copilot's variants of the three wire formats: its headers, and the model facts in its list.
 
-`X-Initiator` shows whether a person asked: `user` for the user's own message, `agent` for the requests that follow from
-it (tool results, summaries). Copilot counts the first kind. An image needs a separate header.
+`X-Initiator` shows who caused the request: `user` for the user's own message, `agent` for the requests that follow from
+it (tool results, summaries). Copilot counts the first kind. An image needs an additional header.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _with_headers(call: HttpCall, request: ChatRequest) -> HttpCall:
 
 
 class CopilotChat(OpenAIChat):
-    """Chat Completions; it lists the models for all three."""
+    """Chat Completions; it lists the models of all three formats."""
 
     def __init__(self, settings: AdapterSettings, read_blob: BlobReader, offers: Offers, *, images: bool) -> None:
         options = RenderOptions(one_system_message=True, image_input=images)
@@ -62,7 +62,7 @@ class CopilotChat(OpenAIChat):
 
 
 class CopilotResponses(OpenAIResponses):
-    """Responses, without the provider's compaction: Copilot documents none."""
+    """Responses, without compaction by the provider: Copilot documents none."""
 
     def __init__(self, settings: AdapterSettings, read_blob: BlobReader, *, images: bool) -> None:
         options = ResponsesOptions(compaction=False, prompt_cache_key=False, image_input=images, document_input=False)

@@ -1,7 +1,7 @@
 """GitHub's device flow: the user types a code into a web page, and this client polls GitHub for the token meanwhile.
 
-As on https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow. A short loss of
-the network does not end it; the code's expiry does, by the monotonic clock.
+See https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow. A short network
+failure does not end the login; the code's expiry does, by the monotonic clock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_LIFE_S = 3600
 
 
 class DeviceCode(msgspec.Struct, frozen=True):
-    """The data for the user: the code, the page for it, and its lifetime in seconds."""
+    """The code for the user, the page to enter it on, and its lifetime in seconds."""
 
     code: str
     url: str
@@ -33,7 +33,7 @@ class DeviceCode(msgspec.Struct, frozen=True):
 
 
 class DeviceLogin:
-    """One login. Clock and sleep can be given for tests."""
+    """One login attempt. Tests can replace the clock and sleep."""
 
     def __init__(
         self,
@@ -48,10 +48,10 @@ class DeviceLogin:
         self._clock, self._sleep = clock, sleep
 
     async def run(self, on_code: Callable[[DeviceCode], None]) -> str:
-        """Return the token, after the user has entered the code that `on_code` received.
+        """Pass the code to `on_code`, wait until the user has entered it, and return the token.
 
         Raises:
-            AdapterError: no login: refused, expired, GitHub is unreachable. One sentence.
+            AdapterError: refused, expired, or GitHub is unreachable; the message is one sentence.
         """
         begun = await self._web.ask("POST", "/login/device/code", body={"client_id": CLIENT_ID, "scope": SCOPE})
         device, code, url = (str(begun.get(key) or "") for key in ("device_code", "user_code", "verification_uri"))

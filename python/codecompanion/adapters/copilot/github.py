@@ -18,7 +18,7 @@ SCOPE = "read:user"
 LOGIN_COMMAND = ":CodeCompanion login copilot"
 SETTINGS_PAGE = "https://github.com/settings/copilot"
 HEADERS = {
-    # Without the id of a program it knows, Copilot answers 4xx; other Neovim plugins send this one.
+    # Copilot answers 4xx unless it knows the program's id; other Neovim plugins send this one.
     "copilot-integration-id": "vscode-chat",
     "editor-version": "Neovim/0.10.0",
     "editor-plugin-version": f"codecompanion/{__version__}",
@@ -27,18 +27,18 @@ HEADERS = {
 
 
 class GitHub(msgspec.Struct, frozen=True):
-    """`web` is the address for logins, `api` for token exchange; both without a slash at the end."""
+    """The addresses of a GitHub: `web` for logins, `api` for token exchange, without trailing slashes."""
 
     web: str = "https://github.com"
     api: str = "https://api.github.com"
 
     @property
     def host(self) -> str:
-        """Return the host as named in stored logins."""
+        """Return the host name as it appears in stored logins."""
         return "github.com" if is_loopback(self.web) else (urlsplit(self.web).hostname or "")
 
     def is_trusted(self, address: str) -> bool:
-        """Return whether requests and the token may be sent to an address from a reply: encrypted, or all is local."""
+        """Return whether the token may be sent to an address from a reply: it is encrypted, or all is local."""
         return address.startswith("https://") or (is_loopback(self.web) and is_loopback(address))
 
 

@@ -1,4 +1,4 @@
-"""Requests to GitHub itself: logging in, exchanging tokens."""
+"""Sends requests to GitHub itself: logins and token exchange."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class GitHubRequests:
     async def ask(
         self, method: str, path: str, *, token: str = "", where: str = "", body: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Return the JSON object of the answer. `token` is the login's, `where` its source.
+        """Return the JSON object of the answer. `token` is the login's token, `where` names its source.
 
         Raises:
-            AdapterError: there was none; `status` is GitHub's status, `code` its error code, both as usual.
+            AdapterError: the request failed; `status` is GitHub's status, `code` its error code.
         """
         return await self._requests.ask(
             method,

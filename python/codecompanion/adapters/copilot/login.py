@@ -1,4 +1,4 @@
-"""Logging in to GitHub for Copilot: the device flow, and the login stored in our own file."""
+"""Logs in to GitHub for Copilot with the device flow, and stores the login in our own file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codecompanion.errors import AdapterError, InputError
 
 
 class CopilotLogin:
-    """The login of one adapter; see `login_adapter.Login`. `file` None = there is no place to store one."""
+    """The login of one adapter; see `login_adapter.Login`. `file` None = it cannot be stored."""
 
     def __init__(self, settings: AdapterSettings, github: GitHub, file: Path | None) -> None:
         self._settings, self._github, self._file = settings, github, file
@@ -40,7 +40,7 @@ class CopilotLogin:
         return LoggedIn(user=user)
 
     def take(self, address: str) -> None:
-        """Refuse: GitHub's page has no callback address."""
+        """Refuse the address: GitHub's page has no callback."""
         raise InputError(f"The login of {self._settings.name} expects its code, not an address.")
 
     async def forget(self) -> Forgotten:

@@ -1,6 +1,6 @@
-"""The models that Copilot offers an account: the endpoint of each, its limits, whether its terms are accepted.
+"""Reads the models that Copilot offers an account: their endpoints, limits, and whether terms are accepted.
 
-The window is the longest prompt (`max_prompt_tokens`), not the larger figure beside it: a request beyond it is refused.
+The context window is `max_prompt_tokens`, not the larger figure beside it: Copilot refuses longer prompts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.formats.outside_text import NOT_READABLE
 
 Served = Literal["chat", "responses", "messages"]
-# Where a model has several endpoints: Responses keeps the reasoning between calls; the Messages API is last, because
-# one of the other two serves everything else.
+# If a model has several endpoints: Responses keeps the reasoning between calls; the Messages API is last, because one
+# of the other two serves everything else.
 _ENDPOINTS: tuple[tuple[str, Served], ...] = (
     ("/responses", "responses"),
     ("/chat/completions", "chat"),
@@ -38,7 +38,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Offers:
-    """The last list, by name."""
+    """The models in the last list, by name."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Offer] = {}

@@ -1,7 +1,7 @@
-"""The places of GitHub logins for Copilot, and of our own.
+"""Finds GitHub logins for Copilot, and stores our own.
 
-In this order: COPILOT_GITHUB_TOKEN (GitHub's own command line reads it); GITHUB_TOKEN in a Codespace; our own file,
-readable by its owner only; then those of Copilot's editor plugins: `github-copilot/apps.json` and `hosts.json` below
+Search order: COPILOT_GITHUB_TOKEN (GitHub's own command line reads it); GITHUB_TOKEN in a Codespace; our own file,
+readable only by its owner; then those of Copilot's editor plugins: `github-copilot/apps.json` and `hosts.json` below
 $XDG_CONFIG_HOME, ~/.config or %LOCALAPPDATA%, and `auth.db` of newer ones. Plugin files are only read.
 """
 
@@ -27,7 +27,7 @@ _TOKEN_STARTS = ("gho_", "ghu_", "ghp_", "github_pat_")
 
 
 class Login(msgspec.Struct, frozen=True):
-    """A token of GitHub's, and the name of its source for sentences. It has no `repr`."""
+    """A GitHub token, and the name of its source for messages. No `repr`."""
 
     token: str
     where: str
@@ -45,15 +45,15 @@ class Places(msgspec.Struct, frozen=True):
     host: str = "github.com"
 
     def __repr__(self) -> str:
-        """Show no environment."""
+        """Return a fixed text, without the environment."""
         return "Places()"
 
 
 def find_login(places: Places, name: str) -> Login:
-    """Return the login (blocks); `name` is the adapter's.
+    """Find the login (blocks); `name` is the adapter's.
 
     Raises:
-        MissingKey: there is none; explains how to log in, and names a file that could not be read.
+        MissingKey: not logged in; explains how to log in, and names files that could not be read.
     """
     unreadable: list[str] = []
     for login in _logins(places, unreadable):
@@ -67,7 +67,7 @@ def find_login(places: Places, name: str) -> Login:
 
 
 def save_login(file: Path, host: str, token: str, user: str) -> None:
-    """Store our own login there, readable only by its owner.
+    """Store our own login in the file, readable only by its owner.
 
     Raises:
         OSError: it cannot be written; existing content is unchanged.
@@ -140,7 +140,7 @@ def _token_in_database(file: Path, host: str, unreadable: list[str]) -> str | No
         unreadable.append(f"{file} cannot be read: {error}")
         return None
     token = row[0].decode("utf-8", "replace") if row and isinstance(row[0], bytes) else row[0] if row else None
-    # Encrypted tokens there are for the plugin that wrote them.
+    # Only the plugin that wrote encrypted tokens can use them.
     return token if isinstance(token, str) and token.startswith(_TOKEN_STARTS) else None
 
 

@@ -1,1 +1,1 @@
-"""Vectors of texts, from an OpenAI-compatible endpoint or a local model (R-239)."""
+"""Computes vectors of texts with an OpenAI-compatible endpoint or a local model (R-239)."""

@@ -1,8 +1,8 @@
-"""Vectors from an OpenAI-compatible endpoint: OpenAI, Ollama, llama.cpp, vLLM, TEI and similar (R-239).
+"""Computes vectors with an OpenAI-compatible endpoint: OpenAI, Ollama, llama.cpp, vLLM, TEI and similar (R-239).
 
 https://platform.openai.com/docs/api-reference/embeddings. `encoding_format` is not sent: without it all of them answer
 with numbers, and some refuse the field. An endpoint's limits (number and size of texts) are learned from its refusals;
-a text that is too long is truncated, and counted in `shortened`. Retries are those of a chat.
+a text that is too long is truncated, and counted in `shortened`. Failed requests are retried as in a chat.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from codecompanion.model.embedding import EmbeddingSettings, Vector, unit_vector
 _log = logging.getLogger(__name__)
 
 TEXTS_IN_A_REQUEST = 32
-"""TEI's default limit (`--max-client-batch-size`); the others accept hundreds."""
+"""Texts per request: TEI's default limit (`--max-client-batch-size`); other servers accept hundreds."""
 CHARS_IN_A_REQUEST = 100_000
-"""OpenAI accepts 300,000 tokens in one request."""
+"""Characters per request; OpenAI accepts 300,000 tokens."""
 REQUESTS_AT_ONCE = 4
-"""For a provider on the internet; a user's own server works sequentially."""
+"""Concurrent requests to a provider on the internet; the user's own server gets one at a time."""
 SILENCE_S = 300.0
-"""A server may load the model first."""
+"""Seconds without a response before a request fails; a server may have to load the model first."""
 _MIN_CHARS = 32
-"""A text that is too long even then is refused for another reason."""
+"""Shortest truncated text; if even this is refused, length is not the reason."""
 _TOO_MANY = regex(
     r"batch size (?:is|\d+ >)|(?:in one|more) batch|too many (?:inputs|texts)|array too long|inputs? .{0,40}at most",
     re.IGNORECASE,
 )
 _NOT_SERVED, _LLAMA_CPP = 501, "--embeddings"
-"""llama.cpp's answer when it was not started for embeddings."""
+"""Status and text of llama.cpp's error if it was started without embeddings."""
 _VERSIONED = regex(r"/v\d\w*(?:/|$)")
 _REMEDIES = Remedies(
     check_address="the url of context.embedding",
@@ -61,7 +61,7 @@ _REMEDIES = Remedies(
 
 
 class HttpEmbedder:
-    """One model at one endpoint; see `model.embedding.Embedder`. Sleep and random numbers can be given for tests."""
+    """One model at one endpoint; see `model.embedding.Embedder`. Tests can replace sleep and random numbers."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class HttpEmbedder:
 
     @property
     def batch_size(self) -> int:
-        """Return the number of texts that keeps the endpoint busy."""
+        """Return how many texts keep the endpoint busy."""
         return self._max_texts * self._at_once
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -125,7 +125,7 @@ class HttpEmbedder:
         return vectors
 
     def _requests(self, texts: Sequence[str], indexes: Sequence[int]) -> list[list[int]]:
-        """Return the texts' indexes in groups that fit into one request."""
+        """Group the texts' indexes so that each group fits into one request."""
         groups: list[list[int]] = []
         chars = 0
         for index in indexes:
@@ -137,7 +137,7 @@ class HttpEmbedder:
         return groups
 
     async def _embed_some(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of texts, in one request or in as many as needed."""
+        """Return the vectors of texts, split into several requests if needed."""
         try:
             return await self._ask([text[: self._max_text] for text in texts])
         except (ContextOverflow, RequestRejected) as error:
@@ -152,12 +152,12 @@ class HttpEmbedder:
         middle, before = len(texts) // 2, self.shortened
         halves = [await self._embed_some(texts[:middle]), await self._embed_some(texts[middle:])]
         if not are_too_many and self.shortened == before:
-            # No single text was too long: all together were.
+            # Only all the texts together were too long.
             self._max_chars = min(self._max_chars, max(_chars(texts[:middle]), _chars(texts[middle:])))
         return halves[0] + halves[1]
 
     async def _embed_shortened(self, text: str, refusal: errors.AdapterError) -> Vector:
-        """Return the vector of as much of the text's beginning as the model accepts."""
+        """Truncate the text to what the model accepts, and return its vector."""
         while isinstance(refusal, ContextOverflow) and len(text) > _MIN_CHARS:
             known = refusal.limit_tokens and refusal.prompt_tokens > refusal.limit_tokens
             share = 0.9 * refusal.limit_tokens / refusal.prompt_tokens if known else 0.5
@@ -173,7 +173,7 @@ class HttpEmbedder:
         raise refusal
 
     async def _ask(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the answer to one request, with a chat's retries."""
+        """Return the vectors from one request, retried as in a chat."""
         attempt = 1
         while True:
             try:
@@ -206,7 +206,7 @@ class HttpEmbedder:
         raise NotServed(self._not_served(str(error))) if error.status == _NOT_SERVED else error
 
     def _not_served(self, said: str) -> str:
-        """Return the sentence about a server without embeddings, with the remedy first."""
+        """Return the message for a server without embeddings, with the remedy first."""
         remedy = "Start it with --embeddings and an embedding model." if _LLAMA_CPP in said else said
         return f"embeddings: {plain_url(self._settings.base_url)} does not serve embeddings. {remedy}"
 
@@ -230,7 +230,7 @@ class HttpEmbedder:
         raise error
 
     async def _open(self) -> tuple[HttpClient, Endpoint]:
-        """Return the endpoint for transport and keys; the address may end before or after `/v1` or `/embeddings`."""
+        """Return the HTTP client and the endpoint, created on first use."""
         if self._endpoint is None:
             self._endpoint = await asyncio.to_thread(self._read_endpoint)
         if self._client is None:
@@ -261,7 +261,7 @@ class HttpEmbedder:
 
 
 def connection_of(settings: EmbeddingSettings) -> AdapterSettings:
-    """Return the endpoint as transport and keys know it; the address may end before or after `/v1` or `/embeddings`."""
+    """Return the endpoint's connection settings; the address may end before or after `/v1` or `/embeddings`."""
     address, mark, query = settings.url.partition("?")
     base = address.rstrip("/").removesuffix("/embeddings")
     ends_with_path = address.rstrip("/") != base
@@ -278,7 +278,7 @@ def connection_of(settings: EmbeddingSettings) -> AdapterSettings:
 
 
 async def _all_or_none(steps: Sequence[Coroutine[None, None, None]]) -> None:
-    """Run all of them; the first failure, or a cancellation, ends the others."""
+    """Run all coroutines; the first failure, or a cancellation, cancels the rest."""
     tasks = [asyncio.ensure_future(step) for step in steps]
     try:
         await asyncio.gather(*tasks)
@@ -294,10 +294,10 @@ def _chars(texts: Sequence[str]) -> int:
 
 
 def _sendable(text: str) -> str:
-    """Return the text in a form that UTF-8 can encode."""
+    """Replace characters that UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _mark(prefix: str) -> str:
-    """Return a mark that distinguishes vectors with different prefixes."""
+    """Return a suffix that distinguishes vectors with different prefixes."""
     return f" [{prefix.strip()[:40]}]" if prefix else ""

@@ -11,7 +11,7 @@ from codecompanion.model.embedding import Embedder, EmbeddingSettings
 
 
 def make_embedder(settings: EmbeddingSettings, read_key: SecretReader) -> Embedder:
-    """Return the embedder; nothing is imported or sent, and no key read, before the first text.
+    """Return the embedder; it imports, reads and sends nothing (not even the key) before the first text.
 
     Raises:
         NotConfigured: the settings cannot be used, or the folder they name contains no model.

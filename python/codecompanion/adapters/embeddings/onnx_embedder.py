@@ -1,8 +1,8 @@
-"""Vectors from a local model, through the extra `semantic`: onnxruntime, tokenizers, numpy (R-239).
+"""Computes vectors with a local model, using the extra `semantic`: onnxruntime, tokenizers, numpy (R-239).
 
-As in sentence-transformers: the tokens' last states are averaged where there are tokens, and scaled to length 1. The
-work runs in a thread, one small batch of texts of similar length at a time, so that a cancellation takes effect.
-Nothing is imported before the first text; the model takes 0.2 s and about ten times its size to load.
+As in sentence-transformers, the last hidden states of the real tokens are averaged and scaled to length 1. The work
+runs in a thread, one small batch of texts of similar length at a time, so that a cancellation takes effect. Nothing is
+imported before the first text; loading the model takes 0.2 s and about ten times its size in memory.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from codecompanion.errors import MalformedReply, NotConfigured
 from codecompanion.model.embedding import EmbeddingSettings, Vector, unit_vector
 
 TOKENS_IN_A_BATCH = 1_024
-"""Padding included. Larger batches are not faster (measured: 4,096 takes twice the memory and 10 % more time)."""
+"""Maximum tokens in a batch, padding included. Larger is not faster (4,096: twice the memory, 10 % more time)."""
 TEXTS_AT_ONCE = 64
 MAX_THREADS = 4
 _CHARS_PER_TOKEN = 12
-"""More than a token's letters in any text that is not one long line of spaces; the rest is not tokenized."""
+"""Upper bound of characters per token (except for long runs of spaces); text beyond the limit is not tokenized."""
 PACKAGES = ("onnxruntime", "tokenizers", "numpy")
 
 
@@ -90,7 +90,7 @@ class OnnxEmbedder:
 
 
 def missing_packages() -> list[str]:
-    """Return which of the extra's packages are not installed; imports nothing."""
+    """Return the extra's packages that are not installed, without importing any."""
     return [name for name in PACKAGES if find_spec(name) is None]
 
 
@@ -124,16 +124,16 @@ class _Model:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = 3
-        # Threads that wait for work by spinning would take the cores from the editor.
+        # Spinning worker threads would take CPU time from the editor.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session = onnxruntime.InferenceSession(str(folder.model), options, providers=["CPUExecutionProvider"])
         self._inputs = {one.name for one in self._session.get_inputs()}
         outputs = {one.name: one for one in self._session.get_outputs()}
-        # Some exports pool by themselves.
+        # Some exported models already pool.
         self._output = next((name for name in ("sentence_embedding",) if name in outputs), next(iter(outputs)))
 
     def embed(self, texts: Sequence[str], stop: threading.Event) -> tuple[list[Vector], int]:
-        """Return the vectors, and how many texts were truncated. `stop` between batches leaves empty vectors."""
+        """Return vectors and the number of truncated texts. If `stop` is set, remaining vectors are empty."""
         encodings = self._tokenizer.encode_batch([text[: self._max_chars] for text in texts])
         cut = sum(
             bool(encoding.overflowing) or len(text) > self._max_chars
@@ -149,7 +149,7 @@ class _Model:
         return vectors, cut
 
     def _pooled(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Return the vectors of rows of tokens: float32, of length 1, or all zero if they are invalid."""
+        """Return the vectors of token rows: float32, of length 1, or all zeros if invalid."""
         np = self._numpy
         width = max(map(len, rows))
         ids = np.zeros((len(rows), width), np.int64)
@@ -180,7 +180,7 @@ class _Model:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the texts' indexes in batches of similar length, none with more tokens than `TOKENS_IN_A_BATCH`."""
+    """Yield the texts' indexes in batches of similar length, each with at most `TOKENS_IN_A_BATCH` tokens."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[index] > TOKENS_IN_A_BATCH:

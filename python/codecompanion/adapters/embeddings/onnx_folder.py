@@ -1,7 +1,7 @@
-"""A folder with an embedding model for onnxruntime: its files, and the model settings in them (R-239).
+"""Reads a folder with an embedding model for onnxruntime: its files and their settings (R-239).
 
 Only the files model.onnx and tokenizer.json are required. Files that sentence-transformers writes beside them are read
-if they exist: the maximum length of a text, which token's state is the vector, the prefix of a question.
+if they exist: the maximum text length, how token states are pooled, the prefix of a question.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _MAX_JSON_BYTES = 64_000_000
 DEFAULT_TOKENS = 256
 """Default limit of tokens in a text. Code is split into chunks of about this size."""
 MAX_TOKENS = 512
-"""The cost of a text grows with its length; the most searchable part of a chunk is its beginning."""
+"""Maximum tokens of a text: cost grows with length, and the start of a chunk matters most for search."""
 
 
 class OnnxFolder(msgspec.Struct, frozen=True):
-    """The files and their settings. `digest` distinguishes models; it does not change when the folder moves."""
+    """A model's files and settings. `digest` distinguishes models; it does not change when the folder moves."""
 
     model: Path
     tokenizer: Path
@@ -43,7 +43,7 @@ def read_folder(name: str) -> OnnxFolder:
     """Return the model in the folder.
 
     Raises:
-        NotConfigured: it is not such a folder; names the expected files.
+        NotConfigured: it is not a model folder; names the expected files.
     """
     try:
         folder = Path(name).expanduser()
@@ -75,7 +75,7 @@ def read_folder(name: str) -> OnnxFolder:
 
 
 def _digest(model: Path, tokenizer: Path) -> str:
-    """Return a digest of this model: from its size, its two ends (weights) and its tokenizer."""
+    """Return a digest of the model from its size, its first and last bytes, and its tokenizer."""
     digest = hashlib.sha256()
     for path in (model, tokenizer):
         size = path.stat().st_size
@@ -94,7 +94,7 @@ def _max_tokens(folder: Path) -> int:
         _json(folder / "tokenizer_config.json").get("model_max_length"),
         _json(folder / "config.json").get("max_position_embeddings"),
     )
-    # Some tokenizers write 1e30 for "none that I know of".
+    # Some tokenizers write 1e30 for "unknown".
     known = [int(one) for one in said if isinstance(one, int | float) and 8 <= one <= 1_000_000]
     return min(min(known, default=DEFAULT_TOKENS), MAX_TOKENS)
 

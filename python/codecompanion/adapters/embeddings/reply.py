@@ -1,7 +1,7 @@
-"""The answer of `/v1/embeddings` as vectors, checked: count, order, sizes, numbers.
+"""Reads vectors from the response of `/v1/embeddings`, and checks their number, order, sizes and values.
 
 https://platform.openai.com/docs/api-reference/embeddings: `{"data": [{"index", "embedding": [number…] | base64}]}`. The
-entries may be in any order; `index` is that of the text. Servers that omit it answer in order.
+entries may be in any order; `index` is that of the text. Servers that omit `index` keep the order of the texts.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from codecompanion.model.embedding import Vector, unit_vector
 
 
 class WrongVectors(MalformedReply):
-    """The answer has no vectors for these texts; the sentence has no name of an endpoint yet."""
+    """Raised if the response has no vectors for these texts; its message does not name the endpoint yet."""
 
 
 def read_vectors(body: bytes, count: int) -> list[Vector]:
     """Return the vectors of `count` texts in the order of the texts; empty where the numbers are invalid.
 
     Raises:
-        WrongVectors: it is not such an answer.
+        WrongVectors: the response is invalid.
     """
     reply = decode_body(body, MAX_JSON_VALUES)
     entries = reply.get("data") if isinstance(reply, Mapping) else None
@@ -54,7 +54,7 @@ def _numbers(embedding: object) -> Sequence[float]:
             numbers.byteswap()
         return numbers
     if isinstance(embedding, list) and len(embedding) == 1 and isinstance(embedding[0], list):
-        # llama.cpp with a pooled model on its older route: a vector in a list of one token.
+        # llama.cpp's older route wraps the vector of a pooled model in a list.
         embedding = embedding[0]
     if not isinstance(embedding, list):
         raise WrongVectors("a vector is neither numbers nor base64 of float32")
@@ -62,7 +62,7 @@ def _numbers(embedding: object) -> Sequence[float]:
         raise WrongVectors(
             "a vector was returned for each token; start the server with pooling, such as --pooling mean"
         )
-    # a server's JSON has null for NaN and infinity
+    # servers write null for NaN and infinity
     numbers_or_none = [0.0 if number is None else number for number in embedding]
     if not all(isinstance(number, int | float) for number in numbers_or_none):
         raise WrongVectors("a vector contains a value that is not a number")

@@ -1,4 +1,4 @@
-"""`--embed SPEC`: the command line's syntax for the source of vectors, and its errors (R-239).
+"""Parses `--embed SPEC`, the command-line syntax for the source of vectors (R-239).
 
 `url=http://localhost:11434/v1,model=nomic-embed-text[,key=ENV]` or `onnx=FOLDER`; also `dimensions=N`,
 `query_prefix=TEXT` and `document_prefix=TEXT`. A value may contain commas: the next one begins at `,name=`.
@@ -21,10 +21,10 @@ _VARIABLE = regex(r"[A-Za-z_]\w{0,99}")
 
 
 def parse_spec(spec: str) -> EmbeddingSettings:
-    """Return the settings in the text.
+    """Parse the text into settings.
 
     Raises:
-        InputError: gives the expected form; never shows a key.
+        InputError: the text is invalid; the message gives the expected form and never shows a key.
     """
     values: dict[str, str | int] = {}
     for part in _NEXT.split(spec):
@@ -62,7 +62,7 @@ def problem_with(settings: EmbeddingSettings) -> tuple[str, str] | None:
 
 
 def _names_a_place(key: str) -> bool:
-    """Return whether the text is the place of a key. A text that could be the key itself must never be shown."""
+    """Return whether the text says where the key is; text that could be the key itself must never be shown."""
     if not key or key.startswith(("cmd:", "file:")):
         return True
     is_shouted = key == key.upper()
@@ -70,7 +70,7 @@ def _names_a_place(key: str) -> bool:
 
 
 def _shown(spec: str) -> str:
-    """Return the text in a form that is safe in a sentence: without the key and an address's secrets."""
+    """Return the text without the key and an address's secrets, safe for a message."""
     parts = [part for part in _NEXT.split(spec) if not part.startswith("key=")]
     text = redact(",".join(parts))
     return text if len(text) <= 120 and "@" not in text and text.isprintable() else text.partition("=")[0] + "=…"

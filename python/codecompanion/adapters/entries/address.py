@@ -1,4 +1,4 @@
-"""The address of an adapter's requests: `url`, or `env.url` with the paths after it, in codecompanion.nvim's shapes."""
+"""Sets an adapter's address and paths from `url`, or `env.url` and separate paths, as in codecompanion.nvim."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codecompanion.adapters.entries.draft import Draft
 from codecompanion.adapters.entries.lua_values import shown
 from codecompanion.formats.regex import regex
 
-# The end of a reply's address, by kind of adapter.
+# The path of the chat endpoint, by kind of adapter.
 _ENDS = {
     "openai": ("/chat/completions",),
     "openai_compatible": ("/chat/completions",),
@@ -27,7 +27,7 @@ _DEFAULT_PORT = 11434
 
 
 def ollama_address(host: str) -> str:
-    """Return Ollama's address: OLLAMA_HOST as its own command line reads it, a bind address made callable."""
+    """Return Ollama's address from OLLAMA_HOST, read as its command line does; a bind address becomes callable."""
     host = host.rstrip("/")
     if not host.startswith(("http://", "https://")):
         host = f"http://{host if _PORT.search(host) else f'{host}:{_DEFAULT_PORT}'}"
@@ -58,7 +58,7 @@ def set_address(draft: Draft) -> None:
 
 
 def _set_whole(draft: Draft, url: str) -> None:
-    """Split the whole address of a reply; the adapter appends its query to each path."""
+    """Split the full chat address into base and path; its query is added to each path."""
     settings = draft.settings
     address, mark, query = url.partition("?")
     address = re.sub("([^:])//+", r"\1/", address).rstrip("/")
@@ -77,7 +77,7 @@ def _set_whole(draft: Draft, url: str) -> None:
 
 
 def _set_base(draft: Draft, base: str) -> None:
-    """Set the address without a slash at its end, before the paths."""
+    """Set the base address, without a trailing slash."""
     settings = draft.settings
     if draft.kind == "anthropic":
         settings["base_url"] = base.removesuffix("/v1")
