@@ -1,4 +1,4 @@
-"""A lock between processes, on a file. It is released when its holder exits for any reason."""
+"""A file lock between processes. It is released when its holder exits for any reason."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 @asynccontextmanager
 async def locked(file: Path, limit_s: float) -> AsyncIterator[None]:
-    """Hold the lock while the block runs; the file stays. A file system without locks is logged, and works without.
+    """Hold the lock while the block runs; the file stays. If the file system has no locks, log it and run without.
 
     Raises:
         TimeoutError: another process held it for `limit_s` seconds.
-        OSError: the file cannot be made.
+        OSError: the file cannot be created.
     """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)

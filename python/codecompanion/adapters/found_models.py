@@ -1,8 +1,8 @@
-"""Answers of earlier hosts from the table of models: importing the table takes 0.36 s of CPU, before a chat is open.
+"""Caches answers from the model table for later hosts: importing it takes 0.36 s of CPU before a chat opens.
 
-A file in the cache folder, one answer for each (address, model) that a chat had, only for the edition of the table that
-gave it. Addresses may contain keys, so the file has only a hash of them. Unreadable or unwritable entries count as
-missing.
+A file in the cache folder has one answer for each (address, model) that a chat used, valid only for the edition of the
+table that gave it. Addresses may contain keys, so the file contains only their hashes. Unreadable or unwritable entries
+count as missing.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MAX_ANSWERS = 100
 
 
 class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts about a model. `provider` and `model` are the table's names for it.
+    """The facts about a model. `provider` and `model` are its names in the table.
 
-    `provider` "" = the table has the model, but not its price here. The window is in tokens, 0 = unknown.
+    `provider` "" = the table has the model, but not its price here. The context window is in tokens, 0 = unknown.
     """
 
     provider: str
@@ -34,18 +34,18 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundModels(msgspec.Struct, frozen=True):
-    """The answers of one edition of the table; None: the model is not in it."""
+    """The answers of one edition of the table; None = the model is not in the table."""
 
     edition: str
     answers: dict[str, ModelFacts | None] = {}
 
     def get(self, address: str, model: str) -> tuple[ModelFacts | None] | None:
-        """Return the answer in a tuple, None when there is none."""
+        """Return a tuple with the answer, or None if there is none."""
         key = _key(address, model)
         return (self.answers[key],) if key in self.answers else None
 
     def add(self, file: Path, address: str, model: str, facts: ModelFacts | None) -> None:
-        """Store an answer, in the file too; the oldest are dropped when there are too many."""
+        """Store an answer in memory and in the file; drop the oldest beyond the limit."""
         if not self.edition or self.answers.get(_key(address, model), ...) == facts:
             return
         self.answers[_key(address, model)] = facts
@@ -59,7 +59,7 @@ class FoundModels(msgspec.Struct, frozen=True):
 
 
 def read_found(file: Path) -> FoundModels:
-    """Return the content of the file, nothing when it is for another edition."""
+    """Read the stored answers; return none if the file is for another edition of the table."""
     edition = edition_of("genai_prices")
     edition = edition and f"{edition} {__version__}"
     with contextlib.suppress(OSError, *NOT_READABLE):

@@ -1,4 +1,4 @@
-"""Names of functions that all providers accept: up to 64 letters, digits, `_` and `-`.
+"""Converts function names to a form that all providers accept: up to 64 letters, digits, `_` and `-`.
 
 Other systems allow more (dots, slashes), and a history may come from one of them.
 """

@@ -1,4 +1,4 @@
-"""The items of a request, joined by commas into chunks that stay the same objects as the chat grows.
+"""Joins the items of a request by commas into chunks, which stay the same objects as the chat grows.
 
 A long chat has megabytes of items, and its next request has these and a few more. Code that checks or sends the body
 iterates over chunks instead of bytes: a chunk of the previous request is recognised by identity and never copied.
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from codecompanion.adapters.alternation import Alternation, Speaker, UserForm
 
 CHUNK_BYTES = 1 << 20
-"""Size from which a chunk is full. Sending has a cost per chunk as well as per byte."""
+"""Size in bytes at which a chunk is full. Sending has a cost per chunk as well as per byte."""
 
 
 class Blocks:
-    """Appended bytes, read as few chunks; a full chunk no longer changes."""
+    """A byte string that is appended to and read as a few chunks; full chunks do not change."""
 
     def __init__(self) -> None:
         self.chunks: list[bytes] = []
@@ -33,7 +33,7 @@ class Blocks:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing was appended."""
+        """Return whether it is empty."""
         return not self.chunks and not self._open
 
     def between(self, head: bytes, tail: Iterable[bytes]) -> tuple[bytes, ...]:
@@ -44,7 +44,7 @@ class Blocks:
 
 
 class JoinedPieces:
-    """The pieces of one request, each an item or several joined by commas; with `form` user and assistant alternate."""
+    """The pieces of one request, each one item or several joined by commas; `form` makes the roles alternate."""
 
     def __init__(self, form: UserForm | None = None) -> None:
         self._turns = Alternation(form) if form is not None else None

@@ -1,6 +1,6 @@
 """Adapters that use a login instead of a key: the login's interface for the host, and their common base.
 
-The login yields a token with a limited lifetime; it is renewed before a request needs it, and once more when the
+The login yields a token with a limited lifetime, which is renewed before a request needs it, and once more if the
 endpoint refuses it. Imported only where such an adapter is used.
 """
 
@@ -24,15 +24,15 @@ from codecompanion.errors import AdapterError
 _log = logging.getLogger(__name__)
 
 FRESH_S = 600.0
-"""A list of models older than this is requested again before the next request."""
+"""Seconds for which a list of models is fresh; an older one is requested again before the next request."""
 LISTING_LIMIT_S = 5.0
 
 
 class LoginPage(msgspec.Struct, frozen=True, kw_only=True):
     """The login page for the user: its address, its lifetime in seconds, the code to enter there ("" = none).
 
-    `comes_back`: the page redirects to an address of this machine, which may also be entered manually (`Login.take`).
-    `accounts`: names of those the user may log in to besides `account`, the one requested now.
+    `comes_back`: the page redirects to an address of this machine, which can also be entered manually (`Login.take`).
+    `accounts`: names of other accounts the user may choose instead of `account`, the one requested now.
     """
 
     url: str
@@ -46,8 +46,8 @@ class LoginPage(msgspec.Struct, frozen=True, kw_only=True):
 class LoggedIn(msgspec.Struct, frozen=True, kw_only=True):
     """The logged-in user.
 
-    `problem`: why the login cannot be used yet, "" = it can. `notice`: a notice to show at a first login, (title,
-    text).
+    `problem`: why the login cannot be used yet, "" = it can. `notice`: (title, text) of a notice to show at a first
+    login.
     """
 
     user: str
@@ -56,7 +56,7 @@ class LoggedIn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a login existed; `note` is further information, as the end of a sentence."""
+    """The result of a logout: whether a login existed; `note` is further information that completes a sentence."""
 
     was_there: bool
     note: str = ""
@@ -66,21 +66,21 @@ class Login(Protocol):
     """The login of one adapter. One `run` at a time; cancelling it changes nothing."""
 
     async def run(self, show: Callable[[LoginPage], None], account: str) -> LoggedIn:
-        """Log in, after the user has followed the page passed to `show`, and store the login.
+        """Show the page with `show`, wait until the user has logged in there, and store the login.
 
-        `account` "" = the one used last, "new" = another one, else a name of `LoginPage.accounts`.
+        `account` "" = the most recent, "new" = a new one, else a name in `LoginPage.accounts`.
 
         Raises:
-            AdapterError: no login; nothing was changed. One sentence.
-            InputError: it could not be stored, or the account does not exist.
+            AdapterError: the login failed; nothing was changed. The message is one sentence.
+            InputError: the login could not be stored, or the account does not exist.
         """
         ...
 
     def take(self, address: str) -> None:
-        """Accept the address at which the browser ended.
+        """Accept the address that the browser was redirected to.
 
         Raises:
-            InputError: it does not belong to the running login; gives the expected form.
+            InputError: it does not belong to the running login; the message gives the expected form.
         """
         ...
 
@@ -90,7 +90,7 @@ class Login(Protocol):
 
 
 class LoginAdapter(Adapter):
-    """The common base of such adapters. A subclass defines how to get a token and which endpoint uses it."""
+    """Base of adapters that use a login. A subclass defines how to get a token and which endpoint uses it."""
 
     cache_lifetime_s = 300.0
     returns_readable_reasoning = False
@@ -107,7 +107,7 @@ class LoginAdapter(Adapter):
 
     @abstractmethod
     def login(self) -> Login:
-        """Return the login; always the same one."""
+        """Return the login, always the same object."""
 
     @abstractmethod
     async def _renew(self) -> str:
@@ -131,14 +131,14 @@ class LoginAdapter(Adapter):
 
     @abstractmethod
     def _explained(self, error: AdapterError) -> AdapterError:
-        """Return the error in words that fit the provider."""
+        """Return the error with a message that fits the provider."""
 
     def render(self, request: ChatRequest) -> bytes:
         """Return the request body as sent."""
         return self._serving(request.model).render(request)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Send the request and yield its events; a token that is refused is renewed once more."""
+        """Send the request and yield its events; a refused token is renewed once."""
         began = is_second = False
         while True:
             token = await self._ready()
@@ -174,11 +174,11 @@ class LoginAdapter(Adapter):
             _log.info("%s is not ready: %s", self.name, error)
 
     def forget_login(self) -> None:
-        """Read the login, and the models of the account, again before the next request."""
+        """Read the login and the account's models again before the next request."""
         self._listed_at = float("-inf")
 
     async def _ready(self) -> str:
-        """Return a usable token; the list of models has been read, if possible."""
+        """Return a usable token, after reading the list of models if possible."""
         token = await self._renew()
         if self._clock() - self._listed_at >= FRESH_S:
             try:

@@ -10,7 +10,7 @@ from codecompanion.errors import ConfigError, NotConfigured
 
 
 class UnusableAdapter(Adapter):
-    """Refuses everything with the error in the entry, so that a chat opens and another adapter can be chosen."""
+    """Refuses every request with the entry's error, so that a chat can open and another adapter can be chosen."""
 
     origin = ""
     returns_readable_reasoning = False

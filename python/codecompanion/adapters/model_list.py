@@ -1,10 +1,10 @@
-"""Names and windows of models, as endpoints list them: OpenAI's shape, Ollama's, a bare list, and extensions.
+"""Reads names and context windows of models from endpoints' lists: OpenAI's shape, Ollama's, a bare list, extensions.
 
-A window counts only if a request gets it. A local server often knows two windows: that of the model's training and the
-loaded one; with the first, prompts would be truncated silently (lesson 30). So: Ollama's `/api/ps` (loaded) and not
-`/api/show`, LM Studio's `loaded_context_length`, llama.cpp's `n_ctx` (per slot, in `/props`) and not `n_ctx_train`.
-koboldcpp cuts the front of longer prompts without a word; it reports its window in `/props` like llama.cpp and, before
-that, as `{"value": 8192}` at `/api/extra/true_max_context_length`.
+A context window counts only if a request gets it. A local server often knows two: that of the model's training and the
+loaded one; with the first, prompts would be truncated silently (lesson 30). So this reads Ollama's `/api/ps` (loaded),
+not `/api/show`; LM Studio's `loaded_context_length`; llama.cpp's `n_ctx` (per slot, in `/props`), not `n_ctx_train`.
+koboldcpp silently drops the front of longer prompts; it reports its window in `/props` like llama.cpp and, in older
+versions, as `{"value": 8192}` at `/api/extra/true_max_context_length`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from codecompanion.formats.regex import regex
 
 Found = TypeVar("Found")
 ANY_MODEL = ""
-"""Key of limits that apply to any requested model: a server with one model (llama.cpp)."""
+"""Key of limits for any requested model, on a server with a single model (llama.cpp)."""
 _PREFIX = "models/"
-"""Gemini's listing puts it before every name."""
+"""Prefix of every name in Gemini's list."""
 # OpenRouter, Together, Moonshot and Ollama; vLLM; Groq; Mistral; Novita; Anthropic.
 _WINDOWS = (
     "context_length",
@@ -36,7 +36,7 @@ _WINDOWS = (
 _OTHER_TYPES = frozenset(
     {"embeddings", "embedding", "rerank", "reranker", "image", "audio", "moderation", "transcribe"}
 )
-# OpenAI's listing has only names, like many others.
+# OpenAI's list contains only names, like many others.
 _NO_CHAT = regex(
     r"(?:^|[-_/.:])(?:(?:text-)?embed(?:ding|dings|der)?|rerank(?:er)?|whisper|tts|dall-e|(?:omni|text)-moderation"
     r"|all-minilm|bge|gte|voyage)(?=$|[-_/.:\d])",
@@ -44,7 +44,7 @@ _NO_CHAT = regex(
 )
 _OUTPUTS = ("max_completion_tokens", "max_output_tokens")
 OWNERS = {"library": True, "llamacpp": True, "vllm": True, "organization_owner": True, "openai": False}
-"""`owned_by` in a listing → whether the server runs the model itself.
+"""`owned_by` in a list of models → whether the server runs the model itself.
 
 Ollama, llama.cpp, vLLM and LM Studio name themselves; LiteLLM, which forwards requests, writes "openai" for all.
 """
@@ -55,9 +55,9 @@ _MAX_NAME = 200
 
 
 def read_model_names(body: bytes) -> list[str]:
-    """Return the names, sorted and without duplicates; [] when the body is not a list of models.
+    """Return the names, sorted and without duplicates; [] if the body is not a list of models.
 
-    Models that are listed as unable to chat, or named like such models, are left out.
+    Models that cannot chat, by their entry or name, are left out.
     """
     return sorted(
         {name for name, entry in entries_of(decode_answer(body)) if _chats(entry) and not _NO_CHAT.search(name)}
@@ -65,7 +65,7 @@ def read_model_names(body: bytes) -> list[str]:
 
 
 def read_model_limits(body: bytes) -> dict[str, ModelLimits]:
-    """Return the windows that a listing or a server's report names, by model."""
+    """Return the limits in a list of models or a server's report, by model."""
     answer = decode_answer(body)
     found = {name: limits for name, entry in entries_of(answer) if (limits := _limits(entry)).context_window}
     if isinstance(answer, Mapping):
@@ -76,7 +76,7 @@ def read_model_limits(body: bytes) -> dict[str, ModelLimits]:
 
 
 def read_model_owners(body: bytes) -> dict[str, str]:
-    """Return the `owned_by` of each model in a listing that has one."""
+    """Return the `owned_by` of each model that has one."""
     owners = {name: entry.get("owned_by") for name, entry in entries_of(decode_answer(body))}
     return {name: owner for name, owner in owners.items() if isinstance(owner, str) and owner}
 
@@ -87,7 +87,7 @@ def is_cloud_model(model: str) -> bool:
 
 
 def other_model(wanted: str, answered: str) -> str:
-    """Return the short name of the model that answered, "" when it is the wanted one or its name is not known.
+    """Return the short name of the model that answered, "" if it is the wanted one or has no known name.
 
     A path or a vendor before the name, a date after it and `latest` do not make it another model.
     """
@@ -101,7 +101,7 @@ def find_limits(known: Mapping[str, ModelLimits], model: str) -> ModelLimits | N
 
 
 def find_named(known: Mapping[str, Found], model: str) -> Found | None:
-    """Return the value for a model's name, with or without Ollama's tag `latest`, else that of any model."""
+    """Return a model's value, by name with or without Ollama's tag `latest`, else that for `ANY_MODEL`."""
     return known.get(model) or known.get(f"{model}:latest") or known.get(ANY_MODEL)
 
 
@@ -114,7 +114,7 @@ def decode_answer(body: bytes) -> object:
 
 
 def entries_of(answer: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the models of a decoded listing, each with its name."""
+    """Yield (name, entry) for each model in a decoded list."""
     if isinstance(answer, Mapping):
         answer = answer.get("data") or answer.get("models")
     for entry in answer if isinstance(answer, list) else []:
@@ -131,7 +131,7 @@ def _bare(name: str) -> str:
 
 
 def _chats(entry: Mapping[str, Any]) -> bool:
-    """Return whether the model can chat, by capabilities (Mistral, Copilot), types, lists or outputs."""
+    """Return whether the model can chat, judging by its capabilities (Mistral, Copilot), type, lists or outputs."""
     capabilities = table_in(entry, "capabilities")
     if entry.get("type") in _OTHER_TYPES or capabilities.get("type") in _OTHER_TYPES:
         return False
@@ -150,13 +150,13 @@ def _limits(entry: Mapping[str, Any]) -> ModelLimits:
 
 
 def window_of(entry: Mapping[str, Any]) -> int:
-    """Return the window that a request to a listed model gets, in tokens, 0 = the listing does not name it."""
-    if "state" in entry or "loaded_instances" in entry:  # LM Studio, both of its interfaces
+    """Return the context window that a request to the model gets, in tokens, 0 = not in its entry."""
+    if "state" in entry or "loaded_instances" in entry:  # both of LM Studio's APIs
         return count_in(entry, "loaded_context_length") or _smallest(
             count_in(table_in(instance, "config"), "context_length") for instance in _list(entry, "loaded_instances")
         )
     own = next((count for name in _WINDOWS if (count := count_in(entry, name))), 0)
-    # A router may forward the request to any of its providers.
+    # A router may forward the request to any of its providers, so the smallest counts.
     return _smallest(
         (
             own,
@@ -172,13 +172,13 @@ def _smallest(counts: Any) -> int:
 
 
 def count_in(table: Mapping[str, Any], name: str) -> int:
-    """Return a positive number of a decoded answer, 0 when it is missing."""
+    """Return a positive number from a decoded response, 0 if it is missing."""
     value = table.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def table_in(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table of a decoded answer, an empty one when it is missing."""
+    """Return an object from a decoded response, empty if it is missing."""
     value = table.get(name)
     return value if isinstance(value, Mapping) else {}
 

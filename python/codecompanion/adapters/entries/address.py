@@ -84,10 +84,10 @@ def _set_base(draft: Draft, base: str) -> None:
     elif draft.kind in ("openai_responses", "chatgpt"):
         settings["base_url"] = base if _is_versioned(base) else f"{base}/v1"
     elif settings["chat_path"].startswith("/v1/") and (base.endswith("/v1") or not _is_versioned(base)):
-        # A server whose other pages are not below the version.
+        # A server whose other paths do not include the version.
         settings["base_url"] = base.removesuffix("/v1")
     else:
-        # CodeCompanion's base ends before the version; one that ends with it (`…/v1`) is used unchanged.
+        # codecompanion.nvim's base URL has no version; one that ends with a version (`…/v1`) is used unchanged.
         version = "" if _is_versioned(base) else "/v1"
         asks_listing = settings["limits_path"] == settings["models_path"]
         settings["base_url"] = base

@@ -1,4 +1,4 @@
-"""An entry that is being converted to `AdapterSettings`: the editor's data, the fields so far, the mistakes."""
+"""The state of converting an entry to `AdapterSettings`: the editor's data, the fields so far, the mistakes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _REFERENCE = regex(r"\$\{(\w+)\}", re.ASCII)
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry as sent by the editor: its layers merged, its functions evaluated.
 
-    `builtin` is the adapter it starts from. `url` "" is a wrong address, None = as built in. `env` has the required
-    values, never a key; `key` is the place of the key, None = as built in. `headers`, `parameters`, `schema` and `opts`
+    `builtin` is the adapter it starts from. `url` "" is an invalid address, None = as built in. `env` has the required
+    values, never a key; `key` says where the key is, None = as built in. `headers`, `parameters`, `schema` and `opts`
     are the user's own.
     """
 
@@ -33,7 +33,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Draft(msgspec.Struct):
-    """The fields of an adapter so far (`settings`), and a sentence for each mistake, with its key path.
+    """An adapter's fields so far (`settings`), and a message with a key path for each mistake.
 
     `windows`: the context window by model, from `schema.model.choices`, in tokens.
     """
@@ -51,11 +51,11 @@ class Draft(msgspec.Struct):
         return str(self.settings["kind"])
 
     def problem(self, key: str, text: str) -> None:
-        """Note a mistake; `key` is the key path below the entry."""
+        """Record a mistake; `key` is its key path within the entry."""
         self.mistakes.append(f"adapters.http.{self.name}.{key}: {text}")
 
     def interpolate(self, template: str, key: str) -> str:
-        """Return the text with names replaced by their values in `env`; `${api_key}` stays for the request."""
+        """Replace names in the text with their values in `env`, except `${api_key}`, which the request fills in."""
 
         def value(reference: re.Match[str]) -> str:
             name = reference[1]

@@ -1,4 +1,4 @@
-"""Values of the configuration in Lua's terms: Lua's names of types, and Lua's syntax."""
+"""Formats configuration values for messages, with Lua type names and Lua syntax."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def lua_type(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Return the value as Lua writes it, in one line."""
+    """Return the value in Lua syntax, on one line."""
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{key} = {shown(inner)}' for key, inner in value.items())} }}" if value else "{}"
     if isinstance(value, list | tuple):
@@ -23,7 +23,7 @@ def shown(value: object) -> str:
 
 
 def pairs(table: object) -> Iterator[tuple[str, object]]:
-    """Yield names and values in the order of the names: a list's positions; nothing for other values."""
+    """Yield the (name, value) pairs of a table sorted by name, or those of a list by position."""
     if isinstance(table, Mapping):
         yield from sorted(table.items())
     elif isinstance(table, list | tuple):

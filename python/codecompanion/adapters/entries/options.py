@@ -21,7 +21,7 @@ _ALWAYS_ON = ("stream", "tools")
 
 
 class AdapterOption(msgspec.Struct, frozen=True, kw_only=True):
-    """An option, as described in the head of `options.toml`."""
+    """An option, as described at the top of `options.toml`."""
 
     type: str | tuple[str, ...]
     description: str
@@ -35,7 +35,7 @@ class AdapterOption(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Return the types it may have."""
+        """Return the types of its valid values."""
         return (self.type,) if isinstance(self.type, str) else self.type
 
     def is_for(self, kind: str) -> bool:
@@ -51,7 +51,7 @@ def adapter_options() -> dict[str, AdapterOption]:
 
 
 def set_options(draft: Draft) -> None:
-    """Apply `opts`; invalid ones are left out."""
+    """Apply `opts`; invalid options are skipped."""
     for name, value in pairs(draft.entry.opts):
         option = adapter_options().get(name)
         if option:
@@ -84,7 +84,7 @@ def _set(draft: Draft, name: str, option: AdapterOption, value: Any) -> None:
 
 
 def _fits(draft: Draft, at: str, option: AdapterOption, value: Any) -> bool:
-    """Return whether a value is valid for the option; otherwise a problem has been noted."""
+    """Return whether a value is valid for the option; if not, record a problem."""
     if not any(_is_of(option, value, kind) for kind in option.types):
         draft.problem(at, f"got {shown(value)}; expected {' or '.join(_expectations(option))}")
         return False

@@ -1,4 +1,4 @@
-"""The request parameters in an entry's `schema`: the model, the longest reply, and any other."""
+"""Applies the request parameters in an entry's `schema`: the model, the reply limit, and any others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEYS = (
     *("choices", "condition", "default", "desc", "enabled", "limits", "mapping", "optional", "order", "subtype"),
     *("subtype_key", "type", "validate"),
 )
-# The reply limit, which every provider names differently: the field it is sent in, "" = the adapter's own.
+# Names of the reply limit in the schema → the field it is sent in, "" = the adapter's own.
 _CAPS = {"max_tokens": "max_tokens", "max_completion_tokens": "max_completion_tokens", "max_output_tokens": ""}
 _MIN_THINKING_TOKENS = 1024
 
@@ -76,7 +76,7 @@ def _set_models(draft: Draft, choices: object) -> None:
 
 
 def _put(draft: Draft, name: str, mapping: str, value: object) -> None:
-    """Set a parameter; `reasoning.effort` means a nested field, `mapping` where it begins."""
+    """Set a parameter; `reasoning.effort` is a nested field, and `mapping` is the path of its parent."""
     root, *path = f"{mapping}.{name}".split(".")
     if root != "parameters":
         draft.problem(f"schema.{name}.mapping", f"got {shown(mapping)}; expected parameters or parameters.…")
@@ -89,7 +89,7 @@ def _put(draft: Draft, name: str, mapping: str, value: object) -> None:
 
 
 def _extended_thinking(draft: Draft, value: object) -> str:
-    """Set the field `thinking`, as codecompanion.nvim's adapter does. Returns the expected value, or ""."""
+    """Set the field `thinking`, as codecompanion.nvim does; return the expected value if it is invalid, or ""."""
     if not isinstance(value, bool):
         return "true or false"
     thinking = draft.settings["parameters"].pop("thinking", {"type": "adaptive"})

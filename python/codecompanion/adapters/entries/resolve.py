@@ -18,7 +18,7 @@ from codecompanion.settings import builtin_adapters, builtin_entry
 
 
 class Resolved(msgspec.Struct):
-    """Adapters by name, in the shape of `AdapterSettings`; windows of models; a sentence for each mistake."""
+    """The adapters by name, as `AdapterSettings` fields; models' context windows; a message for each mistake."""
 
     adapters: dict[str, dict[str, Any]] = {}
     windows: dict[str, int] = {}
@@ -26,9 +26,9 @@ class Resolved(msgspec.Struct):
 
 
 def resolve_adapters(told: Mapping[str, Any], *, proxy: str, environ: Mapping[str, str]) -> Resolved:
-    """Return all adapters: the built-in ones, and those of the user's entries. Invalid parts are left out.
+    """Return the built-in adapters and those of the user's entries, without invalid parts.
 
-    `told` are the entries by name (`draft.Entry`), `environ` the variables of the user's environment.
+    `told`: the entries by name (`draft.Entry`); `environ`: the user's environment variables.
     """
     result = Resolved()
     for name in sorted({*builtin_adapters(), *told}):
@@ -45,7 +45,7 @@ def resolve_adapters(told: Mapping[str, Any], *, proxy: str, environ: Mapping[st
 
 
 def _start(name: str, entry: Entry, environ: Mapping[str, str]) -> Draft:
-    """Return the built-in entry, with the layer below the user's that depends on the environment."""
+    """Return the built-in entry with values from the environment, before the user's own."""
     settings = builtin_entry(entry.builtin)
     about = builtin_adapters()[entry.builtin]
     below = about.get("entry", {})
@@ -63,7 +63,7 @@ def _start(name: str, entry: Entry, environ: Mapping[str, str]) -> Draft:
 
 
 def _set_cloud(draft: Draft, environ: Mapping[str, str]) -> None:
-    """Set the missing fields of a cloud's entry: region and project from the environment, and the resulting address."""
+    """Set missing fields of a cloud's entry: region and project from the environment, and the resulting address."""
     settings, told = draft.settings, dict(pairs(draft.entry.opts))
     client = str(told.get("client", settings["client"]))
     if client not in WHOSE:
@@ -79,7 +79,7 @@ def _set_cloud(draft: Draft, environ: Mapping[str, str]) -> None:
 
 
 def _set_headers(draft: Draft) -> None:
-    """Apply headers, except those that the host sets itself; one that is the bare key becomes the key's header."""
+    """Apply headers, except those the host sets; one whose value is the bare key becomes the key's header."""
     headers = dict(pairs(draft.entry.headers))
     has_bearer = any(name.lower() == "authorization" for name in headers)
     for name, value in headers.items():

@@ -1,1 +1,1 @@
-"""The meaning of a provider's errors: its words and codes mapped to our error tree, and when to retry."""
+"""Maps providers' error messages and codes to our error tree, and decides when to retry."""

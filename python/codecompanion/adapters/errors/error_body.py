@@ -1,9 +1,9 @@
-"""Reads an error body: the provider's code, its sentence and its figures, in any of their formats.
+"""Reads an error body in any provider's format: its code, message and figures.
 
 OpenAI's `{"error": {"message", "code", "type"}}` is the common one. Also read are: a bare string, a list (Gemini), an
 error that is a string (TGI, Ollama, LM Studio), `errors: […]` (Cloudflare, watsonx), `error_msg` and `error_code`
 (Baidu), `detail` (FastAPI servers), `base_resp` (MiniMax), `Response.Error` (Tencent), and OpenRouter's `metadata.raw`,
-which alone contains the reason.
+the only part that contains the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_QUOTE_LENGTH = 300
 _DEEPEST = 4
 _INNER = ("error", "Error", "Response", "base_resp")
 _TEXTS = ("message", "Message", "msg", "error_msg", "status_msg", "error_message", "detail", "title")
-# MiniMax's numbers, by the equivalent names of other providers
+# MiniMax's error numbers → the equivalent codes of other providers
 # (https://platform.minimax.io/docs/api-reference/errorcode).
 _BASE_RESP = {
     "1002": "rate_limit_exceeded",
@@ -40,7 +40,7 @@ _CODES = ("code", "Code", "error_code", "status_code")
 
 
 class Said(msgspec.Struct, frozen=True):
-    """An error as sent by the provider; all parts may be empty. `body` is the decoded JSON, or text."""
+    """An error as the provider sent it; any part may be empty. `body` is the decoded JSON, or text."""
 
     code: str = ""
     sentence: str = ""
@@ -48,9 +48,9 @@ class Said(msgspec.Struct, frozen=True):
 
     @property
     def figures(self) -> tuple[int, int]:
-        """Return (prompt tokens, limit in tokens) of a request that is too long, 0 for figures missing from the body.
+        """Return (prompt tokens, limit in tokens) of a request that is too long, 0 for missing figures.
 
-        Searches the sentence for some fifty patterns, so only when the error is an overflow.
+        Searches the message for some fifty patterns, so it is used only if the error is an overflow.
         """
         from codecompanion.adapters.errors.overflow_figures import read_overflow  # not part of the start
 
@@ -58,7 +58,7 @@ class Said(msgspec.Struct, frozen=True):
 
     @property
     def quote(self) -> str:
-        """Return the sentence, short enough to be shown."""
+        """Return the message, shortened for display."""
         return quote(self.sentence)
 
 
@@ -73,7 +73,7 @@ def decode_body(payload: bytes, max_values: int = FEW_JSON_VALUES) -> object:
     """Return the JSON of a body, or its text if it is not JSON or has too many values."""
     if has_too_many_values(payload, max_values):
         return payload.decode("utf-8", "replace")
-    for decode in (msgspec.json.decode, json.loads):  # the second one accepts NaN, which some servers write
+    for decode in (msgspec.json.decode, json.loads):  # `json` accepts NaN, which some servers write
         with contextlib.suppress(*NOT_READABLE):
             return decode(payload)
     return payload.decode("utf-8", "replace")
@@ -103,9 +103,9 @@ def _read(body: object, depth: int) -> tuple[str, str]:
 
 
 def _own(error: Mapping[str, object]) -> tuple[str, str]:
-    """Return code and sentence of an error object's own fields."""
+    """Return (code, message) from an error object's own fields."""
     details = error.get("details")
-    # Anthropic: the type is the broad category, the details may name the cause.
+    # Anthropic: the type is a broad category; the details may name the cause.
     cause = details.get("error_code") if isinstance(details, Mapping) else None
     named = next((error[name] for name in _CODES if _is_code(error.get(name))), None)
     code = named or cause or error.get("type") or ""

@@ -1,8 +1,8 @@
-"""The one map from a provider's failures to our error tree (`errors.py`), with the sentence for the user.
+"""Maps a provider's failures to our error tree (`errors.py`), with a message for the user.
 
 Three entry points, one for each form of failure: an exception of the transport, an HTTP status with a body, an error
-object inside a reply. A test walks the exception classes of httpx2 and proves that each has its own row. Classes are
-matched by name, so that nothing is imported before the first request.
+object inside a reply. A test checks that each exception class of httpx2 has its own row. Classes are matched by name,
+so that nothing is imported before the first request.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from codecompanion.errors import (
 
 
 class Remedies(msgspec.Struct, frozen=True, kw_only=True):
-    """Remedies for the user, as the ends of sentences: here for the adapter of a chat."""
+    """Remedies for the user that complete a message; the defaults are for a chat's adapter."""
 
     check_address: str = "env.url"
     check_path: str = "env.url and env.chat_url"
@@ -51,10 +51,10 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts about an endpoint for sentences. `secrets` must not occur in any text; it has no `repr`.
+    """The facts about an endpoint for error messages. `secrets` must not occur in any text. No `repr`.
 
     `signed_with` names the credentials that sign requests instead of a key ("" = a key, or nothing). `start_command`
-    starts the server, if it is on this machine ("" = unknown, None = it is elsewhere).
+    starts the server, if it is on this machine ("" = unknown, None = it runs elsewhere).
     """
 
     name: str
@@ -73,18 +73,18 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return f"Endpoint({self.name!r})"
 
     def say(self, text: str) -> str:
-        """Return a sentence about this endpoint, without secrets."""
+        """Return a message about this endpoint, without secrets."""
         return redact(f"{self.name}: {text}", self.secrets)
 
 
 def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterError:
-    """Return our error for an exception of the transport.
+    """Convert an exception of the transport to our error.
 
-    Raise the result outside the `except` block: the foreign exception contains the request with its headers, and must
-    not become its context.
+    Raise the result outside the `except` block: the foreign exception contains the request with its headers, so it
+    must not become the context of the new one.
     """
     if isinstance(error, BaseExceptionGroup):
-        # Tasks of the transport that failed together: the first known error is the reason.
+        # Several tasks of the transport failed together: the first known error is the reason.
         leaves = list(_leaves(error))
         error = next((leaf for leaf in leaves if kind_of(leaf) is not None), leaves[0])
     if isinstance(error, AdapterError):
@@ -131,7 +131,7 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
 
 
 def error_of_reply(error: BaseException, endpoint: Endpoint, *, seen_output: bool) -> AdapterError:
-    """Return our error for an exception of the transport inside a reply, of which output may have arrived."""
+    """Convert an exception of the transport during a reply, part of which may have arrived, to our error."""
     remedies = msgspec.structs.replace(endpoint.remedies, after_loss="")
     mapped = error_from_exception(error, msgspec.structs.replace(endpoint, remedies=remedies))
     if not isinstance(mapped, NetworkFailed | StreamCut):
@@ -143,12 +143,12 @@ def error_of_reply(error: BaseException, endpoint: Endpoint, *, seen_output: boo
 
 
 def _lost_answer(endpoint: Endpoint) -> StreamCut:
-    """Return the error for a connection that ended after the whole request, before any part of its reply."""
+    """Return the error for a connection that was lost after the whole request, before any part of its reply."""
     return StreamCut(endpoint.say(f"the connection ended before the reply began. {endpoint.remedies.after_loss}"))
 
 
 def error_from_status(status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
-    """Return our error for an HTTP status with its body (decoded JSON, or text)."""
+    """Convert an HTTP status with its body (decoded JSON, or text) to our error."""
     said = read_error(body)
     error = _of_status(status, said, headers, endpoint)
     error.code, error.status = said.code, status
@@ -158,7 +158,7 @@ def error_from_status(status: int, body: object, headers: Mapping[str, str], end
 def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
     code, quote = told.code, told.sentence
     said = f" The provider says: {_end(told.quote)}" if quote else ""
-    # mlx_lm's server answers every failure with 404: there, only a sentence with both figures counts.
+    # mlx_lm's server answers every failure with 404: there, only a message with both figures is an overflow.
     may_be_size = status not in (401, 403, 404) or (status == 404 and all(told.figures))
     if status == 413 or (may_be_size and is_overflow(code, quote)):
         return ContextOverflow(endpoint.say(f"the request is too long for the model ({status}).{said}"), *told.figures)
@@ -179,7 +179,7 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
         wait = parse_retry_after(headers)
         later = f" Try again in {wait:.0f} s." if wait else ""
         return RateLimited(endpoint.say(f"too many requests (429).{said}{later}"), wait)
-    if status in (408, 504, 520, 524):  # the last two are Cloudflare's: the provider has the request
+    if status in (408, 504, 520, 524):  # the last two are Cloudflare's: the provider received the request
         what = "returned no usable answer" if status == 520 else "did not answer in time"
         late = f"the provider {what} ({status}).{said} {endpoint.remedies.after_loss}"
         return _perhaps_processed(NetworkFailed(endpoint.say(late.rstrip())))
@@ -201,7 +201,7 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
 
 
 def error_from_payload(payload: bytes, endpoint: Endpoint) -> AdapterError:
-    """Return our error for an error object that came in a reply with status 200."""
+    """Convert an error object in a reply with status 200 to our error."""
     body = decode_body(payload)
     told = read_error(body)
     if told.code.isdecimal() and len(told.code) < 9 and 400 <= int(told.code) < 600:
@@ -235,7 +235,7 @@ def _of_payload(told: Said, endpoint: Endpoint) -> AdapterError:
 
 
 def what_provider_said(payload: bytes, endpoint: Endpoint) -> str:
-    """Return the message of an error object, without secrets; a general word when it has none."""
+    """Return the message of an error object, without secrets; a generic message if it has none."""
     return redact(_end(read_error(decode_body(payload)).quote) or "an error without a message.", endpoint.secrets)
 
 
@@ -290,7 +290,7 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
 
 
 def _all_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the causes of an error, including those of addresses that were tried one after the other."""
+    """Yield the causes of an error, including those of each address that was tried."""
     last = error
     for last in _chain(error):
         yield last
@@ -300,7 +300,7 @@ def _all_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _perhaps_processed(error: AdapterError) -> AdapterError:
-    """Return the error marked as one of a request that the provider may have processed, and bills."""
+    """Mark the error: the provider may have processed the request, and may bill it."""
     error.perhaps_processed = True
     return error
 
@@ -310,13 +310,13 @@ def _end(quote: str) -> str:
 
 
 def _final(error: AdapterError) -> AdapterError:
-    """Return the error marked as one that a retry cannot fix."""
+    """Mark the error as one that a retry cannot fix."""
     error.retryable = False
     return error
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Return the error with all its causes, the innermost last."""
+    """Return the error followed by its causes, innermost last."""
     chain = [error]
     while (inner := error.__cause__ or error.__context__) is not None and inner not in chain:
         chain.append(error := inner)
@@ -324,9 +324,9 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _innermost(error: BaseException) -> str:
-    """Return the text of the innermost cause: the wrappers around it are less specific."""
+    """Return the message of the innermost cause, which is more specific than those of its wrappers."""
     *_, error = _all_causes(error)
     if isinstance(error, ConnectionError) and error.errno:
-        # Their own text is a call with its arguments.
+        # Their own message is a call with its arguments.
         return os.strerror(error.errno).lower()
     return quote(str(error)) or type(error).__name__

@@ -1,6 +1,6 @@
-"""Providers' words for each kind of error: codes, and sentences where a code is missing or too general.
+"""Patterns for each type of provider error: codes, and messages where a code is missing or too general.
 
-From the API references, recorded errors and reports of users of other clients. `error_map.py` decides the consequences;
+Based on API references, recorded errors and reports of users of other clients. `error_map.py` decides the consequences;
 requests that are too long have their own module (`overflow_words.py`).
 """
 
@@ -10,7 +10,7 @@ import re
 
 from codecompanion.formats.regex import regex
 
-# Content that the provider signed or encrypted, or its required order (Responses).
+# About content that the provider signed or encrypted, or its required order (Responses).
 _ENCRYPTED_CODES = frozenset(
     [
         "invalid_encrypted_content",
@@ -22,7 +22,7 @@ _ENCRYPTED = regex(
     r"encrypted content .{0,80}could not be (?:verified|decrypted|parsed)"
     r"|without its required (?:following|'reasoning') item"
     r"|item with id 'rs_"
-    # Anthropic, of thinking and compaction blocks.
+    # Anthropic, about thinking and compaction blocks.
     r"|invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking`? block"
     r"|thinking`? blocks? .{0,80}cannot be modified"
     r"|expected `?thinking`? or `?redacted_thinking`?, but found"
@@ -68,7 +68,7 @@ KEY_NAMES = frozenset(["invalid_api_key", "authentication_error", "invalid_authe
 
 
 def is_encrypted(code: str, quote: str) -> bool:
-    """Return whether the error means that an encrypted part of the history is not accepted back."""
+    """Return whether the endpoint refused an encrypted part of the history."""
     return code in _ENCRYPTED_CODES or _ENCRYPTED.search(quote) is not None
 
 
@@ -78,7 +78,7 @@ def is_loading(quote: str) -> bool:
 
 
 def read_wait(quote: str) -> float | None:
-    """Return the provider's requested delay in seconds before a retry, or None."""
+    """Return the delay in seconds that the provider requests before a retry, or None."""
     found = _WAIT.search(quote)
     if found is None:
         return None

@@ -1,7 +1,7 @@
-"""Every exception class of the transport, by name: the fate of the request.
+"""Maps the transport's exception classes, by name, to the outcome of the request.
 
-Names of httpx2, anyio, ssl, the standard library and our own exchanges; matched along the bases of a class, so that
-nothing has to be imported. A test proves that no class of httpx2 is missing.
+Names from httpx2, anyio, ssl, the standard library and our own exchanges; base classes are matched too, so that
+nothing has to be imported. A test checks that no class of httpx2 is missing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EXCEPTION_KINDS: dict[str, ExceptionKind] = {name: kind for kind, names in _NAME
 
 
 def kind_of(error: BaseException) -> ExceptionKind | None:
-    """Return the fate of the request, by the nearest base class that has a row; None for a foreign exception."""
+    """Return the outcome of the request by the nearest listed base class; None for other exceptions."""
     return next(
         (EXCEPTION_KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in EXCEPTION_KINDS), None
     )

@@ -1,8 +1,8 @@
-"""The two figures in a provider's answer to a request that is too long: its size, and the limit (R-535).
+"""Extracts two figures from a provider's error for a request that is too long: its size, and the limit (R-535).
 
-Each pattern is a sentence of some server (`tests/unit/adapters/overflow_wordings.jsonl`); the first match is used, so
-the narrow ones come first. An answer without figures yields zeros; the figures improve messages and cuts, but are never
-required.
+Each pattern matches the wording of some server (`tests/unit/adapters/overflow_wordings.jsonl`); the first match is
+used, so narrow patterns come first. An answer without figures yields zeros; the figures improve messages and
+truncation, but are never required.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LIMITS = (
     rf"{_NUMBER} (?:token )?(?:maximum|limit)",
     rf"cannot exceed {_NUMBER}",
     rf"max(?:imum)? (?!input characters)[^.\d]{{0,30}}\bis {_NUMBER}",
-    rf"exceeds? (?:(?! by )[^.\d]){{0,40}}?[ (](?!2013\)){_NUMBER}",  # 2013: a code of MiniMax
+    rf"exceeds? (?:(?! by )[^.\d]){{0,40}}?[ (](?!2013\)){_NUMBER}",  # 2013: a MiniMax error code
 )
 _PROMPTS = (
     rf"(?:token count is|request needed) {_NUMBER}",
@@ -70,9 +70,9 @@ _NO_TOKENS = regex(r"but got \d+ items|string value length|maxLength|exceeds dim
 
 
 def read_overflow(sentence: str, body: object = None) -> tuple[int, int]:
-    """Return (prompt tokens, limit in tokens) from the answer, 0 for missing figures.
+    """Return (prompt tokens, limit in tokens) from an error, 0 for missing figures.
 
-    llama.cpp has both as separate fields.
+    llama.cpp sends both as separate fields.
     """
     if _NO_TOKENS.search(sentence):
         return 0, 0

@@ -1,8 +1,8 @@
 """Error wordings of providers and servers for a request that is too long, as data (R-535, lesson 1).
 
-Three tables: error codes, sentences, and similar sentences about other limits. Two rules cover unknown sentences:
-something counted in tokens exceeds a limit; or a prompt and a window are given with two sizes, the larger of which does
-not belong to a reply, a picture or a minute. Collected from public threads;
+Three tables: error codes, messages, and similar messages about other limits. Two rules cover unknown wordings: a count
+of tokens exceeds a limit; or a prompt and a context window are given with two sizes, the larger of which does not
+belong to a reply, a picture or a minute. Collected from public threads;
 `tests/unit/adapters/overflow_wordings.jsonl` contains each real answer with its source.
 """
 
@@ -28,9 +28,9 @@ _SENTENCES = regex(
     "|".join(
         (
             r"(?:prompt|inputs?|request|conversation|query|this message)(?: tokens?| length| size)?"
-            # llama.cpp, about the length of a text for a vector.
+            # llama.cpp, about the length of a text to embed.
             r"(?: \(\d+ tokens\))? (?:is |are )?too (?:long|large|big)",
-            # Azure, about their number; a proxy of Copilot.
+            # Azure, about the number of messages; a proxy for Copilot.
             r"\bmessages[`'\"]* (?:is |are )?too long|text-too-long",
             r"too many (?:input |prompt )?tokens",
             r"tokens? limit (?:was |is |has been )?exceeded",
@@ -77,27 +77,27 @@ _LIMIT = regex(
     re.IGNORECASE,
 )
 _REQUEST_TOO_LARGE = regex(r"request (?:body |entity )?(?:is )?too large", re.IGNORECASE)
-"""Also of a limit per minute: a request that is larger than a whole minute's tokens never fits."""
+"""Also used for a limit per minute: a request larger than a whole minute's tokens never fits."""
 
-# A limit of time or money, which a smaller request does not change.
+# Limits on rate, time or money: a smaller request would not help.
 _RATE = regex(
     r"throttl|rate[ _-]?limit|too many requests|please wait|quota|per (?:minute|hour|day|month)|daily|monthly|billing"
     r"|balance|credit|subscription|time ?out|timed out|took too long"
-    # Chinese: how often, rate, at once, quota, try again later.
+    # Chinese: frequency, rate, concurrency, quota, try again later.
     r"|次数|频率|频繁|速率|限流|并发|限额|配额|余额|稍后",
     re.IGNORECASE,
 )
-# Tokens of another kind.
+# Login tokens.
 _LOGIN = regex(
     r"(?:access|bearer|refresh|id|invalid|auth\w*) tokens?\b.{0,40}(?:expired|invalid|revoked)", re.IGNORECASE
 )
-# The length of the requested reply.
+# Limits on the requested reply.
 _REPLY = regex(
     r"max_(?:completion_|new_|output_)?tokens\b|maximum tokens you requested|max(?:imum)? output|completion tokens"
     r"|output tokens",
     re.IGNORECASE,
 )
-# Other sized things: a shorter history would not help.
+# Limits on other things: a shorter history would not help.
 _OTHER_THINGS = regex(
     r"\b(?:images?|pictures?|files?|tools?|functions?|bytes|[kmg]i?b|seconds|minutes|pixels|items|stop sequences"
     r"|access token|expired|api key|price|usd|afford)\b|\$\d",
@@ -111,18 +111,18 @@ _BOUND = regex(
 )
 _NUMBER = regex(r"(?<![\w.])\d{1,3}(?:,\d{3})+\b|(?<![\w.])\d{3,9}\b(?!\.\d)|\b\d{3,9}(?=-token)")
 _MIN_WINDOW = 256
-# Bedrock, about a text of a request. A window in characters is never as small as the limit of a name.
+# Bedrock, about a text in a request. A context window in characters is never as small as the limit of a name.
 _MAX_LENGTH = regex(r"(?:expected maxLength: |must have length less than or equal to )(\d+)")
 _MIN_TEXT = 2_000
-# Words of uncertainty: near the window they still count as an overflow (`session/turn/turn.py`).
+# Uncertain wordings: if the prompt nearly fills the window, they still count as an overflow (`session/turn/turn.py`).
 _UNSURE = regex(r"possible causes?|\bmay be\b|\bmight\b", re.IGNORECASE)
 _SENT = regex(r"\b(?:inputs?|prompt|messages)\b(?! argument| validation| should)", re.IGNORECASE)
-# The code and sentences are similar for an id or a name that is too long: a smaller history would not help.
+# An id or a name that is too long has a similar code and message: a smaller history would not help.
 _SHORT_FIELD = regex(r"maximum length (?:of )?\d{1,4}\b(?! tokens)", re.IGNORECASE)
 
 
 def is_overflow(code: str, sentence: str) -> bool:
-    """Return whether the error says that the request is longer than the context window."""
+    """Return whether the error means that the request exceeds the context window."""
     if _SHORT_FIELD.search(sentence):
         return False
     if code.lower() in _CODES or _REQUEST_TOO_LARGE.search(sentence):

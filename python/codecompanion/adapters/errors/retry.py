@@ -1,6 +1,6 @@
-"""Decides when to retry a failed request: back-off with jitter, the provider's requested delay, a limit (lesson 38).
+"""Decides when to retry a failed request: backoff with jitter, the delay the provider requests, a limit (lesson 38).
 
-Pure: the clock and the random number arrive as arguments. Retries are announced and can be cancelled while waiting.
+Pure: the clock and the random number are arguments. Retries are announced and can be cancelled while waiting.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from codecompanion.formats.regex import regex
 FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 30.0
 MAX_SENSIBLE_S = 31 * 86_400.0
-"""A requested delay of more than a month is a server fault, and is neither waited for nor shown."""
+"""Maximum plausible requested delay; a longer one is a server fault and is ignored."""
 _SECONDS = regex(r"\s*(\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})\s*(?:s|sec|seconds|ms)?\s*", re.ASCII | re.IGNORECASE)
 MAX_RETRY_AFTER_S = 60.0
-"""A longer requested delay is not waited for: the user sees it and decides."""
+"""Maximum delay before an automatic retry; if the provider requests more, the user decides."""
 
 
 def wait_before_retry(
@@ -28,8 +28,8 @@ def wait_before_retry(
 ) -> float | None:
     """Return how many seconds to wait before attempt `attempt + 1`, or None for no retry.
 
-    A request that the provider may have processed is never repeated, unless it `is_free`: the user decides. `attempt`
-    counts from 1; `random` is 0..1 and spreads the wait over ±25 %, unless the provider named one.
+    A request that the provider may have processed is not repeated, unless it `is_free`; the user decides. `attempt`
+    counts from 1; `random` (0..1) varies the delay by ±25 %, unless the provider requested one.
     """
     if not error.retryable or attempt > max_retries or (error.perhaps_processed and not is_free):
         return None
@@ -41,7 +41,7 @@ def wait_before_retry(
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return the seconds of `retry-after-ms` or `retry-after` (seconds or an HTTP date), None without a usable one."""
+    """Return `retry-after-ms` or `retry-after` (seconds or an HTTP date) in seconds, None if neither is usable."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         found = _SECONDS.fullmatch(headers.get(name, ""))
         seconds = float(found[1]) / unit if found else math.inf

@@ -1,1 +1,1 @@
-"""One provider endpoint over HTTP: the client, the limits on its time, the reading of its replies."""
+"""Connects to one provider endpoint over HTTP: client, time limits, and reading of replies."""

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 
 class HttpAdapter:
-    """One endpoint that speaks the given wire format. Clock, sleep and random numbers can be given for tests.
+    """One endpoint that speaks the given wire format. Tests can replace clock, sleep and random numbers.
 
-    `environ` is the user's environment, where the client of a cloud finds credentials. `on_secret` hears each token
-    that the exchange puts into requests by itself, so that no text will show it. `on_facts` is called when the server
-    reports something new. `is_final` returns whether an error of this provider stays however often the
-    request is sent again, although its kind would pass.
+    `environ` is the user's environment, where a cloud's client finds credentials. `on_secret` receives each token that
+    the exchange itself adds to requests, so that it is hidden everywhere. `on_facts` is called when the server reports
+    something new. `is_final` returns whether an error of this provider is permanent, although errors of its type are
+    usually temporary.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class HttpAdapter:
         self._replies = ReplyRequests(self._connection, self._models)
 
     def __repr__(self) -> str:
-        """Show the name only: the settings may hold keys in headers."""
+        """Show only the name: headers in the settings may contain keys."""
         return f"HttpAdapter({self.name!r})"
 
     @property
@@ -95,7 +95,7 @@ class HttpAdapter:
 
     @property
     def settings(self) -> AdapterSettings:
-        """Return the settings of the entry; those of a local server once it has been recognised as one."""
+        """Return the settings of the entry; for a local server, those set once it was recognised."""
         return self._connection.settings
 
     # ---- the model
@@ -105,11 +105,11 @@ class HttpAdapter:
         return self._wire.compacts_natively(model)
 
     def compacts_on_demand(self, model: str) -> bool:
-        """Return whether `compact` can be asked for (R-540)."""
+        """Return whether `compact` is supported (R-540)."""
         return self._wire.render_compaction(ChatRequest(messages=(), model=model), "") is not None
 
     def counts_tokens(self, model: str) -> bool:
-        """Return whether `count_tokens` can be asked for."""
+        """Return whether `count_tokens` is supported."""
         return self._wire.render_count(ChatRequest(messages=(), model=model)) is not None
 
     def limits(self, model: str) -> ModelLimits | None:
@@ -121,27 +121,27 @@ class HttpAdapter:
         return self._models.server.facts(model or self.default_model)
 
     def forget_tool_refusal(self, model: str) -> None:
-        """Send tools to the model again, although such a server has refused them: it may have been restarted."""
+        """Send tools to the model again, although a local server refused them: it may have been restarted."""
         self._models.server.forget_tool_refusal(model or self.default_model)
 
     def speed(self, model: str) -> Speed:
-        """Return how fast such a server was of late with the model."""
+        """Return the recent speed of a local server with the model."""
         return self._models.server.speed(model or self.default_model)
 
     def prompt_loss(self, model: str, chat_id: str) -> Loss:
-        """Return why such a server has lost the prompt of a chat from its cache, "" if it may still have it."""
+        """Return why a local server's cache no longer has the prompt of a chat, "" if it may still have it."""
         return self._models.server.prompt_loss(model or self.default_model, chat_id)
 
     def learn_kept_prompt(self, model: str) -> None:
-        """Record that such a server kept a prompt although other requests had used all its slots since."""
+        """Record that the model's server kept a prompt even after other requests had used all its slots."""
         self._models.server.slots_of(model or self.default_model).learn_kept()
 
     async def know_server(self, model: str) -> None:
-        """Ask such a server for its model if its last report may be out of date; waits briefly at most."""
+        """Ask a local server about its model if its last report may be out of date; wait only briefly."""
         await self._models.know_server(model)
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the endpoint runs the model or passes requests on, None when it has not reported that."""
+        """Return whether the endpoint runs the model itself (False: it forwards requests), None = unknown."""
         return self._wire.runs_model_itself(model)
 
     async def list_models(self) -> list[str]:
@@ -161,10 +161,10 @@ class HttpAdapter:
         return self._replies.stream(request)
 
     async def compact(self, request: ChatRequest, instructions: str, on_wait: OnWait | None = None) -> CompactionDone:
-        """Let the provider compact the messages of the request now (R-540); `on_wait` as in `base.Adapter`.
+        """Make the provider compact the messages of the request now (R-540); `on_wait` as in `base.Adapter`.
 
         Raises:
-            AdapterError: it did not; nothing was changed.
+            AdapterError: it failed; nothing was changed.
         """
         from codecompanion.adapters.http import count_and_compact  # not part of the start
 
@@ -174,7 +174,7 @@ class HttpAdapter:
         """Return the provider's own count of the request's prompt; `on_wait` as in `base.Adapter`.
 
         Raises:
-            AdapterError: it could not be asked.
+            AdapterError: the count is unavailable.
         """
         from codecompanion.adapters.http import count_and_compact  # not part of the start
 
@@ -188,7 +188,7 @@ class HttpAdapter:
     # ---- the connection
 
     def use_key(self, key: str) -> None:
-        """Use this key from the next request on: one that is renewed now and then."""
+        """Use this key, which is renewed from time to time, starting with the next request."""
         self._connection.use_key(key)
 
     def forget_key(self) -> None:
@@ -196,17 +196,17 @@ class HttpAdapter:
         self._connection.forget_key()
 
     async def require_key(self) -> None:
-        """Read the key; it is kept for the request."""
+        """Read the key and cache it for the request."""
         await self._connection.endpoint("")
 
     async def warm_up(self) -> None:
         """Import the transport and read the certificates in a thread (50 ms), before the first request needs them.
 
-        Then read what the endpoint reports about its models, when that is more than names. A key that a command prints
-        is not asked for yet: the command may want a passphrase.
+        Then read the endpoint's report about its models, if it contains more than names. A key from a command is not
+        read yet: the command may ask for a passphrase.
 
         Raises:
-            AdapterError: the transport cannot be used: a package is missing, or the credentials of a cloud.
+            AdapterError: the transport cannot be used: a package or a cloud's credentials are missing.
         """
         settings = self._connection.settings
         problem: errors.AdapterError | None = None

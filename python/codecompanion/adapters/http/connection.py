@@ -1,4 +1,4 @@
-"""The connection to one endpoint: its key and headers, one request and its answer, and the pause before another try.
+"""The connection to one endpoint: its key and headers, one request and its answer, and the delay before a retry.
 
 `exchange.py` moves the bytes. A body is validated before it is sent (`request_gate.py`); a failure becomes one of our
 errors, with secrets removed from its message.
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     import httpx2
 
 MAX_LESSONS = 4
-"""How many times a request is sent again because a wire format knows how to avoid the refusal."""
+"""Maximum times a request is sent again after its wire format learned from a refusal."""
 _OWN_SERVER = Remedies(after_loss="The request may have been processed.")
-"""A model that runs on this machine costs no money."""
+"""Remedies for a local server, whose requests cost no money."""
 
 
 class Connection:
-    """The connection of one adapter. Clock, sleep and random numbers can be given for tests.
+    """The connection of one adapter. Tests can replace clock, sleep and random numbers.
 
-    `is_final` returns whether an error stays however often the request is sent again, although its kind would pass.
-    `settings` are those of the entry; they are replaced when the server is recognised (`endpoint_models.py`).
+    `is_final` returns whether an error is permanent, although errors of its type are usually temporary. `settings`
+    are those of the entry; they are replaced when the server is recognised (`endpoint_models.py`).
     """
 
     def __init__(
@@ -66,18 +66,18 @@ class Connection:
         self._key: str | None = None
 
     def __repr__(self) -> str:
-        """Show the name only: the settings may hold keys in headers."""
+        """Show only the name: headers in the settings may contain keys."""
         return f"Connection({self.settings.name!r})"
 
     @property
     def may_be_gateway(self) -> bool:
-        """Return whether a server on this machine answers, which may pass requests on to providers who bill."""
+        """Return whether the server is on this machine and may forward requests to providers who bill."""
         return self.settings.local_server and is_loopback(self.settings.base_url)
 
     # ---- the key
 
     def use_key(self, key: str) -> None:
-        """Use this key from the next request on."""
+        """Use this key starting with the next request."""
         self._key = key
 
     def forget_key(self) -> None:
@@ -85,13 +85,13 @@ class Connection:
         self._key = None
 
     def forget_credentials(self) -> None:
-        """Read the key again before the next request, and look for a cloud's credentials again."""
+        """Read the key and a cloud's credentials again before the next request."""
         self._key = None
         if self._exchange is not None:
             self._exchange.forget_credentials()
 
     async def endpoint(self, model: str) -> Endpoint:
-        """Return the endpoint as error messages describe it; reads the key and keeps it.
+        """Return the endpoint as error messages describe it; read the key and cache it.
 
         Raises:
             AdapterError: there is no key.
@@ -119,7 +119,7 @@ class Connection:
         )
 
     def with_secrets(self, endpoint: Endpoint) -> Endpoint:
-        """Return the endpoint with the tokens that the exchange has put into requests, which no sentence may show."""
+        """Add the tokens that the exchange has added to requests to the endpoint's secrets."""
         added = frozenset[str]() if self._exchange is None else self._exchange.secrets()
         for secret in added - self._told:
             self._on_secret(secret)
@@ -135,7 +135,7 @@ class Connection:
     async def judged(self, call: HttpCall | None, purpose: Purpose) -> HttpCall | None: ...
 
     async def judged(self, call: HttpCall | None, purpose: Purpose) -> HttpCall | None:
-        """Return the call, validated; a body that the provider would reject is never sent."""
+        """Validate the call and return it; a body that the provider would reject is never sent."""
         if call is not None and self.gate.unknown_bytes(call.chunks, purpose) > ASIDE_BYTES:
             await asyncio.to_thread(self.gate.require_valid, call.chunks, purpose)
         elif call is not None:
@@ -143,7 +143,7 @@ class Connection:
         return call
 
     async def send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:
-        """Send a validated call once and return its response, with `stream` before its body is read.
+        """Send a validated call once and return its response; with `stream`, before its body is read.
 
         Raises:
             AdapterError: it was not delivered, not answered, or rejected.
@@ -166,11 +166,11 @@ class Connection:
         raise error
 
     async def get(self, path: str) -> bytes:
-        """Return the endpoint's answer to a GET: a listing, or a server's report. Raises `AdapterError`."""
+        """Return the response body of a GET: a list of models, or a server's report. Raises `AdapterError`."""
         return await self._fetch("GET", path)
 
     async def post(self, path: str, body: bytes) -> bytes:
-        """Return the endpoint's answer to a POST that is not a request to a model. Raises `AdapterError`."""
+        """Return the response body of a POST that is not a request to a model. Raises `AdapterError`."""
         return await self._fetch("POST", path, (body,))
 
     async def _fetch(self, method: str, path: str, content: tuple[bytes, ...] | None = None) -> bytes:
@@ -187,9 +187,9 @@ class Connection:
         raise error
 
     def pause_after(self, error: errors.AdapterError, attempt: int, *, is_free: bool = False) -> float | None:
-        """Return the pause before the next attempt, in seconds; None = the request is not sent again.
+        """Return the delay before the next attempt in seconds; None = do not retry.
 
-        `is_free`: the request costs nothing, so that it may be sent again although it may have been processed.
+        `is_free`: the request costs nothing, so it may be repeated even if it may have been processed.
         """
         from codecompanion.adapters.errors.retry import wait_before_retry  # not part of the start
 
@@ -208,7 +208,7 @@ class Connection:
                 self._opening = asyncio.ensure_future(asyncio.to_thread(open_exchange, self.settings, self._environ))
             opening = self._opening
             try:
-                # Shielded: a request that is cancelled meanwhile must not take the exchange from the next one.
+                # Shielded: cancelling this request must not cancel the exchange that the next one needs.
                 exchange = self._exchange = await asyncio.shield(opening)
             finally:
                 if opening.done():
@@ -222,14 +222,14 @@ class Connection:
             await exchange.aclose()
 
     def _is_free(self, model: str) -> bool:
-        """Return whether this machine runs the model, as far as is known: a gateway passes it on to who bills."""
+        """Return whether this machine runs the model, as far as known, rather than a gateway to a billing provider."""
         passes_on = is_cloud_model(model) or self.wire.runs_model_itself(model) is False
         return self.may_be_gateway and not passes_on
 
     def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
-        """Return key, the user's own headers and `more`, names in lower case.
+        """Return the headers: the key, the user's own and `more`, with lower-case names.
 
-        The client is not given the key: it would keep it in its `repr`-able state.
+        The client does not get the key, because its `repr` would contain it.
         """
         settings, wire, key = self.settings, self.wire, self._key or ""
         headers: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""Requests whose answer comes at once: the provider's count of a prompt, and its compaction on demand.
+"""Sends requests without a streamed reply: the provider's token count, and compaction on demand.
 
-Passing trouble is tried again like that of a reply, and a refusal teaches as much; a count costs nothing. With
-`on_wait` a local server that starts or loads is waited for, as a message does (`server_wait.py`).
+Temporary errors are retried as for a reply, and wire formats learn from refusals; a count costs nothing. With
+`on_wait`, these requests wait for a local server that is starting or loading, as messages do (`server_wait.py`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from codecompanion.formats.bounded import LimitHit
 async def compact(
     connection: Connection, request: ChatRequest, instructions: str, on_wait: OnWait | None
 ) -> CompactionDone:
-    """Let the provider compact the messages of the request now, and return its result (R-540).
+    """Make the provider compact the messages of the request now; return its result (R-540).
 
     Raises:
-        AdapterError: it did not; nothing was changed.
+        AdapterError: it failed; nothing was changed.
     """
     wire, endpoint = connection.wire, await connection.endpoint(request.model)
     body = await _ask(
@@ -40,7 +40,7 @@ async def count_tokens(connection: Connection, request: ChatRequest, on_wait: On
     """Return the provider's own count of the request's prompt.
 
     Raises:
-        AdapterError: it could not be asked.
+        AdapterError: the count is unavailable.
     """
     wire, endpoint = connection.wire, await connection.endpoint(request.model)
     body = await _ask(connection, "count", request, endpoint, lambda: wire.render_count(request), on_wait)
@@ -60,7 +60,7 @@ async def _ask(
     render: Callable[[], HttpCall | None],
     on_wait: OnWait | None,
 ) -> bytes | None:
-    """Send a request whose answer comes at once, None when there is no such request."""
+    """Send a count or compaction request and return its response, None if `render` returns none."""
     wire = connection.wire
     call = await connection.judged(render(), what)
     attempt, lessons = 1, 0

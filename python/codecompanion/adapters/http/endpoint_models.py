@@ -1,7 +1,7 @@
 """The models of one endpoint: their names and windows, and the facts that the user's own server reports about them.
 
-The listing is read on demand, and during a first reply if it names the owner of the model: a gateway on this machine
-passes requests on to providers who bill. `server_reader.py` asks the server itself.
+The list of models is read on demand, and during a first reply if it may show who runs the model: a gateway on this
+machine forwards requests to providers who bill. `server_reader.py` queries the server itself.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class EndpointModels:
         return ModelLimits(window) if window else self._wire.limits(model)
 
     async def know_server(self, model: str) -> None:
-        """Ask the user's own server for its model if its last report may be out of date; waits briefly."""
+        """Ask the user's own server about its model if its last report may be out of date; wait only briefly."""
         if self._may_be_unnamed:
             task = self._recognising_server()
             if is_loopback(self._connection.settings.base_url):
@@ -57,7 +57,7 @@ class EndpointModels:
                 async with asyncio.timeout(CONNECT_WAIT_S):
                     await self.first()
             except (errors.AdapterError, TimeoutError) as error:
-                _log.info("no model to ask: %s", error)  # said where the request is sent
+                _log.info("no model to ask: %s", error)  # reported when the request is sent
         await self.server.make_sure(model or self.default)
 
     async def names(self) -> list[str]:
@@ -95,15 +95,15 @@ class EndpointModels:
             await asyncio.wait([self._reading_listing()])
 
     def read_beside_reply(self) -> asyncio.Task[None] | None:
-        """Return a task that reads the listing now, None if there is no need to.
+        """Return a task that reads the list of models now, None if not needed.
 
-        In the listing a server on this machine names itself.
+        In this list, a server on this machine names itself.
         """
         needs = self._connection.may_be_gateway and not self._is_listed
         return self._reading_listing() if needs else None
 
     async def aclose(self) -> None:
-        """Stop asking."""
+        """Cancel running queries."""
         await self.server.aclose()
         asking = [task for task in (self._reading, self._recognising) if task is not None]
         for task in asking:
@@ -112,7 +112,7 @@ class EndpointModels:
             await asyncio.wait(asking)
 
     def _take_server(self) -> None:
-        """Ask the server that the connection's settings are for."""
+        """Create the reader for the server in the connection's settings."""
         settings = self._connection.settings
         self.is_own = is_own_server(settings)
         self.server = ServerReader(
@@ -127,7 +127,7 @@ class EndpointModels:
         )
 
     def _recognising_server(self) -> asyncio.Task[None]:
-        """Return the task that finds out which server answers, begun now unless one is under way."""
+        """Return the task that recognises the server; start one if none is running."""
         if self._recognising is None or self._recognising.done():
             self._recognising = asyncio.get_running_loop().create_task(self._recognise_server())
         return self._recognising
@@ -154,7 +154,7 @@ class EndpointModels:
             await self.server.ask(self.default)
 
     def _forget_listing(self) -> None:
-        """Forget the listing because another server answers; the next reply reads that server's listing."""
+        """Forget the list of models, because another server answers; the next reply reads the new list."""
         self._wire.forget_models()
         self._is_listed = False
 

@@ -1,4 +1,4 @@
-"""Requests beside those of chats, whose answer is one JSON object: logging in, exchanging and renewing tokens.
+"""Sends requests outside chats whose response is one JSON object: logins, token exchange and renewal.
 
 Each is sent once, with a time limit; redirects are not followed.
 """
@@ -23,11 +23,11 @@ _ANSWER_S = 20.0
 _REMEDIES = Remedies(check_address="the proxy", after_silence="", after_loss="Try again.")
 
 Explain = Callable[[int, object], errors.AdapterError | None]
-"""(status, body: decoded JSON or text) → the error for a refusal, None = the usual one."""
+"""A function (status, body as decoded JSON or text) → the error for a refusal, None = the default error."""
 
 
 class JsonRequests:
-    """Sends to one address for the adapter of `settings`. `whose` names who answers, in sentences."""
+    """Sends to one address for the adapter of `settings`. `whose` names the server's owner in messages."""
 
     def __init__(self, settings: AdapterSettings, address: str, *, whose: str) -> None:
         self._settings = msgspec.structs.replace(
@@ -48,10 +48,10 @@ class JsonRequests:
         explain: Explain = lambda status, body: None,
         is_empty_fine: bool = False,
     ) -> dict[str, Any]:
-        """Return the JSON object that was answered. `where` is the place a key in the headers is from.
+        """Return the JSON object in the response. `where` is the source of the key in the headers.
 
         Raises:
-            AdapterError: there was none; `status` is what was answered with, `code` the provider's own word, as usual.
+            AdapterError: the request failed; `status` is the HTTP status, `code` the provider's error code.
         """
         endpoint = Endpoint(
             name=self._settings.name,

@@ -1,7 +1,7 @@
-"""Requests for a reply: sent, sent again after passing trouble, waited for while a server starts, and read.
+"""Sends requests for a reply: retries temporary errors, waits while a server starts, and reads the reply.
 
-Retries are visible and cancelled at once (`errors/retry.py`). How the body of a reply becomes events is in
-`reply_stream.py`, how long a server that is not ready is waited for in `server_wait.py`.
+Retries are visible and can be cancelled at once (`errors/retry.py`). `reply_stream.py` turns the body of a reply into
+events; `server_wait.py` decides how long to wait for a server that is not ready.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class ReplyRequests:
-    """Requests for a reply at one endpoint."""
+    """Sends requests for a reply to one endpoint."""
 
     def __init__(self, connection: Connection, models: EndpointModels) -> None:
         self._connection, self._models = connection, models
@@ -64,7 +64,7 @@ class ReplyRequests:
                             self._models.server.reply_began(request.model)
                         reading = reading or self._models.read_beside_reply()
                         if reading is not None and isinstance(event, Finished):
-                            await asyncio.wait([reading])  # the price of the reply depends on the server that answered
+                            await asyncio.wait([reading])  # the reply's price depends on which server answered
                         yielded = True
                         yield event
                 return
@@ -87,7 +87,7 @@ class ReplyRequests:
             if not yielded and server.is_worth_waiting(error):
                 yield self._wait_for(server, error, attempt, deadline)
                 await self._connection.sleep(server.look_every_s)
-                # The server that runs now may have been started with other options.
+                # The server may have been restarted with other options.
                 await self._models.server.make_sure(request.model)
                 call = await self._connection.judged(self._wire.render(request), "reply")
                 continue
@@ -102,7 +102,7 @@ class ReplyRequests:
     def _wait_for(
         self, server: ServerWait, error: errors.AdapterError, attempt: int, deadline: float
     ) -> RetryScheduled:
-        """Return the event shown while the request waits for a starting or loading server; raise if there is none."""
+        """Return the event to show while the request waits for the server; raise the error if it should not wait."""
         look = server.next_look(error, attempt, deadline - self._clock())
         if look is None:
             raise error
@@ -144,7 +144,7 @@ class ReplyRequests:
             raise error
 
     def _patience(self, endpoint: Endpoint, deadline: float) -> Callable[[int], None]:
-        """Return a function that raises `StreamCut` when a reply takes too long or stops growing for too long."""
+        """Return a function that raises `StreamCut` if a reply takes too long or does not grow for too long."""
         limit = max_keep_alive_s(self._connection.settings) or math.inf
         grown, since = -1, math.inf
 

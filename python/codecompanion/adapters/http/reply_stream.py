@@ -1,6 +1,6 @@
-"""Read the body of one HTTP response into stream events: an event stream, or one JSON object from a gateway.
+"""Reads the body of one HTTP response as stream events: an event stream, or one JSON object from a gateway.
 
-The wire format decides where a reply ends; this module sees how the body ends.
+The wire format decides where a reply ends; this module detects how the body ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# After `[DONE]` the rest of the body is awaited this long, so that the connection can be used again.
+# Seconds to wait for the rest of the body after `[DONE]`, so that the connection can be reused.
 _DRAIN_S = 0.05
 _SNIFFED_BYTES = 2_000
 _STREAM_STARTS = (b"data:", b":", b"event:", b"id:", b"retry:", b"error:")
@@ -32,10 +32,9 @@ _STREAM_STARTS = (b"data:", b":", b"event:", b"id:", b"retry:", b"error:")
 async def read_reply(
     response: httpx2.Response, decoder: ReplyDecoder, endpoint: Endpoint, judge: Callable[[int], None]
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Yield the events of the reply, `Finished` last. A reply over the limits is cut and not requested again.
+    """Yield the events of the reply, `Finished` last. A reply over the size limits is cut off and not retried.
 
-    `judge` receives the stored size of the reply after each piece of the body, and raises when the reply takes too
-    long.
+    `judge` receives the stored size of the reply after each piece of the body, and raises if the reply takes too long.
 
     Raises: AdapterError: the reply is incomplete; all earlier events have been yielded.
     """
@@ -55,7 +54,7 @@ async def read_reply(
 
 
 def final_cut(sentence: str) -> StreamCut:
-    """Return the error for a reply that would be cut at the same place again."""
+    """Return the error for a reply that a retry would cut off again."""
     error = StreamCut(sentence)
     error.retryable = False
     return error
@@ -91,7 +90,7 @@ async def _read_body(
 
 
 async def _whole(first: bytes, pieces: AsyncIterator[bytes]) -> bytes:
-    """Return a body that is stored as a whole, with a smaller limit than one decoded while it arrives."""
+    """Read the whole body into memory, with a smaller limit than for one decoded while it arrives."""
     body, limit = bytearray(first), byte_limits.WHOLE_REPLY.decoded_bytes
     async for piece in pieces:
         body += piece
@@ -110,7 +109,7 @@ async def _first_bytes(pieces: AsyncIterator[bytes]) -> bytes:
 
 
 def _is_event_stream(kind: str, start: bytes, endpoint: Endpoint) -> bool:
-    """Return whether the body is an event stream, False for JSON; servers mislabel both.
+    """Return whether the body is an event stream (False: JSON); servers mislabel both.
 
     Raises:
         MalformedReply: it is neither.
@@ -128,7 +127,7 @@ def _is_event_stream(kind: str, start: bytes, endpoint: Endpoint) -> bool:
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:
-    """Read the end of the body, so that the connection goes back to the pool instead of being closed."""
+    """Read the rest of the body, so that the connection returns to the pool instead of being closed."""
     try:
         async with asyncio.timeout(_DRAIN_S):
             async for _ in pieces:

@@ -1,4 +1,4 @@
-"""Times a reply that its server does not time itself (`speed.py`)."""
+"""Measures the timings of a reply, for servers that do not report them (`speed.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.model.messages import Usage
 
 
 class ReplyTimer:
-    """Made when the request is sent. `facts` are those of its server, which may have to load the model first."""
+    """Times one reply; created when the request is sent. `facts` show whether the server must load the model first."""
 
     def __init__(self, request: ChatRequest, facts: ServerFacts, clock: Callable[[], float]) -> None:
         self._clock, self._began_at, self._first_at = clock, clock(), 0.0
@@ -25,7 +25,7 @@ class ReplyTimer:
     def timings(self, usage: Usage | None) -> Timings:
         """Return the timings of the complete reply.
 
-        The number of read tokens is known if the server reported its cache hits, or this was the chat's first prompt.
+        The number of tokens read is known if the server reported cache hits, or if this is the chat's first prompt.
         """
         if usage is None or not self._first_at:
             return Timings()
@@ -33,6 +33,6 @@ class ReplyTimer:
         return Timings(
             read_tokens=usage.input_tokens + usage.cache_write_tokens if knows_read else 0,
             read_s=self._first_at - self._began_at,
-            written_tokens=usage.output_tokens - 1,  # the first one ended the reading
+            written_tokens=usage.output_tokens - 1,  # the first token belongs to the reading time
             written_s=self._clock() - self._first_at,
         )

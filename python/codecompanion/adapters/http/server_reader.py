@@ -1,10 +1,10 @@
-"""Reads the windows of a server's models; all `ServerFacts` if it is on the user's machine or network.
+"""Reads the context windows of a server's models, and all `ServerFacts` if it is on the user's machine or network.
 
-A server that runs models itself (`local_server`) can be restarted with other settings at any time. So it is asked when
-it is first needed, and when it is next needed after a lost connection, a refusal, or a minute. On loopback it is asked
-after `NEAR_FRESH_S`: an answer takes a few milliseconds, and a client that reconnects by itself does not notice a
-restart. Any other endpoint, and such a server at a public address, is asked once for each model, if its entry says that
-it can report it (lesson 30).
+A server that runs models itself (`local_server`) can be restarted with other settings at any time. So it is queried on
+first use, and on the next use after a lost connection, a refusal, or a minute. On loopback it is queried after
+`NEAR_FRESH_S`: an answer takes a few milliseconds, and a client that reconnects by itself does not notice a restart.
+Any other endpoint, including such a server at a public address, is queried once for each model, if its entry says that
+it can report the window (lesson 30).
 
 A server that does not answer never disturbs the user: its facts stay unknown, and other code handles an unknown window
 (R-506). A request waits for an answer on loopback only: at most `CONNECT_WAIT_S` if no earlier fact is still valid,
@@ -51,12 +51,12 @@ CONNECT_WAIT_S = 1.0
 FRESH_S, NEAR_FRESH_S, NEAR_WAIT_S = 60.0, 5.0, 0.05
 JUST_ASKED_S = 1.0
 MAX_MODELS = 50
-"""Models of one server whose answers are kept."""
+"""Maximum number of models whose answers are stored per server."""
 _LOADING = 503
-"""llama.cpp answers with it until its model is loaded."""
+"""Status of llama.cpp's responses until its model is loaded."""
 _REFUSALS = (400, 404, 422)
 _FAILED = 500
-"""llama.cpp answers with it when it is sent tools and was started without `--jinja`."""
+"""Status of llama.cpp's response to a request with tools if it was started without `--jinja`."""
 _SHOW_PATH = "/api/show"
 
 Get = Callable[[str], Awaitable[bytes]]
@@ -64,7 +64,7 @@ Post = Callable[[str, bytes], Awaitable[bytes]]
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """The report about one model, and when it was asked for."""
+    """The report about one model, and when it was requested."""
 
     asked_at: float
     told: Told
@@ -73,7 +73,7 @@ class _Answer(msgspec.Struct, frozen=True):
 class ServerReader:
     """The known facts of one server. `get` and `post` send a request to one of its paths and return the body.
 
-    `take_listing` gives a listing to the wire format, `has_window` returns whether it gave the model's window.
+    `take_listing` passes a list of models to the wire format; `has_window`: whether the model's window is known.
     `forget_listing` is called when another server answers at the address, `on_change` when facts have changed.
     """
 
@@ -112,7 +112,7 @@ class ServerReader:
         return msgspec.structs.replace(facts, tools=False, refuses_tools=why) if why else facts
 
     def learn_toolless(self, error: AdapterError, model: str) -> bool:
-        """Record that the user's own server refused a request for its tools; return whether it did."""
+        """Check whether the user's own server refused a request because of its tools; if so, record it. Return that."""
         is_refusal = isinstance(error, RequestRejected) and error.status in _REFUSALS
         why = tool_refusal(str(error)) if self._is_local and (is_refusal or error.status == _FAILED) else ""
         if why:
@@ -124,7 +124,7 @@ class ServerReader:
         self._toolless.pop(model, None)
 
     def speed(self, model: str) -> Speed:
-        """Return how fast the model has been since the connection was last lost."""
+        """Return the model's speed since the connection was last lost."""
         timed_at, speed = self._speeds.get(model, (-1.0, NO_SPEED))
         return speed if timed_at > self._lost_at else NO_SPEED
 
@@ -139,7 +139,7 @@ class ServerReader:
         self._speeds[model] = self._clock(), speed
 
     def slots_of(self, model: str) -> PromptSlots:
-        """Return which prompts a model has read last."""
+        """Return the prompts that a model read last."""
         from codecompanion.adapters.prompt_slots import PromptSlots  # not part of the start
 
         slots = self._slots.setdefault(model, PromptSlots())
@@ -152,11 +152,11 @@ class ServerReader:
         self.slots_of(model).read(owner, self._clock())
 
     def prompt_loss(self, model: str, owner: str) -> Loss:
-        """Return why the owner's newest prompt is no longer in the cache, "" if it may still be."""
+        """Return why the owner's newest prompt is no longer cached, "" if it may still be."""
         if model not in self._slots:
             return ""
         facts, lost_at = self._told(model), self._lost_at
-        if facts.state:  # it is not loaded, or was not when the server was asked last
+        if facts.state:  # the model was not loaded at the last query
             lost_at = max(lost_at, *(answer.asked_at for answer in self._answers.values()))
         return self._slots[model].loss(owner, facts.slots, lost_at)
 
@@ -170,7 +170,7 @@ class ServerReader:
         return filled(find_facts(newest.told, model), find_facts(own.told, model))
 
     def doubt(self, error: AdapterError) -> None:
-        """Handle a failed request: after a lost connection or a refusal the server may be another one."""
+        """Handle a failed request: after a lost connection or a refusal, another server may be running."""
         self._distrusted_at = self._clock()
         if isinstance(error, NetworkFailed | StreamCut) or error.status == _LOADING:
             self._lost_at = self._distrusted_at
@@ -185,13 +185,13 @@ class ServerReader:
             await asyncio.wait([self._asking(model)])
 
     async def is_awake(self, model: str) -> bool:
-        """Ask, and return whether the server answers and has the model loaded: no more than a message may load it."""
+        """Query the server; return whether it answers and has the model loaded. Only a message may load a model."""
         await self.ask(model)
         answer = self._answers.get(model)
         return answer is not None and answer.asked_at > self._lost_at and not self.facts(model).state
 
     async def make_sure(self, model: str) -> None:
-        """Ask if the known facts may be out of date; wait briefly for the answer of a server on this machine."""
+        """Query the server if its facts may be out of date; wait briefly if it is on this machine."""
         if not self._is_local or self._is_fresh(model):
             return
         task = self._asking(model)
@@ -201,7 +201,7 @@ class ServerReader:
             await asyncio.wait([task], timeout=CONNECT_WAIT_S if is_worthless else NEAR_WAIT_S)
 
     def reply_began(self, model: str) -> None:
-        """Ask in the background while a reply arrives, unless the window is known, of the server that answers."""
+        """Query in the background while a reply arrives, unless this server's context window is known."""
         answer = self._answers.get(model)
         is_old = self._is_local and answer is not None and answer.asked_at <= self._lost_at
         is_known = self._has_window(model) and not is_old
@@ -211,7 +211,7 @@ class ServerReader:
         self._asking(model)
 
     async def aclose(self) -> None:
-        """Stop asking."""
+        """Cancel running queries."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -224,7 +224,7 @@ class ServerReader:
         return answer is not None and answer.asked_at > max(self._distrusted_at, self._clock() - limit)
 
     def _asking(self, model: str) -> asyncio.Task[None]:
-        """Return the running task that asks about a model; start one if none runs."""
+        """Return the task that queries a model; start one if none is running."""
         task = self._tasks.get(model)
         if task is None or task.done():
             self._tasks = {name: one for name, one in self._tasks.items() if not one.done()}
@@ -243,7 +243,7 @@ class ServerReader:
             if not isinstance(error, AdapterError) or error.status != _LOADING:
                 return
             told = {ANY_MODEL: msgspec.structs.replace(self._told(model), state="loading")}
-            asked_at = self._distrusted_at  # it is asked again as soon as somebody needs it
+            asked_at = self._distrusted_at  # it is queried again when next needed
         before = {name: self.facts(name) for name in (*self._answers, *self._toolless, model)}
         refusing = {name: self._told(name) for name in self._toolless}
         old = self._answers.pop(model, None)
@@ -259,7 +259,7 @@ class ServerReader:
             self._on_change()
 
     def _take_failure(self, error: AdapterError) -> None:
-        """Handle a failed question: no server answered, or one that does not answer as the server did before."""
+        """Handle a failed query: no server answered, or one that answers differently than before."""
         if not self._is_local:
             return
         if isinstance(error, NetworkFailed) or error.status == _LOADING:
@@ -275,7 +275,7 @@ class ServerReader:
         return {}
 
     async def _read(self, model: str) -> Told:
-        """Return the report of a server that runs models; its answer shows which server it is."""
+        """Return the report of a server that runs models; the response shows which server it is."""
         path = self._settings.limits_path
         body = await self._get(path)
         props = read_props(body)
@@ -294,7 +294,7 @@ class ServerReader:
         return told
 
     async def _of_router(self, path: str, model: str) -> ServerFacts:
-        """Return the report of a router's server for one model, without starting it."""
+        """Return the report of the server that a router runs for a model, without starting it."""
         try:
             own = read_props(await self._get(f"{path}?model={quote(model, safe='')}&autoload=false"))
         except NetworkFailed:
@@ -305,7 +305,7 @@ class ServerReader:
         return msgspec.structs.replace(own, model="") if own else NO_FACTS
 
     async def _shown(self, path: str, model: str) -> ServerFacts:
-        """Return a model's capabilities as Ollama reports them, without the window, which is not the loaded one."""
+        """Return a model's capabilities as Ollama reports them, without the window (not the loaded one)."""
         try:
             body = await self._post(path.removesuffix(RUNNING_PATH) + _SHOW_PATH, msgspec.json.encode({"model": model}))
         except AdapterError as error:
@@ -315,14 +315,14 @@ class ServerReader:
 
 
 def _is_another(old: ServerFacts, new: ServerFacts) -> bool:
-    """Return whether facts contradict older ones: the server was started again, or another model was loaded."""
+    """Return whether the facts contradict older ones: the server was restarted, or another model was loaded."""
     names = set(ServerFacts.__struct_fields__) - {"state"}
     known = {name for name in names if getattr(old, name) != getattr(NO_FACTS, name)}
     return any(getattr(new, name) not in (getattr(NO_FACTS, name), getattr(old, name)) for name in known)
 
 
 def _with_window(told: Told, model: str, window: int) -> Told:
-    """Return the report, with the window that a model had when it was loaded, if it is not loaded now."""
+    """Add the window of a model when it was last loaded to the report, if the model is not loaded now."""
     facts = find_facts(told, model)
     if facts.window or not window:
         return told

@@ -1,9 +1,9 @@
-"""How long one request waits for a server on this machine that is not ready: it starts, or loads its model.
+"""Decides how long a request waits for a local server that is not ready: it is starting, or loading its model.
 
 No part of the request was sent, or the server reported that it did not process it, so waiting costs nothing. A request
-waits for a server on this machine for as long as it reports that it is loading, for one elsewhere for a few minutes;
-for one that does not listen yet it waits a minute, because that may not be running at all. The user sees the reason of
-the wait and can stop it, or switch waiting off (`max_retries` 0).
+waits for a server on this machine for as long as that reports that it is loading, for a server elsewhere for a few
+minutes. It waits a minute for a server that does not listen, which may not be running at all. The user sees the reason
+for the wait, and can stop it or disable waiting (`max_retries` 0).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from codecompanion.errors import AdapterError, NetworkFailed, ServerLoading
 START_LIMIT_S = 60.0
 """For a server that does not listen: `ollama serve` and `llama-server` listen within seconds, vLLM after a minute."""
 LOAD_LIMIT_S = 300.0
-"""For a server that loads its model and is not on this machine: large weights take minutes to read."""
+"""Seconds to wait for a server elsewhere that is loading its model: large weights take minutes to read."""
 
 
 class ServerWait:
-    """The wait of one request so far. `look_every_s`: the pause before the next look, as the server wishes."""
+    """Tracks the wait of one request. `look_every_s`: the delay before the next check, as the server requests."""
 
     look_every_s = 1.0
 
@@ -38,11 +38,11 @@ class ServerWait:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the server was waited for as long as makes sense."""
+        """Return whether the maximum wait has passed."""
         return self._refused_s >= START_LIMIT_S or self._loading_s >= self._load_limit_s
 
     def is_worth_waiting(self, error: AdapterError) -> bool:
-        """Return whether the server may be ready soon: it said that it is loading, or does not listen yet."""
+        """Return whether the server may be ready soon: it is loading, or does not listen yet."""
         if isinstance(error, ServerLoading):
             wished = error.retry_after_s or 0.0
             return self._may_load and self._loading_s < self._load_limit_s and wished <= MAX_RETRY_AFTER_S
@@ -50,14 +50,14 @@ class ServerWait:
         return is_away and self._may_start and self._refused_s < START_LIMIT_S
 
     def next_look(self, error: AdapterError, attempt: int, left_s: float) -> RetryScheduled | None:
-        """Return the event to show until the next look; None if there is no next look, or none within `left_s`."""
+        """Return the event to show until the next check; None if there is none within `left_s`."""
         waiting = self.reason(error)
         if not waiting or self.look_every_s > left_s:
             return None
         return RetryScheduled(str(error), attempt, round(self.look_every_s * 1000), error.brief, waiting)
 
     def reason(self, error: AdapterError) -> str:
-        """Return the reason of the wait for the status line; "" = there is none."""
+        """Return the reason for waiting, for the status line; "" = do not wait."""
         if not self.is_worth_waiting(error):
             return ""
         if isinstance(error, ServerLoading):

@@ -1,1 +1,1 @@
-"""The sources of keys, and keeping keys out of every text."""
+"""Finds keys, and keeps them out of every text."""

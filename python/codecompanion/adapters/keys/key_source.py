@@ -1,4 +1,4 @@
-"""The source of an adapter's key: an environment variable, a command, a file, or the configuration itself.
+"""Reads an adapter's key from an environment variable, a command, a file, or the configuration itself.
 
 A key exists only in memory. It is never logged, stored or shown; an error names the place, never its content.
 """
@@ -16,20 +16,20 @@ from codecompanion.errors import MissingKey
 from codecompanion.formats.regex import regex
 
 COMMAND_LIMIT_S = 30.0
-"""A command may ask for a passphrase in its own window; longer than this it hangs."""
+"""Seconds to wait for a command, which may ask for a passphrase in its own window."""
 FROM_FUNCTION = "function"
-"""`AdapterSettings.key` of a key returned by a function of the configuration; it arrives in `given`."""
+"""Value of `AdapterSettings.key` for a key that a function of the configuration returns (see `given`)."""
 LITERAL = "literal"
-"""Kind of an `AdapterSettings.key` that names no place: at most the first three characters of the text follow."""
+"""Prefix of an `AdapterSettings.key` that is not a known source, followed by at most three characters of it."""
 _MAX_KEY_LENGTH = 16_384
 _LINE_BREAKS = regex(r"[\r\n]")
 
 
 class KeyReader:
-    """Reads keys. It blocks (a command runs): never call it on an event loop. The adapter caches the result.
+    """Reads keys. Blocks (a command runs): never call it on an event loop. The adapter caches the result.
 
-    `given` has keys that the configuration computed (a function in Lua), by adapter name. `on_key` receives every key
-    found, so that no text will show it.
+    `given` contains keys that functions of the configuration (in Lua) returned, by adapter name. `on_key` receives
+    every key found, so that it is hidden everywhere.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class KeyReader:
             self._on_key(key)
 
     def look_in_files(self, entries: Iterable[AdapterSettings]) -> None:
-        """Pass keys in files to `on_key` before an adapter needs them: a tool may read the file first."""
+        """Pass keys in files to `on_key` before adapters need them, because a tool may read a file first."""
         for settings in entries:
             if settings.key.startswith("file:"):
                 with contextlib.suppress(MissingKey):  # reported where the key is needed
@@ -67,7 +67,7 @@ class KeyReader:
         """Return the key, "" for an endpoint without one.
 
         Raises:
-            MissingKey: it is not in the configured place; names the adapter, the place and the remedy.
+            MissingKey: its source does not have it; names the adapter, the source and the remedy.
         """
         given = self._given.get(settings.name)
         if not given and not settings.key:
@@ -131,12 +131,12 @@ class KeyReader:
 
 
 def key_variable(settings: AdapterSettings) -> str:
-    """Return the environment variable of the key, "" when it is elsewhere."""
+    """Return the environment variable of the key, "" if it has another source."""
     return "" if ":" in settings.key or settings.key == FROM_FUNCTION else settings.key
 
 
 def key_label(settings: AdapterSettings) -> str:
-    """Return the name of the key's place for sentences: `OPENAI_API_KEY`, "the command `pass show openai`", a file."""
+    """Return the key's source for messages: `OPENAI_API_KEY`, "the command `pass show openai`", a file."""
     kind, colon, rest = settings.key.partition(":")
     if colon and kind == "cmd":
         return f"the command `{rest.strip()}`"
@@ -150,7 +150,7 @@ def key_label(settings: AdapterSettings) -> str:
 def _checked(key: str, settings: AdapterSettings) -> str:
     key = key.strip()
     if _LINE_BREAKS.search(key) or len(key) > _MAX_KEY_LENGTH or not key.isascii() or not key.isprintable():
-        # It would become an HTTP header: name the place, not the content.
+        # It would become an HTTP header: name the source, not the content.
         where = key_label(settings) or "the configuration"
         raise _missing(settings, f"{where} provided no valid key (expected one line of ASCII)")
     return key

@@ -1,9 +1,9 @@
-"""The keys this host knows, and removing them from the output of tools (lesson 44).
+"""Removes the keys this host knows from the output of tools (lesson 44).
 
-A tool may print a key: from a file, a shell's start file, another program's environment. Its output is cleaned before
-it is stored, shown or sent. Hidden are the key itself, its base64, hexadecimal and percent forms, and pieces of these
-from 23 letters of the key on (`base64` and `xxd -p` break lines). Other transformations are not detected. Values that
-could be ordinary words do not count as keys: hiding `postgres` everywhere would not help.
+A tool may print a key: from a file, a shell's startup file, another program's environment. Its output is cleaned before
+it is stored, shown or sent. Hidden are the key itself, its base64, hexadecimal and percent-encoded forms, and fragments
+of these that cover at least 23 letters of the key (`base64` and `xxd -p` break lines). Other transformations are not
+detected. Values that could be ordinary words do not count as keys: hiding `postgres` everywhere would not help.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from codecompanion.adapters.keys.redact import HIDDEN
 from codecompanion.formats.regex import regex
 
 MIN_CHARS = 8
-"""A shorter value is not a key, or it is a word that occurs everywhere."""
+"""Minimum length of a key; a shorter value may be any word."""
 MIN_PLAIN_CHARS = 20
-"""A value of letters only, such as `no-key-needed`, is a key from this length on."""
+"""Minimum length of a key of letters only, so that `no-key-needed` is not one."""
 PIECE_CHARS = 12
-"""Pieces are searched for in blocks of this length; any piece with a whole block is found."""
+"""Length of the blocks of a key that are searched for; any fragment that contains a block is found."""
 
 _SECRET_NAMES = regex(r"KEY|TOKEN|SECRET|PASS|PAT$|CREDENTIAL|_AUTH$|_PWD$", re.IGNORECASE)
 _NAMES_OF_MANY = regex(r"COOKIE|CONN(?:ECTION)?_?STR|_DSN$|_HEADERS$|WEBHOOK|_SAS(?:_|$)", re.IGNORECASE)
-"""Variables whose value contains a secret among other text: headers, cookies, connection strings."""
+"""Names of variables whose value contains a secret among other text: headers, cookies, connection strings."""
 _PARTS = regex(r"[^\s=:;,/@?&\"'{}]+={0,2}(?=$|[\s=:;,/@?&\"'{}])")
 _Block = tuple[str, str, int]
-"""A form of a key, a block of it, and where the block begins in it."""
+"""A form of a key, a block of it, and the position of the block."""
 _LONG_WORD = regex(r"[A-Za-z0-9+/_-]{16}")
-"""Without such a word in a text, nothing in it is encoded: most texts are ruled out this way at once."""
+"""Matches a word long enough to be encoded; most texts have none and are skipped."""
 _ADDRESS = regex(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -48,7 +48,7 @@ class KnownSecrets:
         return f"KnownSecrets({len(self._secrets)})"
 
     def learn(self, values: Iterable[str]) -> None:
-        """Hide these values from now on, unless they look like ordinary words."""
+        """Add values to hide, unless they look like ordinary words."""
         fresh = {value.strip() for value in values if looks_like_a_key(value.strip())} - self._secrets
         if fresh:
             self._secrets |= fresh
@@ -64,9 +64,9 @@ class KnownSecrets:
         key_variables: Iterable[str] = (),
         is_plain_name: Callable[[str], bool] = lambda name: False,
     ) -> None:
-        """Hide the values of variables whose names are those of keys, and passwords in addresses.
+        """Hide the values of variables named like keys, and passwords in addresses.
 
-        `is_plain_name`: names that only look like those of keys.
+        `is_plain_name`: whether a name only looks like that of a key.
         """
         of_adapters = frozenset(key_variables)
         for name, value in environment.items():
@@ -80,7 +80,7 @@ class KnownSecrets:
                 self.learn((value,))
 
     def hide(self, text: str) -> str:
-        """Return the text with every key, its other forms and long pieces of it replaced by `[hidden]`."""
+        """Replace every key, its encoded forms and long fragments of them in the text with `[hidden]`."""
         for form in self._forms:
             if form in text:
                 text = text.replace(form, HIDDEN)
@@ -117,7 +117,7 @@ def _hexadecimal(data: bytes) -> tuple[str, str]:
 def _base64(data: bytes) -> Iterator[str]:
     for shift in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            # The surrounding text changes the first and the last letters; the middle ones depend only on the key.
+            # The first and last letters depend on the surrounding text; the middle ones only on the key.
             encoded = encode(b"\0" * shift + data).decode()
             start, end = (0, 2, 3)[shift], (len(data) + shift) * 8 // 6
             if end - start >= MIN_CHARS:
@@ -125,7 +125,7 @@ def _base64(data: bytes) -> Iterator[str]:
 
 
 def _bytes(secret: str) -> bytes:
-    """Return the key's bytes; bytes that are not text are surrogates in it, as in `os.environ`."""
+    """Return the key's bytes; surrogates in it, as in `os.environ`, are bytes that are not text."""
     try:
         return secret.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -147,7 +147,7 @@ def _blocks_of(form: str, length: int) -> Iterator[_Block]:
 
 
 def _without_piece(text: str, secret: str, block: str, at: int) -> str:
-    """Return the text with each piece of the key around the block hidden, as far as it extends."""
+    """Hide each fragment of the key around the block, to its full length."""
     parts, position = [], 0
     while (found := text.find(block, position)) >= 0:
         start, end, before, after = found, found + len(block), at, at + len(block)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from codecompanion.formats.regex import regex
 
 HIDDEN = "[hidden]"
-# Shapes of keys that providers echo although we never had them as a secret (a mistyped one, one of a proxy).
+# Patterns of keys that providers may echo but that we do not know (a mistyped key, a proxy's key).
 _PREFIXES = "sk pk rk gsk xai hf ghp gho ghu github_pat nvapi pplx csk fw r8".split()
 _KEY_SHAPES = regex(
     rf"\b(?:{'|'.join(_PREFIXES)})[-_][\w*.…-]{{6,}}"
@@ -16,8 +16,8 @@ _KEY_SHAPES = regex(
     r"|(?i:\bbearer\s+)[\w*.+/=…-]{8,}"
     r"|(?i:\b(?:api[-_ ]?key|authorization)[\"']?\s*[:=]\s*[\"']?)[\w*.+/=…-]{8,}"
 )
-# The start of a match, and its lower-case form: searching for these takes a thirtieth of the time. They are searched
-# for where the text has their common mark; most prefixes end in a k, and the others are not words.
+# The start of a match, and its lower-case form: searching for these takes a thirtieth of the time. Starts are searched
+# for only if the text contains their shared part: most prefixes end in a k, and the others are not words.
 _MARKED_STARTS = (
     *((f"k{mark}", tuple(word + mark for word in _PREFIXES if word.endswith("k"))) for mark in "-_"),
     *((word, (f"{word}-", f"{word}_")) for word in _PREFIXES if not word.endswith("k")),
@@ -30,14 +30,14 @@ _MIN_SECRET_LENGTH = 4
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the text with the secrets, and everything that looks like a key, replaced by `[hidden]`."""
+    """Replace the secrets, and everything that looks like a key, with `[hidden]`."""
     for secret in sorted({secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH}, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return _hide_shapes(text)
 
 
 def _hide_shapes(text: str) -> str:
-    """Return the text after the substitutions of `_KEY_SHAPES`, tried only where they can match."""
+    """Hide matches of `_KEY_SHAPES` in the text, tried only where they can match."""
     if not text.isascii() and any(letter in text for letter in _ALSO_I_S_OR_K):
         return _KEY_SHAPES.sub(HIDDEN, text)
     parts, end = list[str](), 0
@@ -53,7 +53,7 @@ def _hide_shapes(text: str) -> str:
 
 
 def _places(text: str, words: Iterable[str]) -> Iterator[int]:
-    """Yield the starts of the words in the text, word by word."""
+    """Yield the position of each occurrence of the words in the text."""
     for word in words:
         place = text.find(word)
         while place >= 0:
@@ -62,7 +62,7 @@ def _places(text: str, words: Iterable[str]) -> Iterator[int]:
 
 
 def secrets_in_url(url: str) -> list[str]:
-    """Return the secret parts of an address: password and values of the query."""
+    """Return the secret parts of an address: the password and the query values."""
     try:
         parts = urlsplit(url)
         return [value for value in (parts.password, *(value for _, value in parse_qsl(parts.query))) if value]
@@ -71,7 +71,7 @@ def secrets_in_url(url: str) -> list[str]:
 
 
 def plain_url(url: str) -> str:
-    """Return the address without user info, query and fragment, which is safe in a sentence."""
+    """Return the address without user info, query and fragment, safe to show."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The tokens of our own logins, read before an adapter needs them, because a tool may print their files in any chat."""
+"""Reads the tokens of our own logins before an adapter needs them, because a tool may print their files in any chat."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_BYTES = 1_000_000
 
 
 def tokens_in(folder: Path) -> list[str]:
-    """Return every token in the files of a folder (blocks); an unreadable file has none."""
+    """Return the tokens in the files of a folder (blocks), skipping unreadable files."""
     found: list[str] = []
     for name in FILES:
         with contextlib.suppress(OSError, *NOT_READABLE), (folder / name).open("rb") as opened:

@@ -1,8 +1,8 @@
-"""The offline adapter: no model, no network, no key, the same answer every time.
+"""The offline adapter: no model, no network, no key, and always the same answer.
 
 It carries out instructions in plain words through the real tools (`instructions.py`), plays back a recorded transcript
 as the model's side (`playback.py`), writes summaries with the given summariser, and answers everything else with a list
-of its abilities. New users meet it first, the demo runs on it, and tests talk to it.
+of its abilities. It is the adapter new users see first, and the one that the demo and tests use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from codecompanion.errors import AdapterError, InputError, RequestRejected
 from codecompanion.model.messages import SUMMARY_TAG, Message, ReasoningPart, ToolCall
 
 _SUMMARY_TOKENS = 3_000
-"""Length of a summary when the request sets no limit: the best recall per token (lesson 21)."""
+"""Length of a summary in tokens if the request sets no limit: the best recall per token (lesson 21)."""
 _MODEL = "offline"
 THE_END = "The recorded transcript has ended."
 AFTER_COMPACTION = "I have read the summary. Tell me how to continue."
@@ -46,7 +46,7 @@ class OfflineOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 
 class OfflineAdapter(Adapter):
-    """The adapter (see the module's text). `summarise(messages, max tokens)` writes summaries; it runs in a thread."""
+    """The offline adapter (see the module). `summarise(messages, max tokens)` writes summaries; it runs in a thread."""
 
     origin = ""
     returns_readable_reasoning = False
@@ -73,11 +73,11 @@ class OfflineAdapter(Adapter):
 
     @property
     def playback(self) -> Playback | None:
-        """Return the recording, for callers that need its tool results too; None before it was read or without one."""
+        """Return the recording, for callers that need its tool results; None if there is none or it was not read."""
         return self._playback
 
     def played(self, chat_id: str) -> int:
-        """Return how many replies of the recording the chat has received."""
+        """Return how many recorded replies the chat has received."""
         return self._played.get(chat_id, 0)
 
     def render(self, request: ChatRequest) -> bytes:
@@ -143,7 +143,7 @@ class OfflineAdapter(Adapter):
         return Message(id="", role="assistant", content=THE_END)
 
     def _pieces(self, text: str) -> list[str]:
-        """Split the text into pieces of about `chunk_chars` at spaces; joined they are the text."""
+        """Split the text at spaces into pieces of about `chunk_chars`; joined, they are the text."""
         size = max(1, self._options.chunk_chars)
         return re.findall(rf".{{1,{size}}}\S{{0,12}}\s?", text, re.DOTALL) if text else []
 

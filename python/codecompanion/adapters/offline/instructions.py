@@ -19,7 +19,7 @@ Arguments = dict[str, Any]
 
 
 class Instruction(msgspec.Struct, frozen=True):
-    """One tool call to make. `looks_only`: it may run in parallel with others."""
+    """A tool call to make. `looks_only`: it reads only and may run in parallel with others."""
 
     tool: str
     arguments: Arguments
@@ -27,7 +27,7 @@ class Instruction(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The understood instructions: rounds of calls in order, and the clauses that were not understood."""
+    """The plan for a message: rounds of calls in order, and the clauses that were not understood."""
 
     rounds: tuple[tuple[Instruction, ...], ...]
     not_understood: tuple[str, ...]
@@ -38,7 +38,7 @@ _LITERAL = regex(
     re.DOTALL,
 )
 _MAX_CLAUSE_LENGTH = 1_000
-"""In characters; anything longer is not an instruction, and the patterns below take quadratic time."""
+"""Maximum characters in an instruction; the patterns below take quadratic time."""
 _TOKEN = regex("\ue000(\\d+)\ue001")
 _VERBS = r"read|open|show|look|search|grep|find|list|replace|change|create|write|run|execute|delete|in|get|check"
 _GAP = r"(?:,|(?<!\s))\s+"
@@ -56,7 +56,7 @@ def plan(text: str) -> Plan:
         literals.append(next(group for group in match.groups() if group is not None))
         return f"\ue000{len(literals) - 1}\ue001"
 
-    # A text that already contains our own marks cannot be read safely.
+    # Text that already contains our own markers cannot be parsed safely.
     hidden = _LITERAL.sub(hide, text.replace("\ue000", " ").replace("\ue001", " "))
     hidden = _BLOCK_BELOW.sub(r"\1 ", hidden)
     rounds: list[list[Instruction]] = []
@@ -102,7 +102,7 @@ def _understand(clause: str, literals: list[str]) -> list[Instruction]:
 
 
 def _show(text: str, literals: list[str]) -> str:
-    """Return the text with its literals back in place; bare words lose the punctuation of the sentence."""
+    """Put the literals back into the text; strip sentence punctuation from bare words."""
     text = text.strip()
     whole = _TOKEN.fullmatch(text)
     if whole:

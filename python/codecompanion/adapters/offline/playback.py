@@ -1,4 +1,4 @@
-"""A recorded transcript as the model's side of a chat: the n-th reply of the recording answers the n-th request."""
+"""Plays back a recorded transcript as the model: the n-th recorded reply answers the n-th request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Playback:
         """Return the recording in a transcript file (JSON Lines).
 
         Raises:
-            InputError: a line is invalid; names file and line.
+            InputError: a line is invalid; the message names the file and line.
             OSError: the file cannot be read.
         """
         with Path(path).expanduser().open("rb") as lines:

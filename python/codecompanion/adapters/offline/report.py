@@ -1,4 +1,4 @@
-"""The texts of the offline adapter: the results of its tool calls in words, and the instructions it understands."""
+"""Writes the replies of the offline adapter: reports on tool results, and the instructions it understands."""
 
 from __future__ import annotations
 

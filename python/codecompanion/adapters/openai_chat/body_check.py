@@ -1,8 +1,8 @@
-"""The rules of a Chat Completions endpoint for one rendered message.
+"""Checks one rendered message against the rules of a Chat Completions endpoint.
 
-From the API reference, the SDK's types and recorded 400s. Extensions of compatible endpoints (their reasoning fields,
-their additions to calls) are accepted; where they are stricter (empty content) their rule counts. `check_message`
-examines one message, so that a request costs O(new messages).
+Based on the API reference, the SDK's types and recorded 400s. Extensions of compatible endpoints (reasoning fields,
+additions to calls) are accepted; where these endpoints are stricter (empty content), their rule applies.
+`check_message` examines one message, so that a request costs O(new messages).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OPEN = ("reasoning_details", "extra_content", "reasoning_text", "reasoning_opaq
 
 
 def _keys(required: Collection[str], others: Collection[str] = ()) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the required keys, and all allowed ones."""
+    """Return (required keys, allowed keys)."""
     return frozenset(required), frozenset((*required, *others))
 
 
@@ -48,9 +48,9 @@ _PARTS_OF = {"user": ("text", "image_url", "file"), "assistant": ("text", "think
 
 
 def check_message(message: object, max_id_length: int = MAX_ID_LENGTH, own_keys: Collection[str] = ()) -> list[str]:
-    """Return the problems of one message alone, as ends of sentences; `max_id_length` 0 = any length.
+    """Return the problems of one message, as phrases that complete a sentence; `max_id_length` 0 = any length.
 
-    `own_keys`: keys that the endpoint's entry adds to messages of the model.
+    `own_keys`: keys that the endpoint's entry adds to the model's messages.
     """
     role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(message, Mapping) or not isinstance(role, str) or role not in _KEYS:

@@ -1,6 +1,6 @@
-"""Converts tool call ids to the form an endpoint accepts: a chat may come from another one, with other ids (R-542).
+"""Converts tool call ids to the form an endpoint accepts: a chat may have ids from another endpoint (R-542).
 
-A valid id is unchanged, because some gateways store data in theirs. The others are hashed: the result depends only on
+A valid id is unchanged, because some gateways store data in ids. Other ids are hashed: the result depends only on
 the id, so calls and results still belong together, and a sent request does not change (lesson 22).
 """
 
@@ -10,7 +10,7 @@ import hashlib
 from typing import Literal
 
 IdForm = Literal["any", "short", "letters"]
-"""`short`: 40 characters at most (OpenAI). `letters`: nine letters and digits (Mistral)."""
+"""A form of call ids. `short`: at most 40 characters (OpenAI). `letters`: nine letters and digits (Mistral)."""
 MAX_ID_LENGTH = 40
 _LETTERS = 9
 

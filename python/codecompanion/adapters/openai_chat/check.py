@@ -1,7 +1,7 @@
 """Checks a list of messages against the rules of Chat Completions endpoints, and repairs it where that is safe.
 
-The rules are those of `pairing.py`; repairs are returned in words and logged by the caller. It also determines the
-position of a message among the others.
+The rules are those of `pairing.py`; each repair is described in words and logged by the caller. This module also
+determines the position of a message among the others.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextP
 
 
 def check_request(messages: Sequence[Message]) -> list[str]:
-    """Return one sentence per violation; empty when the messages can be sent unchanged.
+    """Return one sentence per violation; empty if the messages can be sent unchanged.
 
-    An empty reply of the model does not count: its message is left out.
+    An empty reply of the model is not a violation: it is left out of the request.
     """
     return find_broken_pairs(messages, lambda message: is_empty(message) and not is_silent(message))
 
@@ -27,7 +27,7 @@ def repair_request(messages: Sequence[Message]) -> list[Message]:
 
 
 def is_silent(message: Message) -> bool:
-    """Return whether the message is a reply with nothing to send: it may have been reasoning alone."""
+    """Return whether the message is a reply with nothing to send, such as reasoning alone."""
     return message.role == "assistant" and not message.tool_calls and is_empty(message)
 
 
@@ -44,12 +44,12 @@ def is_empty(message: Message) -> bool:
 
 
 def speaker(message: Message) -> Speaker:
-    """Return the speaker of a message, as chat templates count it."""
+    """Return the speaker of a message, as chat templates define it."""
     return "calls" if message.tool_calls else message.role
 
 
 def with_place(messages: Sequence[Message]) -> Iterator[tuple[Message, bool]]:
-    """Yield each message with whether it directly follows a tool's result."""
+    """Yield each message and whether it directly follows a tool result."""
     behind_result = False
     for message in messages:
         yield message, behind_result

@@ -1,11 +1,11 @@
-"""The reply of a Chat Completions endpoint, decoded: payloads of a stream, or one JSON object, → stream events.
+"""Decodes the reply of a Chat Completions endpoint: payloads of a stream, or one JSON object, → stream events.
 
-Pure and incremental; the transport is in `http/`. Text deltas of one piece are joined, so that a burst of
+Pure and incremental; the transport is in `http/`. Text deltas in one piece are joined, so that a burst of
 chunks costs the rest of the host one event. Source: the Chat Completions reference and recorded traffic.
 
-When is a reply complete (lesson 39)? All recorded streams of OpenAI, OpenRouter, DeepSeek and Hugging Face have a
+When a reply is complete (lesson 39): all recorded streams of OpenAI, OpenRouter, DeepSeek and Hugging Face have a
 `finish_reason` and then `data: [DONE]`; Copilot and Mistral were also recorded ending the HTTP body after the
-`finish_reason`. So: `finish_reason` must have been seen, and then `[DONE]` or a clean end of the body. `[DONE]` alone
+`finish_reason`. So a reply needs a `finish_reason`, followed by `[DONE]` or a clean end of the body. `[DONE]` alone
 proves nothing: gateways append it to a reply their upstream cut.
 """
 
@@ -98,7 +98,7 @@ class ChatDecoder(ReplyDecoder):
         self._details = ReasoningDetails(self._out)
         self._finish_reason = ""
         self._is_whole = False
-        """Whether the body is known to be complete: `[DONE]`, or one JSON object."""
+        """Whether the body is known to be complete: `[DONE]` arrived, or it is one JSON object."""
         self._usage: object = None
         self._model = ""
 
@@ -148,7 +148,7 @@ class ChatDecoder(ReplyDecoder):
             self._model, self._begun = chunk.model, True
 
     def _read_progress(self, progress: Any) -> None:
-        """Read llama.cpp's progress in the prompt; values that are not a pair of counts are ignored."""
+        """Read llama.cpp's progress in reading the prompt; ignore values that are not two counts."""
         told = progress if isinstance(progress, Mapping) else {}
         tokens, total = told.get("processed"), told.get("total")
         if type(tokens) is int and type(total) is int and 0 <= tokens < total < MAX_PROMPT_TOKENS:
@@ -189,7 +189,7 @@ class ChatDecoder(ReplyDecoder):
 
     def _read_reasoning(self, delta: _Delta) -> None:
         detailed = self._details.add(delta.reasoning_details)
-        # Several servers send the same reasoning under two names.
+        # Several servers send identical reasoning under two names.
         for field in REASONING_FIELDS:
             text = getattr(delta, field)
             if isinstance(text, str) and text:
@@ -199,7 +199,7 @@ class ChatDecoder(ReplyDecoder):
             self._out.add_reasoning(detailed, DETAILS_FIELD)
 
     def _read_copilot(self, delta: _Delta) -> None:
-        """Read Copilot's two fields: the readable text, and the encrypted one."""
+        """Read Copilot's two reasoning fields, one readable and one encrypted."""
         text = self._details.add([copilot_entry(delta.reasoning_text, delta.reasoning_opaque)])
         if text:
             self._out.add_reasoning(text, DETAILS_FIELD)
@@ -222,9 +222,9 @@ class ChatDecoder(ReplyDecoder):
                 self._out.add_text(part["text"])
 
     def _reason_of_the_parts(self) -> str:
-        """Return the stop reason of a reply that ended without one, because some servers omit it.
+        """Infer the stop reason of a reply that ended without one, because some servers omit it.
 
-        "" = it is incomplete: the end is missing, nothing arrived, or a call is cut off.
+        "" = the reply is incomplete: its end is missing, nothing arrived, or a call is cut off.
         """
         if not self._is_whole or not self.seen_output or not self._calls.are_whole:
             return ""
@@ -246,7 +246,7 @@ class ChatDecoder(ReplyDecoder):
         elif stop == "tool_calls" and not calls:
             stop = "stop"
         if (details := self._details.as_json()) and stop != "filtered":
-            # They may arrive in pieces until the end, so the block is complete only now.
+            # Details may arrive in pieces until the end, so the block is complete only now.
             events.append(ReasoningDone(self._origin, details))
         usage, read = read_and_cached(normalise_usage(self._usage), self._usage, self.timings)
         events.append(Finished(stop, calls, usage, self._model, read_tokens=read))

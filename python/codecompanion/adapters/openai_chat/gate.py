@@ -1,4 +1,4 @@
-"""The rules of Chat Completions endpoints for a whole body: arguments, tools, each message, their order."""
+"""Checks a whole body against the rules of Chat Completions endpoints: arguments, tools, each message, their order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LET_PASS: dict[Manner, tuple[str, ...]] = {
     "openai": ("has the call id",),
     "compatible": ("has the call id", "has the unknown key", "has a file", "is empty beside its calls"),
 }
-"""Prefixes of message problems that are tolerated."""
+"""Prefixes of the message problems that each manner tolerates."""
 KNOWN_KEYS = frozenset(
     [
         *("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "metadata"),
@@ -146,7 +146,7 @@ def _check_arguments(body: Mapping[str, Any], configured: Collection[str]) -> It
 
 
 def _check_of_openai(body: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterator[str]:
-    """Yield violations of OpenAI's reference that compatible endpoints accept, except in the user's arguments."""
+    """Yield violations of OpenAI's reference that compatible endpoints tolerate, except in the user's arguments."""
     for name, expected in _OPENAI_TYPES.items():
         if body.get(name) is not None and type(body[name]) not in expected:
             yield f"{name} is {type(body[name]).__name__}"
@@ -175,7 +175,7 @@ def _check_tools(tools: object, *, is_compatible: bool) -> Iterator[str]:
     for index, tool in enumerate(tools):
         function = tool.get("function") if isinstance(tool, Mapping) else None
         if is_compatible and isinstance(tool, Mapping) and (function is None or tool.get("type") != "function"):
-            continue  # a tool that the endpoint itself runs
+            continue  # a tool that the endpoint runs
         if not isinstance(function, Mapping) or tool.get("type") != "function":
             yield f"tools[{index}] is not a function"
             continue

@@ -1,10 +1,10 @@
-"""`reasoning_details`: reasoning that an endpoint requires back unchanged, assembled from the pieces of a stream.
+"""Assembles `reasoning_details` from a stream: reasoning that an endpoint requires back unchanged.
 
 OpenRouter sends it beside the readable `reasoning` (https://openrouter.ai/docs, preserving reasoning blocks): an array
 of `reasoning.text` (with a signature at its end), `reasoning.summary` and `reasoning.encrypted`. Pieces of one entry
-share type and index. Recorded streams number a summary and the encrypted form of the same reasoning alike.
+share type and index. In recorded streams a summary and the encrypted form of its reasoning have one index.
 
-Copilot sends `reasoning_text` and `reasoning_opaque` instead, and requires both back beside the calls they led to. They
+Copilot sends `reasoning_text` and `reasoning_opaque` instead, and requires both back with the calls they led to. They
 are stored as an entry of our own type.
 """
 
@@ -33,7 +33,7 @@ def copilot_entry(text: object, encrypted: object) -> dict[str, Any]:
 
 
 def wire_fields(entries: list[msgspec.Raw]) -> dict[str, Any]:
-    """Return the fields of a message that send the entries back; none for Copilot's without the part it signed."""
+    """Return the message fields that send the entries back; none for a Copilot entry without its encrypted part."""
     if not entries or b'"copilot"' not in bytes(entries[0]):
         return {"reasoning_details": entries}
     entry = typed.read_json(entries[0], type=dict[str, Any])
@@ -45,7 +45,7 @@ def wire_fields(entries: list[msgspec.Raw]) -> dict[str, Any]:
 
 
 class ReasoningDetails:
-    """Collects entries in their order of arrival. Stored text is charged to `out`, which raises `LimitHit`."""
+    """Collects entries in order of arrival. Stored text counts toward the limit of `out`, which raises `LimitHit`."""
 
     def __init__(self, out: ReplyEvents) -> None:
         self._out = out
@@ -62,7 +62,7 @@ class ReasoningDetails:
         return "".join(text)
 
     def as_json(self) -> str:
-        """Return the array, "" when nothing arrived."""
+        """Return the entries as a JSON array, "" if nothing arrived."""
         return msgspec.json.encode([entry.whole() for entry in self._entries]).decode() if self._entries else ""
 
     def _add(self, piece: Mapping[str, Any]) -> None:
@@ -78,7 +78,7 @@ class ReasoningDetails:
 
 
 class _Entry:
-    """An entry: its fields, and the fields that grow in pieces."""
+    """An entry: its fixed fields, and those that arrive in pieces."""
 
     __slots__ = ("_growing", "_out", "fields")
 

@@ -1,8 +1,8 @@
-"""A request as the bytes of a Chat Completions body.
+"""Renders a request as the bytes of a Chat Completions body.
 
 Each message is rendered once: the pieces of a chat's last request are cached, and the next request, which is nearly
-always the same list with additions, renders only the new messages. The SDKs' way (a transform and a JSON encoder over
-the whole history) costs time in proportion to the history on every request.
+always the same list with additions, renders only the new messages. The SDKs run a transform and a JSON encoder over
+the whole history, which takes time in proportion to the history on every request.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _log = logging.getLogger(__name__)
 RESERVED = frozenset({"model", "messages", "tools", "n"})
 """Keys of the body that the request itself sets."""
 NO_OUTPUT = "(no output)"
-"""Replaces an empty tool result: several endpoints refuse empty content."""
+"""Text sent in place of an empty tool result, because several endpoints refuse empty content."""
 FOREIGN_CALL = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-"""Fields for calls made by another model, for Gemini, which checks the signatures of its own
+"""Vendor → fields that mark calls made by another model; Gemini checks the signatures of its own calls
 (https://ai.google.dev/gemini-api/docs/thought-signatures).
 """
 _USER = user_form("text")
-"""`no_reply` follows a tool result for Mistral's own endpoint too, which otherwise accepts adjacent messages."""
+"""The form of user messages. Mistral's own endpoint needs `no_reply` only between a tool result and the user."""
 _COUNTED = ("chat_template_kwargs", "reasoning_effort")
-"""Parameters that change the prompt, at servers that count it (llama.cpp, vLLM)."""
+"""Parameters that change the prompt and so its count (llama.cpp, vLLM)."""
 _CHATS_KEPT = 4
 _QUOTED_CHARS = 40
 
@@ -77,13 +77,13 @@ class _Manner(NamedTuple):
 
 
 _Pieces = dict[tuple[int, bool], bytes]
-"""Pieces by the id of their message and whether it directly follows a tool's result."""
+"""Pieces by (id of the message object, whether it directly follows a tool result)."""
 
 
 class _Rendered(msgspec.Struct):
     """The messages of a request as given and as sent, and the piece of each.
 
-    `is_mended`: some were repaired before sending, so the next request cannot use the pieces.
+    `is_mended`: some messages were repaired before sending, so the next request cannot reuse the pieces.
     """
 
     manner: _Manner
@@ -110,11 +110,11 @@ class ChatRenderer:
         self._kept: OrderedDict[str, _Rendered] = OrderedDict()
 
     def render(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> tuple[bytes, ...]:
-        """Return the request body in chunks, adapted to the learned limits of the model."""
+        """Return the request body in chunks, adapted to the rules learned for the model."""
         return self._body(request, learned, self._parameters(request, learned))
 
     def render_count(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> tuple[bytes, ...]:
-        """Return the body that counts the prompt of the request: the input of the chat template, and nothing else."""
+        """Return the body that counts the request's prompt: only the input of the chat template."""
         return self._body(request, learned, {k: v for k, v in self._settings.parameters.items() if k in _COUNTED})
 
     def _body(self, request: ChatRequest, learned: Learned, fields: Mapping[str, Any]) -> tuple[bytes, ...]:
@@ -152,7 +152,7 @@ class ChatRenderer:
         return b"," + encode(fields)[1:-1]
 
     def _rendered(self, request: ChatRequest, manner: _Manner) -> _Rendered:
-        """Return the messages of a request as pieces, and cache them for the next request of the chat."""
+        """Render the messages of a request as pieces, and cache them for the chat's next request."""
         if request.purpose != "chat" or not request.chat_id:
             return self._render_all(request.messages, manner)
         kept = self._kept.pop(request.chat_id, None)
@@ -185,7 +185,7 @@ class ChatRenderer:
         return True
 
     def _render_all(self, given: Sequence[Message], manner: _Manner, kept: _Rendered | None = None) -> _Rendered:
-        """Return all pieces of a request; `kept` has pieces that may be reused."""
+        """Return all pieces of a request; those in `kept` may be reused."""
         sent = self._as_sent(given)
         mended = _sendable(sent)
         reusable: _Pieces = {}
@@ -204,7 +204,7 @@ class ChatRenderer:
         return list(summary_as_turn(messages) if self._options.one_system_message else messages)
 
     def _append(self, rendered: _Rendered, placed: Iterable[tuple[Message, bool]], reusable: _Pieces) -> None:
-        """Add messages, each with whether it directly follows a tool's result."""
+        """Append messages, each with whether it directly follows a tool result."""
         for message, answers in placed:
             piece = reusable.get((id(message), answers)) or self._render_message(message, answers, rendered.manner)
             rendered.sent.append(message)
@@ -220,7 +220,7 @@ class ChatRenderer:
             if problem.startswith("has the call id"):
                 _log.warning("message %s as rendered %s", message.id, problem)  # accepted by the server that wrote it
                 continue
-            # Our bug: the endpoint would reject this request and every later one.
+            # A bug in this plugin: the endpoint would reject this request and every later one.
             quoted = cut_line(message.text, _QUOTED_CHARS) or message.id
             raise RequestRejected(f"{self._settings.name}: not sent; the {message.role} message “{quoted}” {problem}.")
         if manner.learned.reply_to_tools and answers_tools and message.role == "user" and not self._alternates(manner):
@@ -247,7 +247,7 @@ class ChatRenderer:
             form = self._id_form(manner)
             calls = [self._render_call(call, form, encrypted_origin) for call in message.tool_calls]
             if learned.sign_calls and not any("extra_content" in call for call in calls):
-                # Of parallel calls only the first is signed.
+                # Only the first of parallel calls is signed.
                 calls[0]["extra_content"] = FOREIGN_CALL
             fields["tool_calls"] = calls
         if learned.reasoning != "refused":
@@ -273,7 +273,7 @@ class ChatRenderer:
     def _render_call(self, call: ToolCall, form: IdForm, encrypted_origin: str) -> dict[str, Any]:
         arguments = call.arguments or "{}"
         if not is_json_object(arguments):
-            # A model that wrote broken JSON must not break the chat for ever: several endpoints parse the arguments.
+            # A model's broken JSON must not break the chat permanently: several endpoints parse the arguments.
             arguments = encode({"invalid_json": arguments}).decode()
         function = {"name": function_name(call.name), "arguments": arguments}
         rendered: dict[str, Any] = {"id": wire_id(call.id, form), "type": "function", "function": function}

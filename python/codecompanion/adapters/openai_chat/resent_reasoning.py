@@ -1,9 +1,9 @@
-"""Reasoning that is sent back to the endpoint, message by message.
+"""Adds the reasoning that is sent back to the endpoint to each message.
 
 There are two kinds. **Readable** reasoning is sent back only if the entry enables it (`RenderOptions.send_reasoning`):
 most endpoints ignore it, some refuse it, DeepSeek and Moonshot refuse requests without it once tools were called
 (https://api-docs.deepseek.com/guides/thinking_mode). **Encrypted** reasoning (`reasoning_details`) is sent back only to
-the endpoint that made it (R-542). Both only for messages of a tool turn, but in every later request: a message must not
+the endpoint that made it (R-542). Both only in messages of a tool turn, but in every later request: a message must not
 change once it was sent, or the provider's prompt cache is lost (lesson 22).
 """
 
@@ -34,8 +34,8 @@ def add_reasoning(
 ) -> None:
     """Put the message's reasoning into the rendered message.
 
-    `field` "" = the one it arrived in; `encrypted_origin` "" = nothing encrypted; `required`: a message that calls
-    tools gets the field even if it is empty (its reasoning was written by another model).
+    `field` "" = the one it arrived in; `encrypted_origin` "" = send nothing encrypted; `required`: a message that calls
+    tools gets the field even if it is empty (because another model wrote its reasoning).
     """
     parts = [] if isinstance(message.content, str) else [p for p in message.content if isinstance(p, ReasoningPart)]
     own = [part.encrypted for part in parts if part.encrypted and encrypted_origin and part.origin == encrypted_origin]
@@ -50,12 +50,12 @@ def add_reasoning(
 
 
 def _own_field(part: ReasoningPart) -> str:
-    """Return the field the reasoning arrived in; other endpoints do not accept a part of `content`."""
+    """Return the field the reasoning arrived in, or the usual one if it was a part of `content`."""
     return REQUIRED_FIELD if part.field == MISTRAL_THINKING else part.field
 
 
 def _entries(encrypted: str) -> list[msgspec.Raw]:
-    """Return the entries as received; none if they were damaged on the disk."""
+    """Return the entries as received; none if the stored data is damaged."""
     try:
         return typed.read_json(encrypted, type=list[msgspec.Raw])
     except NOT_READABLE:

@@ -1,6 +1,6 @@
 """Assembles tool calls from the deltas of a Chat Completions stream.
 
-The rule is: a delta belongs to the call of its index. Endpoints break it in these ways, all handled here: no index; no
+A delta belongs to the call with its index. Endpoints break it in these ways, all handled here: no index; no
 id; an index that is 0 for every parallel call; the name repeated in every delta; a fresh id in every delta; arguments
 as an object instead of text, all at once, or missing. Ids are unique within the reply and never empty (`base.py`).
 
@@ -21,7 +21,7 @@ from codecompanion.formats.outside_text import NOT_READABLE, is_too_deep
 from codecompanion.model.messages import ToolCall
 
 _MAX_NAME_LENGTH = 1_000
-"""Characters of a name that arrives in pieces; later it is cut to the provider's limit."""
+"""Maximum stored characters of a name that arrives in pieces; it is later truncated to the provider's limit."""
 
 
 class FunctionDelta(msgspec.Struct):
@@ -53,9 +53,9 @@ class _Draft:
 
 
 class ToolCallAssembler:
-    """Collects deltas; `new_id` creates an id for calls without one, `origin` marks parts that are returned unchanged.
+    """Collects deltas; `new_id` creates ids for calls without one, `origin` marks parts to send back unchanged.
 
-    Stored text is charged to `out`, which raises `LimitHit`. The cost of a delta depends only on its length.
+    Stored text counts toward `out`, which raises `LimitHit`. The cost of a delta depends only on its length.
     """
 
     def __init__(self, new_id: Callable[[], str], out: ReplyEvents, origin: str = "") -> None:
@@ -69,7 +69,7 @@ class ToolCallAssembler:
         return bool(self._drafts)
 
     def add(self, delta: ToolDelta) -> str | None:
-        """Add a delta; return the name of the call when this delta began one."""
+        """Add a delta; return the name of the call if the delta begins one."""
         function = delta.function or FunctionDelta()
         call_id = delta.id if isinstance(delta.id, str) else ""
         name = function.name if isinstance(function.name, str) else ""
@@ -91,7 +91,7 @@ class ToolCallAssembler:
         named_before = bool(draft.name)
         if name and name != draft.name and not draft.arguments and len(draft.name) < _MAX_NAME_LENGTH:
             draft.name += name[:_MAX_NAME_LENGTH]
-        # A server that repeats a call it has already sent whole must not double its arguments.
+        # If a server repeats a complete call, its arguments must not be doubled.
         repeated = (call_id or name) and draft.arguments.is_whole
         if function.arguments and not repeated:
             piece = _as_text(function.arguments)
@@ -102,8 +102,8 @@ class ToolCallAssembler:
     def finish(self, *, cut_by_limit: bool = False) -> tuple[ToolCall, ...]:
         """Return the calls in the order in which they began.
 
-        With `cut_by_limit` (the reply hit the output limit) a call whose arguments are not a complete JSON object is
-        left out: it cannot be run. A call without a name is always left out, see `nameless`.
+        With `cut_by_limit` (the reply hit the output limit), calls whose arguments are not a complete JSON object are
+        left out, because they cannot be run. A call without a name is always left out, see `nameless`.
         """
         calls: list[ToolCall] = []
         taken: set[str] = set()
@@ -131,7 +131,7 @@ class ToolCallAssembler:
         if not self._drafts:
             return None
         if index is None:
-            # Without an index a delta continues the last call, unless it says that it begins another.
+            # Without an index a delta continues the last call, unless it begins another.
             draft = self._drafts[-1]
         else:
             known = self._by_index.get(index)
@@ -150,7 +150,7 @@ class ToolCallAssembler:
 
 
 def is_json_object(text: str) -> bool:
-    """Return whether the text is one whole JSON object that other JSON parsers accept, too."""
+    """Return whether the text is one JSON object that other JSON parsers also accept."""
     if not text.lstrip().startswith("{") or is_too_deep(text):
         return False
     try:

@@ -1,4 +1,4 @@
-"""An endpoint's reported counts as one `Usage` whose figures do not overlap (lesson 7).
+"""Converts an endpoint's reported token counts to a `Usage` whose figures do not overlap (lesson 7).
 
 `prompt_tokens` of Chat Completions includes tokens read from the cache and written to it; the details are under
 `prompt_tokens_details` (OpenAI, OpenRouter), `prompt_cache_hit_tokens` (DeepSeek) or the names of Anthropic (gateways).
@@ -19,7 +19,7 @@ MAX_TOKENS = 10**12  # A report beyond this is invalid: no context window comes 
 
 
 def normalise_usage(reported: object) -> Usage | None:
-    """Return the usage of one call, or None when the report has no figures."""
+    """Return the usage of one request, or None if the report has no figures."""
     if not isinstance(reported, Mapping):
         return None
     prompt = _count(reported, "prompt_tokens", "input_tokens")
@@ -54,9 +54,9 @@ def normalise_usage(reported: object) -> Usage | None:
 
 
 def read_and_cached(usage: Usage | None, reported: object, timings: Timings | None) -> tuple[Usage | None, int | None]:
-    """Return the usage, and how many tokens of the prompt were read, None if the endpoint does not report it.
+    """Return the usage, and how many prompt tokens were not cached (None = not reported).
 
-    llama.cpp reports it in `timings`; its older versions report no cached tokens beside them.
+    llama.cpp reports this in `timings`; its older versions report no cached tokens.
     """
     if usage is None:
         return None, None

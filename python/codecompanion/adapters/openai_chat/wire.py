@@ -1,4 +1,4 @@
-"""Chat Completions as a wire format: OpenAI, and every compatible endpoint (`providers.md`)."""
+"""The Chat Completions wire format of OpenAI and compatible endpoints (`providers.md`)."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from codecompanion.formats.outside_text import NOT_READABLE
 
 PATH = "/chat/completions"
 _COUNTS = {"/props": (PATH, f"{PATH}/input_tokens"), "/v1/models": (f"/v1{PATH}", "/tokenize")}
-"""Where the user's own servers count a prompt, by the path at which they report their window: the end of the path of
-their replies, and its replacement. llama.cpp (`tools/server`) and vLLM (`entrypoints/serve/tokenize`)."""
+"""Path where a local server reports its context window → (end of the path of its replies, replacement to count a
+prompt). llama.cpp (`tools/server`) and vLLM (`entrypoints/serve/tokenize`)."""
 LLAMA_CPP = "llamacpp"
-"""The owner that llama.cpp's server names in its listing; no other server is asked for the progress of reading."""
+"""The `owned_by` in llama.cpp's list of models; only this server is asked to report prompt progress."""
 _NO_COUNT = (400, 404, 405, 422, 501)
 
 
 class _Count(msgspec.Struct):
-    """The answer of either server: llama.cpp `input_tokens`, vLLM `count`."""
+    """The count in a response: `input_tokens` from llama.cpp, `count` from vLLM."""
 
     input_tokens: int = -1
     count: int = -1
@@ -53,7 +53,7 @@ def new_call_id() -> str:
 
 
 class OpenAIChat(WireFormat):
-    """Chat Completions; it has no compaction, and only the user's own servers count."""
+    """Chat Completions, without compaction; only the user's own servers count tokens."""
 
     origin_name = "openai_chat"
 
@@ -99,14 +99,14 @@ class OpenAIChat(WireFormat):
         return RequestGate(self._settings.name, "messages", new_judge)
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return the request that counts a prompt, None when the endpoint has none or passes requests on."""
+        """Return the request that counts a prompt, None if the endpoint cannot count or forwards requests."""
         passes_on = self.runs_model_itself(request.model) is False
         if not self._count_path or passes_on or request.model in self._counts_nothing:
             return None
         return HttpCall(self._count_path, self._renderer.render_count(request, self._known(request)))
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, None when the answer holds none."""
+        """Return the count, None if the response contains none."""
         try:
             answer = typed.read_json(body, type=_Count)
         except NOT_READABLE:
@@ -124,13 +124,13 @@ class OpenAIChat(WireFormat):
         return ChatDecoder(endpoint, self._new_id, self._origin)
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a listing, and remember its windows and owners."""
+        """Return the model names in a list, and remember their context windows and owners."""
         self._limits.update(read_model_limits(body))
         self._owners.update(read_model_owners(body))
         return read_model_names(body)
 
     def forget_models(self) -> None:
-        """Forget the listing: another server answers at the address."""
+        """Forget the list of models, because another server answers at the address."""
         self._limits.clear()
         self._owners.clear()
         self._counts_nothing.clear()
@@ -140,14 +140,14 @@ class OpenAIChat(WireFormat):
         return find_limits(self._limits, model)
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the server runs the model or forwards requests, by the owner in its listing."""
+        """Return whether the server runs the model or forwards requests, by the owner in its list of models."""
         return OWNERS.get(self._owners.get(model, ""))
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
         """Learn from a refused request; return whether rendering it again avoids the refusal."""
         if not is_refusal(error):
             return False
-        # Without facts that the server reports, because another server may run here tomorrow.
+        # Facts that the server reports are not stored, because another server may run here later.
         kept = self._learned.get(request.model, NOTHING_LEARNED)
         learned = learn(kept, str(error), limit_field=self._renderer.limit_field(request, kept))
         if learned is None:
@@ -159,7 +159,7 @@ class OpenAIChat(WireFormat):
         learned = self._learned.get(request.model, NOTHING_LEARNED)
         if not self.takes_images(request.model):
             learned = msgspec.structs.replace(learned, images=False)
-        # It answers to any name, so the listing does not have to include this one.
+        # It accepts any model name, so the list does not have to include this one.
         is_llama = set(self._owners.values()) == {LLAMA_CPP} and is_loopback(self._settings.base_url)
         if is_llama and learned.tells_progress is None:
             learned = msgspec.structs.replace(learned, tells_progress=True)
@@ -167,6 +167,6 @@ class OpenAIChat(WireFormat):
 
 
 def _count_path(settings: AdapterSettings, path: str) -> str:
-    """Return where the user's own server counts prompts, "" where none does."""
+    """Return the path where the user's own server counts prompts, "" if it cannot."""
     end, counts = _COUNTS.get(settings.limits_path, ("", ""))
     return path.removesuffix(end) + counts if end and path.endswith(end) and is_own_server(settings) else ""
