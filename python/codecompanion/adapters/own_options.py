@@ -1,4 +1,4 @@
-"""The parts of an entry that are specific to a kind of adapter: its options, and the parameters it sets itself."""
+"""Checks the parts of an entry that depend on the kind of adapter: its options, and reserved parameters."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def options_of(settings: AdapterSettings, kind: type[T]) -> T:
-    """Return the entry's options as the struct of its kind.
+    """Convert the entry's options to the struct of its kind.
 
     Raises:
-        ConfigError: an unknown option, or one of another type; names its path and the known ones.
+        ConfigError: an option is unknown or has the wrong type; names its path and the known options.
     """
     try:
         return typed.convert(settings.options, kind)
@@ -29,10 +29,10 @@ def options_of(settings: AdapterSettings, kind: type[T]) -> T:
 
 
 def refuse_reserved(settings: AdapterSettings, reserved: Set[str]) -> None:
-    """Refuse an entry whose `parameters` include one that every request of its wire format sets by itself.
+    """Refuse an entry whose `parameters` include one that the request itself sets.
 
     Raises:
-        ConfigError: names the first of them.
+        ConfigError: there is such a parameter; names the first.
     """
     for name in sorted(reserved & set(settings.parameters)):
         path = f"adapters.http.{settings.name}.parameters.{name}"

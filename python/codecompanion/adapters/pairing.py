@@ -1,9 +1,9 @@
-"""Checks the pairs of calls and results in the messages of a request, and repairs them where that is safe.
+"""Checks and repairs the pairs of calls and results in the messages of a request, where that is safe.
 
-Rules common to all providers (each answered with 400): every call is answered by exactly one result, and the results
-directly follow their call (R-004, lesson 25); ids are unique within a message; no message is empty. The wire format
-defines what counts as empty. The session keeps its view valid; this is the last check before the bytes are sent, so a
-violation is a bug elsewhere that must not cost the user a dead chat.
+Rules common to all providers (violations are answered with 400): every call is answered by exactly one result, and
+results directly follow their call (R-004, lesson 25); ids are unique within a message; no message is empty. The wire
+format defines when a message is empty. The session keeps its view valid; this is the last check before the bytes are
+sent, so a violation is a bug elsewhere, which must not leave the user with an unusable chat.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from codecompanion.model.messages import Message, with_changes
 from codecompanion.placeholders import INTERRUPTED
 
 IsEmpty: TypeAlias = Callable[[Message], bool]
-"""Whether a message without calls has no content that the wire format can send."""
+"""A function that returns whether a message without calls has no content that the wire format can send."""
 
 
 def find_broken_pairs(messages: Sequence[Message], is_empty: IsEmpty) -> list[str]:
-    """Return one sentence per violation; empty when the messages can be sent unchanged."""
+    """Return one sentence per violation; empty if the messages can be sent unchanged."""
     problems: list[str] = []
     waiting: set[str] = set()
     for index, message in enumerate(messages):

@@ -1,4 +1,4 @@
-"""Files that only their owner may read, written atomically."""
+"""Writes files atomically that only their owner may read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_private(file: Path, content: bytes) -> None:
-    """Write the file, readable by its owner only, so that a crash leaves the old content or the new one (blocks).
+    """Write the file, readable only by its owner, so that a crash leaves the old or the new content (blocks).
 
     Raises:
         OSError: it cannot be written; existing content is unchanged.

@@ -1,7 +1,7 @@
-"""The prompts that the user's own server may still have in its cache: those it read last, one per slot.
+"""Tracks the prompts that the user's own server may still have cached: those it read last, one per slot.
 
 llama.cpp gives a prompt the slot with the same prefix, else the least recently used one. Newer versions also keep
-prompts that lost their slot in memory (`--cache-ram`); their replies show it (`learn_kept`). Pure.
+prompts in memory that lost their slot (`--cache-ram`); their replies show this (`learn_kept`). Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MAX_OWNERS = 50
 
 
 class PromptSlots:
-    """The prompts of one model, by owner: a chat, or a request beside it."""
+    """The prompts of one model, by owner: a chat, or a request outside chats."""
 
     def __init__(self) -> None:
         self._read_at: dict[str, float] = {}
@@ -33,7 +33,7 @@ class PromptSlots:
     def loss(self, owner: str, slots: int, lost_at: float) -> Loss:
         """Return why the owner's newest prompt is no longer in the cache, "" if it may still be.
 
-        `slots`: how many the server has, 0 = unknown; `lost_at`: when the server was last unreachable.
+        `slots`: the server's number of slots, 0 = unknown; `lost_at`: when the server was last unreachable.
         """
         if owner not in self._read_at:
             return ""

@@ -1,4 +1,4 @@
-"""The adapters of the configuration by name, each created once, on first use."""
+"""Creates the configured adapters by name, each once, on first use."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from codecompanion.adapters.login_adapter import LoginAdapter
 
 Summarise: TypeAlias = Callable[[Sequence[Message], int], str]
-"""(messages, max tokens) → the summary, without a model."""
+"""A function (messages, max tokens) → summary, written without a model."""
 OFFLINE_WINDOW = 128_000
-"""Window of the offline adapter when none is configured, in tokens."""
+"""Default context window of the offline adapter, in tokens."""
 
 
 def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterSettings]:
@@ -57,7 +57,7 @@ def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterS
 
 
 _VARIABLE = regex(r"(?<![A-Z0-9_])[A-Z][A-Z0-9]*+_[A-Z0-9_]++(?=/|$)")
-"""An address that begins with the name of an environment variable, which would have been replaced if it were set."""
+"""Matches an address that begins with the name of an unset environment variable (set ones are replaced)."""
 _HOLDS_KEY = regex(r"key|token|secret|auth|cookie|pass", re.IGNORECASE)
 
 
@@ -99,7 +99,7 @@ class AdapterRegistry:
         return frozenset(filter(None, map(key_variable, self._settings.values())))
 
     def sent_values(self) -> frozenset[str]:
-        """Return the values of all headers, and the non-address parts of addresses: they may be secrets."""
+        """Return the values of all headers, and the parts of addresses besides host and path: they may be secrets."""
         entries = self._settings.values()
         headers = (value for entry in entries for value in entry.headers.values())
         return frozenset((*headers, *(value for entry in entries for value in secrets_in_url(entry.base_url))))
@@ -114,7 +114,7 @@ class AdapterRegistry:
         return found
 
     def settings(self, name: str) -> AdapterSettings:
-        """Return the settings of an adapter; a server that was recognised counts as a local server.
+        """Return the settings of an adapter; a recognised server counts as a local server.
 
         Raises:
             ConfigError: the name is unknown; suggests the nearest.
@@ -130,7 +130,7 @@ class AdapterRegistry:
     def get(self, name: str) -> Adapter:
         """Return the adapter; nothing is imported or opened before its first request or `warm_up`.
 
-        One with an unusable entry refuses every request with the reason, so that a chat can still open with it.
+        If its entry is unusable, the adapter refuses every request with the reason, so that a chat can still open.
 
         Raises:
             ConfigError: the name is unknown.
@@ -147,7 +147,7 @@ class AdapterRegistry:
         return self._made[name]
 
     def is_made(self, name: str) -> bool:
-        """Return whether an adapter has been used or requested; otherwise it has no facts about its server."""
+        """Return whether an adapter was created; otherwise it has no facts about its server."""
         return name in self._made
 
     def read_key(self, settings: AdapterSettings) -> str:
@@ -155,19 +155,19 @@ class AdapterRegistry:
         return self._keys(settings)
 
     def check(self, name: str) -> None:
-        """Raise `ConfigError` when there is no adapter of this name, or its entry cannot be used."""
+        """Raise `ConfigError` if the name is unknown, or its entry cannot be used."""
         self.get(name)
         if name in self._problems:
             raise self._problems[name]
 
     def add(self, adapter: Adapter, settings: AdapterSettings) -> None:
-        """Add an adapter created elsewhere (a recorded transcript for the demo); it replaces one of the same name."""
+        """Add an adapter created elsewhere (a recorded transcript for the demo), replacing any of its name."""
         self._settings[adapter.name] = settings
         self._made[adapter.name] = adapter
         self._problems.pop(adapter.name, None)
 
     def give_secrets(self, secrets: Mapping[str, str]) -> None:
-        """Add keys from functions of the configuration; they apply from the next request on."""
+        """Add keys from functions of the configuration; they apply starting with the next request."""
         self._keys.give(secrets)
         for name in secrets:
             adapter = self._made.get(name)
@@ -179,7 +179,7 @@ class AdapterRegistry:
 
         Raises:
             ConfigError: the name is unknown, or its entry cannot be used.
-            InputError: it has a key, or needs none.
+            InputError: the adapter uses a key, or needs none.
         """
         self.check(name)
         if name not in self._with_login:
@@ -247,7 +247,7 @@ def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # half of an IPv6 address, a port of 99999
+    except ValueError:  # an incomplete IPv6 address, a port of 99999
         return False
 
 
@@ -264,7 +264,7 @@ def is_out_of_reach(settings: AdapterSettings, error: BaseException) -> bool:
 
 
 def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
-    """Return the wire format of an entry; most hosts use one of them, so each is imported when needed.
+    """Return the wire format of an entry; most hosts use only one, so each is imported when needed.
 
     Raises:
         ConfigError: one of its options or parameters is invalid.

@@ -1,7 +1,7 @@
-"""Decoding a reply, common to every wire format: bytes in any pieces → payloads → stream events, and how it may end.
+"""Decodes replies for every wire format: bytes in any pieces → payloads → stream events, and how a reply may end.
 
-A reply is complete only with its end marker (lesson 39); a body that ends without one, an error in its middle and a
-body that is not an event stream each get their sentence here. The format interprets the payloads.
+A reply is complete only with its end marker (lesson 39). This module creates the error messages for a body that ends
+without one, for an error within it, and for a body that is not an event stream. The format interprets the payloads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ERROR_WORDS = (b'"error"', b'"message"', b'"detail"')
 
 
 def decode_payload(decoder: msgspec.json.Decoder[T], payload: bytes) -> T:
-    """Decode a payload; half a character becomes U+FFFD, because servers cut characters at the end of a token.
+    """Decode a payload; a partial character becomes U+FFFD, because servers split characters between tokens.
 
     Raises: msgspec.ValidationError: it has another structure. msgspec.DecodeError, RecursionError, MemoryError: it is
     not JSON.
@@ -44,7 +44,7 @@ def decode_payload(decoder: msgspec.json.Decoder[T], payload: bytes) -> T:
 
 
 class ReplyDecoder(ABC):
-    """Decodes the bytes passed to `feed`; `finish` ends the body.
+    """Decodes the bytes passed to `feed`; call `finish` at the end of the body.
 
     Errors do not interrupt `feed`: earlier events are returned first, and the error is in `problem`. `seen_done`: the
     end marker has arrived; `seen_output`: part of the reply has arrived. `kept_chars` grows with the reply only:
@@ -82,7 +82,7 @@ class ReplyDecoder(ABC):
         return self._out.kept_chars
 
     def finish(self) -> list[StreamEvent]:
-        """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
+        """Handle a clean end of the body: return the last events, with `Finished` if the reply is complete."""
         self._at_end = True
         events = self._take(self._sse.finish())
         if self.problem is None:
@@ -131,7 +131,7 @@ class ReplyDecoder(ABC):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Treat unreadable or unstorable content as a broken reply: the chat continues."""
+        """Turn unreadable or oversized content into a broken reply, so that the chat can continue."""
         try:
             yield
         except LimitHit as hit:
@@ -140,7 +140,7 @@ class ReplyDecoder(ABC):
             self.problem = self._malformed(f"a part of it cannot be parsed ({error or 'it is too large'})")
 
     def _refuse_event(self, sentence: str) -> None:
-        """Record why a payload cannot be parsed; half a payload at the end is a cut, with its own sentence."""
+        """Record why a payload cannot be parsed; a partial payload at the end is a cut, with its own message."""
         if not self._at_end:
             self.problem = self._malformed(sentence)
 
@@ -170,7 +170,7 @@ class ReplyDecoder(ABC):
         return StreamCut(self._endpoint.say(sentence))
 
     def _over_limit(self, hit: LimitHit) -> StreamCut:
-        """Return the error for a reply that would be cut at the same place again."""
+        """Return the error for a reply that a retry would cut off again."""
         error = self._cut(f"{hit}.")
         error.retryable = False
         return error

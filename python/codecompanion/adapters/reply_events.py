@@ -1,7 +1,7 @@
-"""The events of one reply between decoder and session, counted against the limits.
+"""Collects the events of one reply between decoder and session, and counts them against the limits.
 
-Adjacent pieces of a text are joined once, when the events are taken: a burst becomes one event for the host, and the
-cost is linear in the number of deltas. The reply's memory is charged here; `LimitHit` ends the reply.
+Adjacent pieces of text are joined once, when the events are taken: a burst becomes one event for the host, and the cost
+is linear in the number of deltas. The reply's memory is counted here; `LimitHit` ends the reply.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ReplyEvents:
         self._add((ReasoningDelta, field), text)
 
     def put(self, event: StreamEvent) -> None:
-        """Append an event of another kind."""
+        """Append an event of another type."""
         self._join()
         self.seen = True
         self._events.append(event)
@@ -54,7 +54,7 @@ class ReplyEvents:
         return events
 
     def charge(self, chars: int) -> None:
-        """Add to the stored characters of the reply.
+        """Add to the number of stored characters of the reply.
 
         Raises: LimitHit: the total exceeds the limit.
         """
@@ -63,7 +63,7 @@ class ReplyEvents:
             raise LimitHit(f"the reply is larger than {MAX_REPLY_CHARS // MB} MB")
 
     def charge_value(self, value: object) -> None:
-        """Charge JSON stored as received: its text, and the memory of its lists and objects. Raises `LimitHit`."""
+        """Count JSON stored as received: its text, and the memory of its lists and objects. Raises `LimitHit`."""
         if isinstance(value, str):
             self.charge(len(value))
             return
@@ -71,14 +71,14 @@ class ReplyEvents:
         self.charge(len(text) + VALUE_BYTES * count_marks(text))
 
     def charge_call(self) -> None:
-        """Charge a tool call. Raises `LimitHit`."""
+        """Count a tool call. Raises `LimitHit`."""
         self._calls += 1
         if self._calls > MAX_TOOL_CALLS:
             raise LimitHit(f"the reply has more than {MAX_TOOL_CALLS} tool calls")
         self.charge_item()
 
     def charge_item(self) -> None:
-        """Charge a content block or item. Raises `LimitHit`."""
+        """Count a content block or item. Raises `LimitHit`."""
         self._items += 1
         require_few_parts(self._items)
 

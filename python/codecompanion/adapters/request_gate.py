@@ -1,7 +1,7 @@
-"""Validate each finished request body as its provider would, just before it is sent.
+"""Validates each finished request body as its provider would, just before it is sent.
 
-Each wire format has its rules in `*/gate.py`: a judge that folds over the items of a body. The gate parses the exact
-bytes to send. It keeps the validated prefix of a few bodies, so the next request of a chat costs only its new items.
+The rules of each wire format are in `*/gate.py`: a judge that folds over the items of a body. The gate parses the exact
+bytes to send. It keeps the validated prefix of a few bodies, so that a chat's next request costs only its new items.
 Tests use the same judges, with `strict` to reject unknown keys.
 """
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 Purpose = Literal["reply", "compaction", "count"]
 _BODIES_KEPT = 4
 _REJUDGED = 8
-"""Number of final items to validate again: cache breakpoints and merged turns change there between requests."""
+"""Number of items at the end to validate again, because cache breakpoints and merged turns change there."""
 _SOUGHT_BYTES = 4_000
 _QUOTED_CHARS = 40
 _PLACE = regex(r"\w+\[(\d+)\]")
@@ -44,7 +44,7 @@ class BodyJudge(ABC):
 
     @abstractmethod
     def finish(self, fields: Mapping[str, Any]) -> list[str]:
-        """Return all problems; `fields` is the body without its items. The last call on this judge."""
+        """Return all problems; `fields` is the body without its items. Must be the last call on this judge."""
 
     def snapshot(self) -> Self:
         """Return an independent copy that can continue with other items."""
@@ -55,7 +55,7 @@ class BodyJudge(ABC):
 class _Kept(msgspec.Struct, frozen=True):
     """The validated prefix of a body: whole chunks, then `rest` of the next one; `count` items after the opening.
 
-    The chunks are those of the body itself, so that those of the next body are compared by identity. The opening is the
+    The chunks are the body's own objects, so that those of the next body are compared by identity. The opening is the
     body up to its first item. If it is a separate chunk, it is not among `chunks`, and may differ in the next body: the
     fields outside the items are validated every time.
     """
@@ -89,7 +89,7 @@ class RequestGate:
 
     def __init__(self, name: str, key: str, new_judge: Callable[[Purpose], BodyJudge]) -> None:
         self._name, self._key, self._new_judge = name, key, new_judge
-        self._list_start = b'"%s":[' % key.encode()  # not within a string: there the quotes are escaped
+        self._list_start = b'"%s":[' % key.encode()  # cannot occur within a string, where quotes are escaped
         self._kept: list[tuple[Purpose, _Kept]] = []
 
     def require_valid(self, chunks: tuple[bytes, ...], purpose: Purpose) -> None:
@@ -159,7 +159,7 @@ class RequestGate:
             else:
                 return ""
             if later[end - 1 : end] != b"}" or later[end : end + 1] != b",":
-                return ""  # white space between the items, which our renderers never write
+                return ""  # whitespace between items, which our renderers never write
             self._keep(purpose, kept, _prefix(opening, chunks, kept, end, before + settled, beginning))
         return ""
 
@@ -171,7 +171,7 @@ class RequestGate:
 def _prefix(
     opening: bytes, chunks: tuple[bytes, ...], kept: _Kept | None, end: int, count: int, judge: BodyJudge
 ) -> _Kept:
-    """Return the prefix of a body that ends `end` bytes after the chunks that `kept` knows."""
+    """Return the prefix of a body that ends `end` bytes after the chunks in `kept`."""
     whole = kept.known if kept else 0
     while whole < len(chunks) and len(chunks[whole]) <= end:
         end -= len(chunks[whole])
@@ -181,7 +181,7 @@ def _prefix(
 
 
 def _after(chunks: tuple[bytes, ...], length: int) -> bytes:
-    """Return the first bytes of some chunks."""
+    """Return the first `length` bytes of the chunks."""
     found = b""
     for chunk in chunks:
         found += chunk[: length - len(found)]
@@ -191,7 +191,7 @@ def _after(chunks: tuple[bytes, ...], length: int) -> bytes:
 
 
 def out_of_range(fields: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> Iterator[str]:
-    """Yield a sentence for each argument that is not a number within the bounds of its row."""
+    """Yield a sentence for each argument that is not a number within its range."""
     for name, (least, most) in ranges.items():
         value = fields.get(name)
         if value is not None and (type(value) not in (int, float) or not least <= value <= most):
@@ -213,7 +213,7 @@ def wrong_tool_choice(choice: Any, names: Collection[str]) -> str:
 
 
 def _start_of(body: bytes, key: str, listed: bytes) -> int | None:
-    """Return the position of the first item, or None if the bytes alone do not show it."""
+    """Return the position of the first item, or None if it cannot be determined from the bytes alone."""
     name = b'"%s":' % key.encode()
     at = body.find(name + listed[:_SOUGHT_BYTES])
     start = at + len(name) + 1

@@ -1,9 +1,9 @@
-"""The facts that a local server reports about a model: window, slots, tools, images.
+"""Reads the facts that a local server reports about a model: context window, slots, tools, images.
 
-Sources: llama.cpp's `GET /props` (`tools/server/README.md`; a router answers for one model
-with `?model=`), its listing (`status`, `architecture`), Ollama's `GET /api/ps` (`context_length` of loaded models) and
-`POST /api/show` (`capabilities`), LM Studio's `GET /api/v0/models` (`state`, `type`, `loaded_context_length`), vLLM's
-`GET /v1/models` (`max_model_len`). Pure; `http/server_reader.py` asks.
+Sources: llama.cpp's `GET /props` (`tools/server/README.md`; a router answers for one model with `?model=`), its list of
+models (`status`, `architecture`), Ollama's `GET /api/ps` (`context_length` of loaded models) and `POST /api/show`
+(`capabilities`), LM Studio's `GET /api/v0/models` (`state`, `type`, `loaded_context_length`), vLLM's `GET /v1/models`
+(`max_model_len`). Pure; `http/server_reader.py` sends the requests.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _STATES: dict[str, ServerState] = {
     "not-loaded": "unloaded",
 }
 RUNNING_PATH = "/api/ps"
-"""Where Ollama lists the models that are loaded, below its address."""
+"""Path at which Ollama lists the loaded models."""
 _KEEP_ALIVE_S = 300.0
 MAX_TEXT = 200
-"""Characters of a version or a model's name that are kept."""
+"""Maximum stored length of a version or model name, in characters."""
 
 
-# llama.cpp (`server-common.cpp`), vLLM (`serving_chat.py`), Ollama (`server/images.go`).
+# Sources: llama.cpp (`server-common.cpp`), vLLM (`serving_chat.py`), Ollama (`server/images.go`).
 _TOOL_REFUSALS = (
     (regex(r"tools param requires --jinja"), "the server was started without --jinja"),
     (regex(r"requires --enable-auto-tool-choice"), "the server was started without --enable-auto-tool-choice"),
@@ -52,11 +52,11 @@ _TOOL_REFUSALS = (
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The facts that a server reports about one of its models. 0, "" and None: not reported.
 
-    `window` is that of one request, in tokens; `slots` is how many requests it works on at once. `tools`: whether the
-    chat template shows tools to the model; `refuses_tools` is why a request with tools was refused, in a few words.
-    `fills_in`: whether the model completes code between a prefix and a suffix. `model` is the model that runs, of a
-    server that answers with it whatever a request calls it.
-    `is_router`: the server starts other servers, one for each model.
+    `window`: the context window of one request, in tokens; `slots`: how many requests the server processes at once.
+    `tools`: whether the chat template shows tools to the model; `refuses_tools`: why a request with tools was refused,
+    in a few words. `fills_in`: whether the model completes code between a prefix and a suffix. `model`: the running
+    model of a server that uses it whatever model a request names. `is_router`: the server starts other servers, one
+    for each model.
     """
 
     window: int = 0
@@ -74,11 +74,11 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 NO_FACTS = ServerFacts()
 Told = Mapping[str, ServerFacts]
-"""Facts by model; under `ANY_MODEL` those of a server that runs one model, whatever a request calls it."""
+"""Facts by model; under `ANY_MODEL`, those of a server that runs one model whatever a request names."""
 
 
 def read_props(body: bytes) -> ServerFacts | None:
-    """Return the facts in an answer of `GET /props`, None if the body is something else."""
+    """Return the facts in a response of `GET /props`, None if the body is something else."""
     answer = decode_answer(body)
     if not isinstance(answer, Mapping) or "default_generation_settings" not in answer:
         return None
@@ -90,7 +90,7 @@ def read_props(body: bytes) -> ServerFacts | None:
     return ServerFacts(
         window=count_in(table_in(answer, "default_generation_settings"), "n_ctx"),
         slots=count_in(answer, "total_slots"),
-        # A template with calls and without descriptions of tools: how the server shows them is unknown.
+        # A template with calls but without tool descriptions: how the server shows tools is unknown.
         tools=None if tools is False and calls else tools,
         images=_flag(modalities, "vision"),
         state="sleeping" if answer.get("is_sleeping") is True else "",
@@ -101,7 +101,7 @@ def read_props(body: bytes) -> ServerFacts | None:
 
 
 def read_listed(body: bytes) -> Told:
-    """Return the facts about the models of a listing, and a lone window under `ANY_MODEL` (koboldcpp)."""
+    """Return the facts in a list of models; a window without a model (koboldcpp) is under `ANY_MODEL`."""
     answer = decode_answer(body)
     told = {name: _listed(entry) for name, entry in entries_of(answer)}
     for name, limits in read_model_limits(body).items():
@@ -125,15 +125,15 @@ def read_capabilities(body: bytes) -> ServerFacts | None:
 
 
 def own_cache_lifetime_s(limits_path: str) -> float:
-    """Return how long such a server keeps the prefix of a prompt, in seconds: until another one takes its place.
+    """Return how long a local server caches the prefix of a prompt, in seconds, unless another replaces it.
 
-    Ollama unloads a model that was not used for five minutes (`OLLAMA_KEEP_ALIVE`), and its cache with it.
+    Ollama unloads a model and its cache after five minutes without use (`OLLAMA_KEEP_ALIVE`).
     """
     return _KEEP_ALIVE_S if limits_path.endswith(RUNNING_PATH) else math.inf
 
 
 def tool_refusal(said: str) -> str:
-    """Return why a server refused a request for its tools, in a few words; "" if it gives another reason."""
+    """Return why a server refused a request's tools, in a few words; "" if its reason is another."""
     return next((why for pattern, why in _TOOL_REFUSALS if pattern.search(said)), "")
 
 
@@ -143,7 +143,7 @@ def find_facts(told: Told, model: str) -> ServerFacts:
 
 
 def filled(newer: ServerFacts, older: ServerFacts) -> ServerFacts:
-    """Return the newer facts, and the older ones where the newer report has none."""
+    """Return the newer facts, with older values where the newer report has none."""
     told = {
         name: value
         for name in ServerFacts.__struct_fields__
@@ -157,7 +157,7 @@ def _listed(entry: Mapping[str, Any]) -> ServerFacts:
     inputs, kind = table_in(entry, "architecture").get("input_modalities"), entry.get("type")
     images = "image" in inputs if isinstance(inputs, list) else True if kind == "vlm" else None
     capabilities = entry.get("capabilities")
-    # LM Studio lists models that were trained for tools; for the others it has a format of its own.
+    # LM Studio lists which models were trained for tools; for other models it uses its own format.
     tools = True if isinstance(capabilities, list) and "tool_use" in capabilities else None
     state = _STATES.get(status, "") if isinstance(status, str) else ""
     embeds = True if kind in ("embeddings", "embedding") else None
@@ -175,5 +175,5 @@ def _text(table: Mapping[str, Any], name: str) -> str:
 
 
 def _model_name(alias: str, path: str) -> str:
-    """Return the alias that a model was given; llama.cpp calls one without by its path, which is too long to read."""
+    """Return the alias of a model; llama.cpp shows its path if it has none, which is too long to read."""
     return alias if alias and alias != path else path.replace("\\", "/").rpartition("/")[2]

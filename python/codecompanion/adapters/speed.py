@@ -1,8 +1,8 @@
-"""The speed of a user's own server in reading prompts and writing replies: the only cost of its requests.
+"""Measures how fast a user's own server reads prompts and writes replies: time is the only cost of its requests.
 
-llama.cpp times each reply itself (`timings` in the last chunk of a stream: `tools/server/README.md`). Of other servers
-the time to the first token and from there to the end is taken; Ollama, vLLM and LM Studio report no times in this wire
-format. Pure.
+llama.cpp times each reply itself (`timings` in the last chunk of a stream: `tools/server/README.md`). For other
+servers, the times to the first token and from there to the end are measured; Ollama, vLLM and LM Studio report no times
+in this wire format. Pure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from codecompanion.adapters.model_list import count_in
 
 MIN_READ_TOKENS, MIN_WRITTEN_TOKENS = 64, 8
-"""A reply with fewer tokens read, or written, is not representative: most of its time is not spent on tokens."""
+"""Minimum tokens read, and written, for a representative speed: smaller replies spend most time on other things."""
 NEWEST_SHARE = 0.3
 """Weight (0..1) of the newest reply in the mean."""
 _MAX_TOKENS = 10**9
@@ -23,17 +23,17 @@ _MAX_MS = 10**9
 
 
 class Speed(msgspec.Struct, frozen=True):
-    """Tokens per second, read and written; 0 = unknown."""
+    """A server's speed in tokens per second, read and written; 0 = unknown."""
 
     reads: float = 0.0
     writes: float = 0.0
 
     def seconds_to_read(self, tokens: int) -> float:
-        """Return the seconds to read a prompt with `tokens` new tokens, 0 when unknown."""
+        """Return the seconds to read a prompt with `tokens` new tokens, 0 = unknown."""
         return tokens / self.reads if self.reads else 0.0
 
     def seconds_to_reply(self, read: int, written: int) -> float:
-        """Return how long a request with this many unread tokens and its reply take; both speeds are known."""
+        """Return the seconds to read `read` uncached tokens and write `written`; both speeds must be known."""
         return read / self.reads + written / self.writes
 
     @property
@@ -48,7 +48,7 @@ NO_SPEED = Speed()
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """The timings of one reply: tokens that were not in the cache and those of the reply, with their seconds."""
+    """The timings of one reply: numbers of uncached prompt tokens and of reply tokens, with their seconds."""
 
     read_tokens: int = 0
     read_s: float = 0.0
@@ -57,7 +57,7 @@ class Timings(msgspec.Struct, frozen=True):
 
     @property
     def speed(self) -> Speed:
-        """Return the speed of this reply, as far as it is representative."""
+        """Return the speed of this reply; a rate is 0 if it is not representative."""
         reads = self.read_tokens / self.read_s if self.read_tokens >= MIN_READ_TOKENS and self.read_s > 0 else 0.0
         enough = self.written_tokens >= MIN_WRITTEN_TOKENS and self.written_s > 0
         return Speed(reads, self.written_tokens / self.written_s if enough else 0.0)
@@ -74,7 +74,7 @@ def read_timings(told: Any) -> Timings | None:
 
 
 def mean_speed(known: Speed, newest: Speed) -> Speed:
-    """Return the running mean with one more reply; a rate that it does not give stays."""
+    """Return the running mean with one more reply; a rate unknown in it stays unchanged."""
     return Speed(_mean(known.reads, newest.reads), _mean(known.writes, newest.writes))
 
 

@@ -1,9 +1,9 @@
-"""Server-sent events as Chat Completions endpoints send them: bytes in any pieces → JSON payloads.
+"""Decodes server-sent events as Chat Completions endpoints send them: bytes in any pieces → JSON payloads.
 
-Source: the event-stream format of the HTML standard, and recorded traffic. Differences from the standard, each seen in
-the wild: an event that lacks its closing blank line still counts (recorded Copilot and Mistral streams end so), two
-JSON objects on consecutive `data:` lines are two events (servers that send no blank lines), and a line `error: {…}`
-is an error payload (llama.cpp). Nothing here knows what a payload means.
+Based on the event-stream format of the HTML standard, and recorded traffic. Differences from the standard, all seen in
+practice: an event without its closing blank line still counts (recorded Copilot and Mistral streams end so), two JSON
+objects on consecutive `data:` lines are two events (from servers that send no blank lines), and a line `error: {…}` is
+an error payload (llama.cpp). This module does not interpret payloads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ErrorData(bytes):
 class SseDecoder:
     """An incremental decoder: `feed` every piece, then `finish` once.
 
-    `stray` keeps the beginning of a body that was not an event stream (a web page, plain JSON), for the error sentence.
+    `stray` keeps the beginning of a body that was not an event stream (a web page, plain JSON), for the error message.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class SseDecoder:
             return []
         buffer = bytes(self._held + piece) if self._held else piece
         if b"\r" in buffer:
-            # A lone CR ends a line too; a CR at the end of a piece may be half of a CRLF.
+            # A single CR also ends a line; a CR at the end of a piece may be half of a CRLF.
             self._swallow_line_feed = buffer.endswith(b"\r")
             buffer = buffer.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = buffer.split(b"\n")
@@ -72,7 +72,7 @@ class SseDecoder:
         return payloads
 
     def finish(self) -> list[bytes]:
-        """Return the rest: a last line without its line end, an event without its blank line."""
+        """Return the remaining payloads: a last line without line end, an event without blank line."""
         last = bytes(self._held)
         self._held = bytearray()
         payloads = self._read_lines([last]) if last else []
@@ -120,7 +120,7 @@ class SseDecoder:
         self._event = b""
 
     def _dispatch_when_whole(self, payloads: list[bytes]) -> None:
-        """Dispatch data that is already whole JSON, so that no chunk waits for a blank line that never comes."""
+        """Dispatch data that is already complete JSON, without waiting for a blank line that may never arrive."""
         if len(self._pending) > _TRIED_LINES and self._pending_bytes < 2 * self._tried_bytes:
             return  # retry a multi-line event when it has doubled: every time would be quadratic
         self._tried_bytes = self._pending_bytes

@@ -1,7 +1,7 @@
-"""The interface of wire formats: how requests become bytes and replies become events, one class per format.
+"""The interface of wire formats: each is a class that turns requests into bytes and replies into events.
 
-Rendering and decoding are pure except for a cache of rendered messages and the endpoint's reports about its models.
-The transport (`http/`), retries and errors are the same for all of them.
+Rendering and decoding are pure, apart from a cache of rendered messages and the endpoint's reports about its models.
+The transport (`http/`), retries and errors are common to all formats.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ KEY_TEMPLATE = "${api_key}"
 def origin_of(origin_name: str, base_url: str) -> str:
     """Return the `origin` of parts that only this endpoint can read: its wire format, host and port.
 
-    Two servers on one machine are two endpoints, which do not know each other's signatures.
+    Two servers on one machine are two endpoints, which do not accept each other's signatures.
     """
     return f"{origin_name}@{urlsplit(base_url).netloc.rpartition('@')[2].lower()}"
 
 
 class HttpCall(msgspec.Struct, frozen=True):
-    """One POST. `path` is below the base address, `headers` are added to the key and the user's own.
+    """One POST. `path` is below the base address, `headers` are added to the key and the user's own headers.
 
-    `chunks` are the body, one of which may be the identical object from the chat's last request.
+    `chunks` are the body; a chunk may be the same object as in the chat's last request.
     """
 
     path: str
@@ -61,15 +61,15 @@ class WireFormat(ABC):
     models_path = "/models"
     """The path of the endpoint's list of models, below the base address."""
     models_headers: Mapping[str, str] = MappingProxyType({})
-    """Additional headers of that request besides the key."""
+    """Additional headers of the request for that list, besides the key."""
     listing_tells = False
-    """Whether the listing reports the models' capabilities, and so is worth reading before the first request."""
+    """Whether the list reports the models' capabilities, so that it is read before the first request."""
     returns_readable_reasoning = False
     """As in `Adapter`."""
     cache_lifetime_s = 300.0
     """As in `Adapter`; most providers document five to ten minutes."""
     takes_images: Callable[[str], bool] = staticmethod(lambda model: True)
-    """Whether a model takes images, as far as its server reports."""
+    """A function that returns whether a model accepts images, according to its server."""
     origin_name = ""
     """The start of `origin` for encrypted parts; the host of the endpoint follows."""
 
@@ -102,22 +102,22 @@ class WireFormat(ABC):
         return None
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, None when the answer has none."""
+        """Return the count, None if the response contains none."""
         return None
 
     @abstractmethod
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a listing, and remember its facts about them."""
+        """Return the model names in a list, and remember its facts about them."""
 
     def forget_models(self) -> None:  # noqa: B027
-        """Forget the listing: another server answers at the address."""
+        """Forget the list of models, because another server answers at the address."""
 
     def limits(self, model: str) -> ModelLimits | None:
         """Return the limits that the endpoint reports for the model."""
         return None
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the endpoint runs the model or passes requests on, None when it has not reported that."""
+        """Return whether the endpoint runs the model itself (False: it forwards requests), None = unknown."""
         return None
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:  # noqa: B027
@@ -126,6 +126,6 @@ class WireFormat(ABC):
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
         """Learn from a refused request; return whether rendering it again avoids the refusal.
 
-        For features that a model turned out not to have.
+        For features that a model lacks.
         """
         return False

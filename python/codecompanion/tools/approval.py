@@ -1,22 +1,22 @@
-"""Decide whether the user must approve a call, from the grants of the chat so far. Pure.
+"""Decides whether the user must approve a call, from the grants of the chat so far. Pure.
 
 - A tool with `require_approval_before = false` runs at once. Without a setting, tools that write or execute ask; tools
   that read do not.
-- `always` covers the question's `key` in this chat only: all edits by one tool, except for the shell: only the exact
+- `always` covers the question's `key` in this chat only: all edits by one tool. For the shell it covers only the exact
   command, and for deletions only the same path. It covers nothing else that a tool may do later.
 - For the shell it can also cover the families of commands that `grant_offer` finds. Commands that run the
   project's code, including exact commands, are covered until a file that defines them changes.
-- Commands that begin with an allowed prefix of the configuration run at once (`command_prefix`).
+- Commands that begin with a prefix allowed in the configuration run at once (`command_prefix`).
 - YOLO covers every tool except those with `allowed_in_yolo_mode = false`; these ask unless `always` covers them.
 - A change of a file that some program runs (`code_files`) always asks, even with YOLO or `require_approval_before =
   false`; only the option `guarded_files` excludes a file.
-- A call for which the tool requires a question always asks, too (`Tool.why_asked`: `read_file` of a key file).
+- A call for which the tool itself requires a question always asks (`Tool.why_asked`: `read_file` of a key file).
 - No `always`, not even one from an earlier version, covers a command that destroys work (`destructive_commands`) or
   changes what later commands run (`lasting_changes`).
 - While the context contains text from unknown authors, grants cover less and nothing new is granted (`narrowing`).
 - A command that runs outside the sandbox always asks and grants nothing. A command that needs the network asks until
   "always" is answered for its hosts; then every command of this chat may reach them. If there is no sandbox although
-  the user did not disable it, YOLO covers no command.
+  the user did not disable it, YOLO does not apply to commands.
 - A rejection or a cancel changes no grants.
 """
 
@@ -39,7 +39,7 @@ NETWORK_GRANT = "network:"
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """A grant: every call of `tool`, or only those that `what` describes, run unasked. `id` is used to revoke it."""
+    """A grant: calls of `tool`, or only those that `what` describes, run without asking. `id` is used to revoke it."""
 
     id: str
     tool: str
@@ -71,7 +71,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return self.asks_before(tool) or tool.effect == "write"
 
     def with_reason(self, question: ApprovalQuestion, given_path: str, root: str) -> ApprovalQuestion:
-        """Return the question with `why` set when no `always` can cover it, and `again` when one no longer covers it.
+        """Set the question's `why` if no `always` can cover it, and `again` if a grant no longer covers it.
 
         `given_path` is the path as the model wrote it, which may be a symlink into a guarded place.
         """
@@ -138,7 +138,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return "YOLO" if self.yolo else "never asks"
 
     def _why_again(self, question: ApprovalQuestion) -> str:
-        """Return why an earlier grant no longer covers the command; "" when there was none or it still does."""
+        """Return why an earlier grant no longer covers the command; "" if there was none or it still does."""
         bound = {family for family in question.offer.families if family.digest} - self.families
         given = {(family.name, family.folder) for family in self.families}
         exact = f"run_command:{question.folder}\0{question.command}\0"
@@ -176,7 +176,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, always=self.always | {question.key}, hosts=hosts)
 
     def grants(self) -> tuple[Grant, ...]:
-        """Return everything that runs without asking because of an "always" or a configured prefix."""
+        """Return the grants from "always" answers and configured prefixes."""
         found = [_grant_of(key) for key in sorted(self.always)]
         found += [Grant(_family_id(family), "run_command", _of_family(family)) for family in sorted(self.families)]
         for tool, setting in sorted(self.settings.items()):
@@ -196,7 +196,7 @@ class Approvals(msgspec.Struct, frozen=True):
         )
 
     def with_yolo(self, on: bool) -> Approvals:
-        """Return the same grants with YOLO switched; switching it off keeps every `always`."""
+        """Return the approvals with YOLO on or off; turning it off keeps every `always`."""
         return msgspec.structs.replace(self, yolo=on)
 
 

@@ -1,8 +1,8 @@
-"""The part of JSON Schema that tool parameters use: a value's errors, in words a model can act on.
+"""Checks values against the part of JSON Schema that tool parameters use, with errors a model can act on.
 
 Checked: type, enum, const, required, properties, additionalProperties, items, minimum/maximum and their exclusive
-forms, minLength/maxLength, minItems/maxItems, anyOf. Other keywords are ignored, `pattern` too: one from outside could
-take for ever to match. Anything but an object where a schema is expected (`true`, a list) allows everything.
+forms, minLength/maxLength, minItems/maxItems, anyOf. Other keywords are ignored, even `pattern`, because an external
+one could take forever to match. Anything but an object where a schema is expected (`true`, a list) allows everything.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _SIZES = (
 
 
 def problems(value: Any, schema: dict[str, Any], name: str = "") -> list[str]:
-    """Return the errors, one phrase each, or nothing."""
+    """Return the errors of a value, one phrase each."""
     return list(_problems(value, schema, name))
 
 
 def cleaned(value: Any, schema: Any) -> Any:
-    """Return a valid value without optional `null`s, with whole floats as integers where integers are expected."""
+    """Remove optional `null`s from a valid value, and convert whole floats to integers where expected."""
     if not isinstance(schema, dict):
         return value
     if isinstance(value, dict):
@@ -61,7 +61,7 @@ def cleaned(value: Any, schema: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Return a value as quoted in an error: its JSON, shortened, with its type."""
+    """Format a value for an error message: its JSON, shortened, with its type."""
     try:
         text = msgspec.json.encode(value).decode("utf-8", "replace")
     except (*NOT_READABLE, TypeError):
@@ -145,7 +145,7 @@ def _has_type(value: Any, kind: str) -> bool:
 
 
 def _is_absent(key: str, value: Any, schema: dict[str, Any]) -> bool:
-    """Return whether an argument is a `null` that means it was omitted."""
+    """Return whether an argument is a `null` that counts as omitted."""
     if value is not None or key in schema.get("required", ()):
         return False
     return "null" not in _expected_types(schema.get("properties", {}).get(key, {}))

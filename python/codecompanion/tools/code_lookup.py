@@ -1,4 +1,4 @@
-"""The project index as the tool `code_search` queries it; the session provides the answers."""
+"""The interface through which the tool `code_search` queries the project index; the session implements it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class CodeLookup(Protocol):
     async def __call__(
         self, query: str, kind: LookupKind, below: str, limit: int, unsaved: Mapping[str, str]
     ) -> SearchOutcome:
-        """Return at most `limit` places below the path `below` (relative, "" = everywhere), best first.
+        """Return at most `limit` locations below the path `below` (relative, "" = everywhere), best first.
 
-        `unsaved`: path → text of open files that differ from the disk. `any`: the query is a question or words, else a
-        name or a text to find literally.
+        `unsaved`: path → text of open files that differ from the disk. With the kind `any` the query is a question or
+        words, otherwise a name or a text to find literally.
         """
         ...
 
@@ -28,6 +28,6 @@ class CodeLookup(Protocol):
 async def no_code_lookup(
     query: str, kind: LookupKind, below: str, limit: int, unsaved: Mapping[str, str]
 ) -> SearchOutcome:
-    """Report that there is no index: the command line, and tests."""
+    """Report that there is no index; used by the command line and tests."""
     del query, kind, below, limit, unsaved
     raise ToolError("The code is not indexed here; grep_search finds text and file_search finds files.")

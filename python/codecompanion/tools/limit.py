@@ -1,4 +1,4 @@
-"""The model's version of a long tool result: head, tail, and how to read the rest (lesson 47).
+"""Shortens a long tool result for the model: head, tail, and how to read the rest (lesson 47).
 
 Pure text in, text out. The session stores the whole result; this version is computed once and never changes, so that
 the provider's prompt cache stays valid.
@@ -7,10 +7,10 @@ the provider's prompt cache stays valid.
 from __future__ import annotations
 
 STORED_PREFIX = "stored:"
-"""Prefix of a stored result for `read_file`: `stored:<sha256>`."""
+"""Prefix of the path of a stored result for `read_file`: `stored:<sha256>`."""
 
 MIN_LIMIT_CHARS = 600
-"""Below this there would be hardly any text besides the note."""
+"""Minimum limit; a smaller one would leave hardly any text besides the note."""
 
 _HEAD_SHARE = 0.6
 
@@ -19,7 +19,7 @@ def shorten(text: str, limit_chars: int, stored_as: str) -> str:
     """Return the text, or its head and tail with a note between them, at most `limit_chars` characters.
 
     Cut at line ends where that keeps at least half of each part, else within a line. `stored_as` is the sha256 of the
-    stored text, "" when it could not be stored.
+    stored text, "" if it could not be stored.
 
     Raises:
         ValueError: `limit_chars` is below `MIN_LIMIT_CHARS`.
@@ -48,7 +48,7 @@ def _tail_start(text: str, at_least: int) -> int:
 
 
 def _note(text: str, head_end: int, tail_start: int, stored_as: str) -> str:
-    """Return the note for the gap between two offsets; its lines and columns are 1-based, as `read_file` takes them."""
+    """Return the note for the gap between two offsets; its lines and columns are 1-based, as in `read_file`."""
     lines = text.count("\n") + (not text.endswith("\n"))
     first = text.count("\n", 0, head_end) + 1
     last = text.count("\n", 0, tail_start - 1) + 1
@@ -57,7 +57,7 @@ def _note(text: str, head_end: int, tail_start: int, stored_as: str) -> str:
 
 
 def _longest_note(text: str, stored_as: str) -> int:
-    """Return the maximum length of a note on the text, in characters: with every figure at its widest."""
+    """Return the maximum length of the note for a text, in characters, with every number at its widest."""
     lines = text.count("\n") + 1
     return len(_worded(len(text), len(text), (lines, lines, lines), len(text), stored_as))
 

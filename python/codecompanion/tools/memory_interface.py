@@ -13,7 +13,7 @@ from codecompanion.model.messages import Source
 
 
 class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that a search of the memory found. `place`: its path under `/memories`, or its author."""
+    """An entry found in the memory. `place`: its path under `/memories`, or its author."""
 
     place: str
     title: str
@@ -29,17 +29,17 @@ class ProjectMemory(Protocol):
         """Return the real folder of the notes for every project, None = it does not exist."""
 
     def changing(self) -> AbstractContextManager[None]:
-        """Hold the lock of the notes; raises a `CodeCompanionError` if another Neovim keeps it for too long."""
+        """Hold the lock of the notes; raises a `CodeCompanionError` if another Neovim holds it for too long."""
 
     def why_refused(self, text: str) -> str:
         """Return why this text may not be remembered; "" = it may."""
 
     def search(self, query: str, check: Callable[[], None]) -> tuple[FoundMemory, ...]:
-        """Return the entries that match a query, best first; `check` raises when the call is stopped."""
+        """Return the entries that match a query, best first; `check` raises if the call is stopped."""
 
 
 class NoProjectMemory:
-    """Only the folder of notes: the command line, and tests."""
+    """A `ProjectMemory` with only the project's notes, for the command line and tests."""
 
     def shared_dir(self) -> Path | None:
         """Return None."""

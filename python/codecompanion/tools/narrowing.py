@@ -1,17 +1,17 @@
-"""Narrow the grants of a chat while its context contains text from unknown authors. Pure.
+"""Narrows the grants of a chat while its context contains text from unknown authors. Pure.
 
 Such text comes from a web page, an MCP server, a program that uses the network, or a file in an untrusted folder
 (`model.provenance`). While it is in the context:
 
-- A command that reaches the network asks, regardless of grants. A sandbox that blocks the network is a better judge
-  than the words of a command line: without one, YOLO and `require_approval_before = false` cover no command, and an
-  "always" or a prefix covers none once the chat has changed a file that the command may run.
-- A call of an MCP server asks, unless all of that text came from the same server: an "always" for a server still covers
-  its calls.
+- A command that reaches the network asks, regardless of grants. A sandbox that blocks the network is more reliable than
+  the words of a command line: without one, YOLO and `require_approval_before = false` cover no command, and an "always"
+  or a prefix covers none once the chat has changed a file that the command may run.
+- A call of an MCP server asks, unless all of that text came from the same server; then an "always" for the server still
+  covers its calls.
 - The user's own tools ask, unless they only read. Guarded files ask, including those that `guarded_files` excludes.
 - "Always" is not offered, so nothing new is granted.
 
-Reads, and changes of other workspace files, keep their grants.
+Grants for reads, and for changes of other workspace files, still apply.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codecompanion.tools.tool import ApprovalQuestion, Narrowed, Tool
 def is_narrowed_away(
     narrowed: Narrowed, tool: Tool, question: ApprovalQuestion | None, given_path: str, root: str, *, granted: bool
 ) -> bool:
-    """Return whether the call asks regardless of grants; `granted`: an "always" or a prefix covers it."""
+    """Return whether the call asks although it may be granted; `granted`: an "always" or a prefix covers it."""
     if not narrowed.because or tool.effect == "read":
         return False
     if question is not None and question.command:

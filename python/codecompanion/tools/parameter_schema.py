@@ -20,7 +20,7 @@ _SIZES = ("minLength", "maxLength", "minItems", "maxItems")
 
 
 def problem_with_parameters(parameters: object) -> str:
-    """Return why this cannot be the schema of a tool's arguments, "" when it can."""
+    """Return why this cannot be the schema of a tool's arguments, "" if it can."""
     if not isinstance(parameters, dict):
         return "its schema is not an object"
     if parameters.get("type") != "object":
@@ -35,7 +35,7 @@ def problem_with_parameters(parameters: object) -> str:
 
 
 def _problems(schema: object, where: str, depth: int) -> Iterator[str]:
-    """Yield the parts that `check_arguments` cannot work with."""
+    """Yield a problem for each part that `check_arguments` cannot use."""
     if depth > _MAX_DEPTH:
         yield f"its schema is nested deeper than {_MAX_DEPTH} levels"
     elif isinstance(schema, Mapping):

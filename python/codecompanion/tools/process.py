@@ -1,9 +1,9 @@
-"""Run a program in a separate process group, which never outlives the call.
+"""Runs a program in a separate process group, which never outlives the call.
 
-Standard input is empty or a file; there is no terminal. Output is passed on as it arrives. On the time limit, on
-cancellation, and when the program has ended but left processes running, the whole group is ended: first asked
-(SIGTERM), then killed. A process that creates a session (`setsid`, daemons) escapes that, unless the program runs in
-the sandbox: there the launcher ends everything, on request through a pipe (`sandbox/inside/launcher.py`).
+Standard input is empty or a file; there is no terminal. Output is passed on as it arrives. At the time limit, on
+cancellation, and if the program ends but leaves processes running, the whole group is ended: first with SIGTERM, then
+killed. A process that creates a session (`setsid`, daemons) escapes that, unless the program runs in the sandbox, where
+the launcher ends everything on request through a pipe (`sandbox/inside/launcher.py`).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from codecompanion.tools.sandbox.host_proxy import HostProxy
 from codecompanion.waiting import made_or_undone
 
 TERMINATE_S = 0.5
-"""How long a process group has to end after SIGTERM."""
+"""Seconds that a process group has to end after SIGTERM."""
 
 LAUNCHER_S = 3.0
 """Seconds that the launcher has to end everything in the sandbox.
 
-It kills the remaining processes after `GRACE_S`; only its own end proves that none is left. If it is killed, the kernel
-has to end them, which takes a moment.
+It kills the remaining processes after `GRACE_S`; only its own exit proves that none are left. If the launcher is
+killed, the kernel has to end them, which takes a moment.
 """
 
 DRAIN_S = 0.5
-"""Seconds to wait for output after the program has ended, when another process still has the pipe open."""
+"""Seconds to wait for output after the program has ended, if another process still has the pipe open."""
 
 
 LISTENER_S = 10.0
@@ -45,8 +45,7 @@ LISTENER_S = 10.0
 class Ended(msgspec.Struct, frozen=True):
     """How a program ended. `code` is None after the time limit, negative for a signal; `left_running`: see above.
 
-    `excess`: the limit of the sandbox that ended it. `has_begun` is False if the sandbox ended before the command
-    began.
+    `excess`: the sandbox limit that ended it. `has_begun` is False if the sandbox ended before the command began.
     """
 
     code: int | None
@@ -56,7 +55,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 Confine = Callable[[Pipes], Confined]
-"""Returns the program as it is started in the sandbox; called in a thread."""
+"""A function that returns how to start the program in the sandbox; called in a thread."""
 
 
 class _Reader(asyncio.Protocol):
@@ -83,9 +82,9 @@ async def run_program(
     confine: Confine | None = None,
     proxy: HostProxy | None = None,
 ) -> Ended:
-    """Run the program until it ends. Standard error goes to the same pipe as standard output unless `stderr` is given.
+    """Run the program until it ends. Standard error is merged into standard output unless `stderr` is given.
 
-    With `confine` it runs in the sandbox, which replaces `argv` and `env`. `proxy` is its only way out.
+    With `confine` it runs in the sandbox, which replaces `argv` and `env`; its only network access is `proxy`.
 
     Raises: ToolError: the program cannot be started. asyncio.CancelledError: the awaiting task was cancelled; the
     process group has ended.

@@ -1,7 +1,7 @@
 """Runs one tool call so that it cannot harm the session.
 
-Any exception of a tool becomes an error result of one sentence; a time limit ends it; cancelling the awaiting task ends
-the tool (the tools kill their process groups) and then raises `CancelledError` as usual.
+Any exception of a tool becomes an error result of one sentence, and a time limit ends the tool. Cancelling the awaiting
+task ends the tool (tools kill their process groups) and then raises `CancelledError` as usual.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class ResolveOnce:
-    """Resolves each path once: the approved file is the changed file, even if a link replaced a folder in between."""
+    """Resolves each path once, so that the approved file is the changed one even if a link replaces a folder."""
 
     def __init__(self, resolve: Callable[[str], Path]) -> None:
         self._resolve = resolve
@@ -39,7 +39,7 @@ class ResolveOnce:
         return self._known[path]
 
     def forget(self) -> None:
-        """Resolve paths again from here on, because the user is asked again."""
+        """Forget resolved paths, because the user is asked again."""
         self._known.clear()
 
 
@@ -63,15 +63,15 @@ async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) 
         output = failed(str(error))
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
-    except BaseException as error:  # a panic of a Rust extension and SystemExit do not derive from `Exception`
+    except BaseException as error:  # Rust panics and SystemExit do not derive from `Exception`
         output = _unexpected(tool, error)
     return msgspec.structs.replace(output, duration_ms=round((time.monotonic() - started) * 1000))
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """The question before a call, None = no question; then `grant` is the grant that lets it run.
+    """The decision about a call: the question to ask, or None; then `grant` is the grant that lets it run.
 
-    `about`: the question, even if the user is not asked; None = the call has none.
+    `about`: the call's question, even if the user is not asked; None = it has none.
     """
 
     question: ApprovalQuestion | None = None
@@ -98,7 +98,7 @@ async def approval_question(
 async def decided(tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals) -> Decided:
     """Return the question, or the grant that lets the call run without one.
 
-    Raises: ToolError: as `approval_question`.
+    Raises: ToolError: as in `approval_question`.
     """
     narrowed = context.narrowed
     if tool.why_asked is not None and (why := await asyncio.to_thread(tool.why_asked, arguments, context)):
@@ -126,10 +126,10 @@ async def decided(tool: Tool, arguments: dict[str, Any], context: ToolContext, a
 async def question_now(
     tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals
 ) -> ApprovalQuestion | None:
-    """Return the tool's question in the current state, and why it asks regardless of grants.
+    """Return the tool's question for the current state, including why it asks regardless of grants.
 
     Raises:
-        ToolError: the call can only fail; the text gives the reason.
+        ToolError: the call can only fail; the message gives the reason.
     """
     try:
         seen = await look(tool, arguments, context)

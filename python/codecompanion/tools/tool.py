@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Walk(Protocol):
-    """Lists the files below a folder: sorted by path parts, without ignored files, without links."""
+    """Lists the files below a folder, sorted by path parts, without ignored files and links."""
 
     def __call__(self, folder: Path, *, include_ignored: bool = False) -> Iterator[Path]:
         """Yield the files in the order of their path parts."""
 
 
 def walk_everything(folder: Path, *, include_ignored: bool = False) -> Iterator[Path]:
-    """Yield every file below the folder; it has no ignore rules, `workspace` provides the walk that does."""
+    """Yield every file below the folder; `workspace` provides a walk with ignore rules."""
     entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
@@ -50,7 +50,7 @@ def holds_no_secret(text: str, path: str) -> str:
 
 
 def all_is_shown(text: str, path: str) -> tuple[str, str]:
-    """Return the text unchanged."""
+    """Return the text unchanged, with no reason to withhold it."""
     del path
     return text, ""
 
@@ -65,7 +65,7 @@ def no_git_config(file: Path) -> list[tuple[str, str]]:
 
 
 def nothing_is_secret(name: str) -> bool:
-    """Return that no name marks a file as keys; `workspace` provides the list that does."""
+    """Return that no file name marks keys; `workspace` provides the real check."""
     del name
     return False
 
@@ -73,9 +73,9 @@ def nothing_is_secret(name: str) -> bool:
 class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message that the model no longer sees in its original form (R-516).
 
-    `key` is its short name, `how` the operation that removed it (`cleared`, `summarised` …), `changed` the state of the
-    file it came from: "" unless the file is known to have changed or to be deleted. `snippet` marks matches with « ».
-    `times`: how often the same call gave the same result; this is the newest. `sources`: the sources of its text.
+    `key` is its short name; `how` is the operation that removed it (`cleared`, `summarised` …); `changed` is the state
+    of the file it came from, "" unless that is known to be changed or deleted. `snippet` marks matches with « ».
+    `times`: how often the same call gave the same result, of which this is the newest. `sources`: those of its text.
     """
 
     key: str
@@ -91,27 +91,27 @@ class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recall(Protocol):
-    """Messages that the model no longer sees in this chat. Reads disk and store: call it in a thread."""
+    """Finds messages that the model no longer sees in this chat. Reads disk and store: call it in a thread."""
 
     def find(self, words: str) -> Sequence[RemovedMessage]:
-        """Return messages that match a question or some words, best first; without words all, newest first."""
+        """Return messages that match a question or keywords, best first; without words return all, newest first."""
 
     def read(self, key: str) -> tuple[RemovedMessage, str]:
-        """Return a message and its whole text; raises `KeyError` when no removed message has that key."""
+        """Return a message and its full text; raises `KeyError` if no removed message has that key."""
 
     def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
-        """Return the sources of a stored text of the chat, () if no message has it."""
+        """Return the sources of a stored text of the chat, () if no message contains it."""
 
 
 class NothingRemoved:
-    """The recall of a chat from which nothing was removed."""
+    """A `Recall` for a chat from which nothing was removed."""
 
     def find(self, words: str) -> Sequence[RemovedMessage]:
         """Return nothing."""
         return ()
 
     def read(self, key: str) -> tuple[RemovedMessage, str]:
-        """Find nothing."""
+        """Raise `KeyError`: nothing was removed."""
         raise KeyError(key)
 
     def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
@@ -128,7 +128,7 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A completed change of one file: its place in the log, how many lines it added and removed, its diff."""
+    """A completed change of one file: its position in the log, the numbers of lines added and removed, its diff."""
 
     change_id: str
     path: str
@@ -139,7 +139,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TakesBack(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes that a change reverts, by id, and the tools' changes that are gone afterwards."""
+    """The changes that another change reverts, by id, and the tools' changes that are undone by it."""
 
     changes: tuple[str, ...] = ()
     gone: tuple[PlacesGone, ...] = ()
@@ -164,7 +164,7 @@ class ToChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HowEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """How a change ended; `after` when the content differs from the intended one."""
+    """How a change ended; `after` is set if the content differs from the intended one."""
 
     state: FileChangeState
     after: bytes | None = None
@@ -180,11 +180,11 @@ class Recorder(Protocol):
         """Log that a file is about to be changed; return the change's id."""
 
     async def end(self, change_id: str, how: HowEnded) -> None:
-        """Log how it ended."""
+        """Log how the change ended."""
 
 
 class NotRecorded:
-    """Nothing is logged: the command line, and tests."""
+    """A `Recorder` that logs nothing, for the command line and tests."""
 
     async def begin(self, change: ToChange) -> str:
         """Log nothing."""
@@ -196,10 +196,10 @@ class NotRecorded:
 
 
 class CallingChat(Protocol):
-    """The chat of a call, as far as a tool may act on it."""
+    """The operations of a chat that a tool call may use."""
 
     def progress(self, label: str) -> None:
-        """Show in the status line the current step of the call, while it runs."""
+        """Show the current step of the running call in the status line."""
 
     async def attach_image(self, name: str, content: bytes, source: Source) -> None:
         """Attach an image from that source to the next request; raises `InputError` if it is not an image."""
@@ -211,11 +211,11 @@ class CallingChat(Protocol):
         """
 
     def granted_hosts(self) -> frozenset[str]:
-        """Return the hosts that "always" allows commands of this chat to reach; `ANY_HOST` = all."""
+        """Return the hosts that commands of this chat may reach after "always"; `ANY_HOST` = all."""
 
 
 class NoChat:
-    """No chat: the command line, and tests."""
+    """A `CallingChat` without a chat, for the command line and tests."""
 
     def progress(self, label: str) -> None:
         """Show nothing."""
@@ -249,19 +249,19 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The context of a running tool. `resolve` maps a path to an absolute one inside the workspace.
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550), `memory`
-    everything else remembered. `walk` is `workspace.files.walk` (with ignore rules); `is_secret` returns whether a
-    file's name marks it as keys or passwords, `why_secret(text, path)` the secret in a text ("" = none);
+    everything else remembered. `walk` is `workspace.files.walk` (with ignore rules). `is_secret` returns whether a
+    file's name marks it as keys or passwords, `why_secret(text, path)` the secret in a text ("" = none).
     `without_secrets(text, path)` returns the text without their values, and why the file is withheld ("" = it is not).
     `read_git_config` is `workspace.git_config.read_certainly`. `read_stored(sha256)` returns a stored result, and
     raises `KeyError` or a `CodeCompanionError` if there is none. `environment` is the user's, with secrets; `hidden`
-    decides which of its variables are withheld from programs that the model runs. `recall` has the texts removed from
+    decides which of its variables are withheld from programs that the model runs. `recall` finds the texts removed from
     the chat. `accepted` is the proposal as the user edited it, None without edits: the tool writes exactly that.
-    `opened` is the editor's state of the tool's files when `editor` was last asked; `recorder` logs changes of files;
+    `opened` is the editor's state of the tool's files at the last query of `editor`; `recorder` logs changes of files;
     `look_up_code` queries the project's index. `narrowed`: the text in the context that narrows grants. `chat_id` is ""
     outside a chat; `chat` has the operations that a call may use there. `sandbox` is the sandbox for commands, None =
-    they run as the user. `on_second_run(summary, where, grant)`: called when the command has ended with that summary
-    and runs again elsewhere. `decided` is the question that was answered, or that a grant covers: the call gets no more
-    than it allows.
+    they run as the user. `on_second_run(summary, where, grant)` is called if a command that ended with that summary
+    runs again elsewhere. `decided` is the question that was answered, or that a grant covers: the call gets no more
+    access than it allows.
     """
 
     root: Path
@@ -314,19 +314,19 @@ Place = Literal["", "inside", "network", "outside", "none", "off"]
 
 
 ANY_HOST = "*"
-"""An entry in a list of allowed hosts that means the whole network."""
+"""The entry in a list of allowed hosts that stands for the whole network."""
 
 
 class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A question to the user. `always` covers `key`.
 
     `key` is the tool's name, for a shell the folder and the exact command, for a deletion the path. File tools set the
-    whole texts: `before` and `after` are "" without a file, and both are "" for a file too large to compare in the
-    editor. A shell sets `command`, `folder` ("" is the root) and `offer`: families of commands that "always" can cover.
+    complete texts: `before` and `after` are "" without a file, and both are "" for a file too large to compare in the
+    editor. A shell sets `command`, `folder` ("" = the root) and `offer`: families of commands that "always" can cover.
     File tools set `becomes`: why the change turns the file into one that a program runs. `why` is the reason to ask
     regardless of grants, `again` why a grant no longer covers the call; `approval` sets both. `narrowed`: the text
     because of which nothing can be granted. `place` is where a command runs, "" for other tools: outside an existing
-    sandbox, without one (`none`), or with the sandbox disabled (`off`). `note`: why it needs the network, in a
+    sandbox, without one (`none`), or with the sandbox disabled (`off`). `note`: why it needs the network, as a
     sentence; `hosts` are those it would reach, () = any.
     """
 
@@ -350,7 +350,7 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def where(self) -> str:
-        """Return the place of a command for the audit log, with the hosts it requested."""
+        """Return where a command runs for the audit log, with the hosts it requested."""
         return f"{self.place}: {', '.join(self.hosts)}" if self.hosts else self.place
 
     def same_change(self, other: ApprovalQuestion) -> bool:
@@ -365,9 +365,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     `title(arguments)` is the fold's first half (`read_file lua/foo.lua 1-120`). `question(arguments, context)` returns
     the action to approve, or None if the call may run at once; it may read files, so it is called in a thread, and it
     raises `errors.ToolError` if the call can only fail. `run` raises `errors.ToolError` for a failure that the model
-    should read. `keeps_time`: `run` ends at `context.timeout_s`, so that its partial result is not lost.
+    should read. `keeps_time`: `run` itself ends at `context.timeout_s`, so that its partial result is not lost.
     `only_when_removed`: offered to the model only after text was removed from the chat. `short`: its spec in a small
-    window, None = a built-in tool is held back there. `looks_at`: the editor state that it needs: the open file at
+    context window, None = a built-in tool is not offered there. `looks_at`: the editor state it needs: the open file at
     its argument `path`, or all unsaved texts. `why_asked(arguments, context)` returns why this call asks regardless of
     grants, "" = it does not; it may read the disk, so it is called in a thread. `settings` apply unless the user
     configures this tool. `server`: the MCP server that runs it, "" = none.

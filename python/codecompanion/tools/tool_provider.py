@@ -1,6 +1,6 @@
-"""Tool providers: each is a source of tools, which are treated like the built-in ones.
+"""Tool providers: sources of tools, which are treated like the built-in ones.
 
-Names, approvals, time limits, the length of results, YOLO: all of these are decided from the `Tool` alone.
+Names, approvals, time limits, the length of results and YOLO depend only on the `Tool`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class ToolProvider(Protocol):
     def tools(self, root: Path) -> Sequence[Tool]:
         """Return the current tools for chats in the folder, always in the same order (prompt cache).
 
-        Called before each request: it answers at once from memory, without reading or waiting, and returns the very
+        Called before each request: it must answer at once from memory, without reading or waiting, and return the very
         same objects as long as nothing has changed. A tool with its own `settings` needs no entry in the user's
-        configuration. An exception costs its tools and one sentence.
+        configuration. If it raises, its tools are left out and reported in one sentence.
         """
 
 
@@ -51,7 +51,7 @@ class SettlingProvider(LateProvider, Protocol):
 
 
 NOT_STARTED = "not started"
-"""The state of a group whose tools arrive when a message wants them."""
+"""The state of a group whose tools are loaded when a message needs them."""
 
 
 class ProvidedGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,18 +59,18 @@ class ProvidedGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     short: str
-    """Also names the group (`@{time}`) if no other group or tool has this name."""
+    """A shorter name of the group (`@{time}`), if no other group or tool has it."""
     brings: Callable[[str], bool]
-    """Whether a tool of this name would be in the group, even before it has any."""
+    """A function that returns whether a tool of this name would be in the group, even before it has any."""
     what: str
-    """The owner of the tools, within a sentence: `the MCP server time`."""
+    """The owner of the tools, as part of a sentence: `the MCP server time`."""
     state: str = ""
-    """Why its tools are missing: a word and, after a colon, details; "" when they are available."""
+    """Why its tools are missing: a word, then details after a colon; "" if they are available."""
     is_listed: bool = True
     why_not: str = ""
-    """Why it cannot be chosen, and the remedy, without a full stop; "" when nothing has to be done."""
+    """Why it cannot be chosen, and the remedy, without a full stop; "" if no action is needed."""
     lacks: str = ""
-    """The extra whose packages it needs first, "" = none."""
+    """The extra whose packages must be installed first, "" = none."""
 
 
 @runtime_checkable
@@ -78,11 +78,11 @@ class GroupingProvider(Protocol):
     """A provider whose tools are chosen together."""
 
     def group(self, root: Path) -> ProvidedGroup | None:
-        """Return the group in its current state, None when chats in the folder get none of its tools."""
+        """Return the group in its current state, None if chats in the folder get none of its tools."""
 
 
 class GivenTools:
-    """Tools that never change."""
+    """A provider of tools that never change."""
 
     def __init__(self, source: str, tools: Iterable[Tool]) -> None:
         self.source, self._tools = source, tuple(tools)

@@ -1,7 +1,7 @@
 """The tools of a chat: their schemas in a stable order, and the check of a model's calls.
 
-An invalid call gets an answer the model can act on: the argument, the given and the expected value, and for an unknown
-name the nearest one.
+An invalid call gets an answer the model can act on: the argument, the given and the expected value, and the nearest
+name for an unknown one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.tool import Tool
 
 OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
-"""CodeCompanion's names for tools that are named differently here: accepted in settings and in calls."""
+"""codecompanion.nvim's names → our names for tools; accepted in settings and in calls."""
 BUILT_IN = "built in"
 """The source of the tools that come with the plugin."""
 ESSENTIAL = ("read_file", "insert_edit", "run_command", "grep_search")
@@ -34,12 +34,12 @@ _ELSEWHERE = {
     **dict.fromkeys(("glob", "find_files", "list_files", "list_dir"), "file_search"),
     **dict.fromkeys(("read", "view", "cat"), "read_file"),
 }
-"""Names from other agents that models were trained with: the arguments differ, so the error only names our tool."""
+"""Other agents' tool names → ours; the arguments differ, so the error for a call only names our tool."""
 
 _SHOWN_CHARS = 80
 _MAX_PROBLEMS = 8
 MAX_ARGUMENTS_LENGTH = 1_000_000
-"""Longer than any intended arguments: a reply that ran on without end."""
+"""Maximum characters of a call's arguments; anything longer is a runaway reply."""
 
 
 class ToolRegistry:
@@ -75,8 +75,8 @@ class ToolRegistry:
     def specs(self, *, something_removed: bool = False) -> tuple[ToolSpec, ...]:
         """Return the specs for the model, always in the same order (the prompt cache depends on it).
 
-        `something_removed`: text was removed from the chat, so the tool that recalls it is offered too, after all
-        others, which stay in the cache.
+        `something_removed`: text was removed from the chat, so the tool that recalls it is also offered, after all
+        others, which therefore stay in the cache.
         """
         always = [tool.spec for tool in self._tools.values() if not tool.only_when_removed]
         later = [tool.spec for tool in self._tools.values() if tool.only_when_removed]
@@ -86,7 +86,7 @@ class ToolRegistry:
         """Return the tool.
 
         Raises:
-            ToolInputInvalid: no such tool; names the nearest one and lists all.
+            ToolInputInvalid: no such tool; the message names the nearest one and lists all.
         """
         tool = self._tools.get(OTHER_NAMES.get(name, name))
         if tool is None:
@@ -142,7 +142,7 @@ class ToolRegistry:
         converted.
 
         Raises:
-            ToolInputInvalid: unknown tool, broken JSON, or arguments that do not match; says how to correct them.
+            ToolInputInvalid: unknown tool, broken JSON, or arguments that do not match; explains how to fix them.
         """
         from codecompanion.tools import check_arguments  # not part of the start
 

@@ -1,6 +1,6 @@
-"""The tools of all providers as one registry, in the order of the providers and then their own.
+"""Combines the tools of all providers in one registry, in provider order and then in each provider's order.
 
-Of two tools with one name, the first wins. A tool that cannot be offered, because of its name, its schema or an error
+If two tools have one name, the first wins. A tool that cannot be offered, because of its name, its schema or an error
 of its provider, is left out and reported once; the others are not affected.
 """
 
@@ -27,15 +27,15 @@ from codecompanion.tools.tool_registry import BUILT_IN, OTHER_NAMES, ToolRegistr
 
 _log = logging.getLogger(__name__)
 _NAME = regex(r"[A-Za-z0-9_-]{1,64}")
-"""Tool names that every model provider accepts."""
+"""Matches tool names that every model provider accepts."""
 _MAX_DESCRIPTION_CHARS = 20_000
 SETTLE_S = 5.0
-"""Seconds that a request waits for providers that are not ready; later tools are offered from the next request on."""
+"""Seconds that a request waits for providers that are not ready; later tools are offered with the next request."""
 _MAX_FOLDERS = 32
 
 
 class Toolbox:
-    """All tools of the providers."""
+    """The tools of all providers."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Toolbox:
             self._providers.remove(provider)
 
     def may_bring(self, name: str, root: Path) -> bool:
-        """Return whether a tool of this name is missing now and may arrive later."""
+        """Return whether a tool of this name is missing but may arrive later."""
         return any(isinstance(one, LateProvider) and one.may_bring(name, root) for one in self._providers)
 
     async def settle(self, root: Path, wanted: Callable[[Callable[[str], bool]], bool] = lambda brings: True) -> None:
@@ -104,7 +104,7 @@ class Toolbox:
     def groups(self, root: Path) -> list[tuple[ProvidedGroup, tuple[str, ...]]]:
         """Return the groups of providers for chats in the folder, in their current state, each with its tools.
 
-        Of two with one name, the first wins.
+        If two groups have one name, the first wins.
         """
         found: dict[str, tuple[ProvidedGroup, tuple[str, ...]]] = {}
         for provider in self._providers:

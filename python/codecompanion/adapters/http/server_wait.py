@@ -17,7 +17,7 @@ from codecompanion.adapters.transport.time_limits import is_loopback, place_of
 from codecompanion.errors import AdapterError, NetworkFailed, ServerLoading
 
 START_LIMIT_S = 60.0
-"""For a server that does not listen: `ollama serve` and `llama-server` listen within seconds, vLLM after a minute."""
+"""Limit in seconds for a server that does not listen: `ollama serve` and `llama-server` need seconds, vLLM a minute."""
 LOAD_LIMIT_S = 300.0
 """Seconds to wait for a server elsewhere that is loading its model: large weights take minutes to read."""
 

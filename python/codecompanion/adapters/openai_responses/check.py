@@ -1,4 +1,4 @@
-"""A Responses endpoint's rules for the order of items: a fold over them, so that new ones cost O(new).
+"""Checks the order of items for a Responses endpoint: a fold, so that a request costs O(new items).
 
 Rules: each call is answered once, after it and before any other speaker; call ids and encrypted items occur once;
 reasoning is followed by its result, an item of the model that is not reasoning (unencrypted reasoning of compatible
@@ -40,7 +40,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class OrderCheck:
-    """The fold: pass it the marks of all items in order, then call `finish`."""
+    """Checks the marks of items: pass them in order to `add`, then call `finish`."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -51,7 +51,7 @@ class OrderCheck:
         self._images = self._attached = 0
 
     def add(self, mark: Mark) -> list[str]:
-        """Add the next item; return the errors of its place, as the ends of sentences."""
+        """Add the next item; return the errors of its position, as phrases that complete a sentence."""
         problems = [f"repeats {name}" for name in mark.names if name in self._names]
         self._names.update(mark.names)
         if self._last in _FOLLOWERS and mark.kind not in _FOLLOWERS[self._last]:
@@ -77,7 +77,7 @@ class OrderCheck:
         return problems + self._add_attachments(mark)
 
     def finish(self) -> list[str]:
-        """Return the errors of the end."""
+        """Return the errors of a request that ends here."""
         problems = [f"the call {call_id} has no output" for call_id in self._open]
         if self._last in _FOLLOWERS:
             problems.append("reasoning is the last item")
@@ -106,7 +106,7 @@ class OrderCheck:
 
 
 def mark_of(item: Item) -> Mark:
-    """Return the properties that affect the order."""
+    """Return the properties of an item that affect the order."""
     kind = type_of(item)
     names = tuple(str(item[key]) for key in ("id", "encrypted_content") if item.get(key))
     match kind:

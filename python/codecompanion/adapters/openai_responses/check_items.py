@@ -1,8 +1,8 @@
-"""A Responses endpoint's rules for one input item, independent of its surroundings.
+"""Checks one input item against a Responses endpoint's rules, independent of its surroundings.
 
-From the API reference, the SDK's types, recorded requests and error bodies reported by users: unknown keys, empty
-content, ids that are too long or of another kind, names, images and files. Rules between items (pairs, order,
-compaction) are in `check.py`. An empty result means: this item alone does not cause a 400.
+Based on the API reference, the SDK's types, recorded requests and error bodies reported by users: unknown keys, empty
+content, ids that are too long or of another type, names, images and files. Rules between items (pairs, order,
+compaction) are in `check.py`. An empty result means that this item alone does not cause a 400.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HOSTED_CALLS = frozenset(
         *("custom_tool_call", "tool_search_call", "program"),
     ]
 )
-"""Server-side abilities of a model besides answering and calling functions; never requested here, but not an error."""
+"""Types of items from tools that run on the server; never requested here, but not an error."""
 _OTHER_ITEMS = frozenset(
     [
         *(
@@ -60,7 +60,7 @@ _KEYS = {
 }
 """(required, optional) keys of the items we write."""
 _PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "compaction": "cmp"}
-"""Prefixes of item ids. Compatible endpoints have their own, so only the prefix of another kind is an error."""
+"""Item type → prefix of its ids. Compatible endpoints use their own, so only another type's prefix is an error."""
 _PARTS = {
     "input_text": ({"type", "text"}, {"prompt_cache_breakpoint"}),
     "output_text": ({"type", "text"}, {"annotations", "logprobs"}),
@@ -77,13 +77,13 @@ _INPUT = ("input_text", "input_image", "input_file")
 
 
 def type_of(item: Item) -> str:
-    """Return the type of an item; a message may leave it out."""
+    """Return the type of an item; a message may omit it."""
     kind = item.get("type", "message")
     return kind if isinstance(kind, str) else ""
 
 
 def check_item(item: object) -> list[str]:
-    """Return the errors of one item alone, as the ends of sentences."""
+    """Return the errors of one item, as phrases that complete a sentence."""
     if not isinstance(item, Mapping):
         return ["is not an object"]
     kind = type_of(item)
@@ -105,7 +105,7 @@ def _check_message(item: Item) -> list[str]:
     if item.get("phase") not in PHASES or (item.get("phase") and role != "assistant"):
         problems.append(f"has the phase {item['phase']!r}")
     if isinstance(content, str):
-        # A model that only calls tools was recorded with an empty text, which was accepted.
+        # Recorded replies that only call tools have an empty text, which was accepted.
         return problems if content or role == "assistant" else [*problems, "is empty"]
     allowed = ("output_text", "refusal") if role == "assistant" else _INPUT if role == "user" else ("input_text",)
     return problems + _check_parts(content, allowed)

@@ -1,8 +1,8 @@
-"""The reply of a Responses endpoint, decoded: typed events of a stream, or one JSON object, → stream events.
+"""Decodes the reply of a Responses endpoint: typed events of a stream, or one JSON object, → stream events.
 
 Pure and incremental; the transport is in `http/`. Source: the streaming reference and recorded traffic.
 
-A reply is complete only with `response.completed` or `response.incomplete` (lesson 39). Other content than text,
+A reply is complete only with `response.completed` or `response.incomplete` (lesson 39). Content other than text,
 refusals, reasoning, function calls and compactions (searches, code, MCP) is dropped: such tools are never requested,
 and without storage their items could not be sent back.
 """
@@ -24,7 +24,7 @@ from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "filtered"}
-# Between the beginning of a compaction and its end no other event was recorded.
+# No other event was recorded between the beginning and the end of a compaction.
 _OF_COMPACTIONS = ("response.output_item.done", "response.compaction.compacting")
 _CUT_STATES = ("cancelled", "queued", "in_progress")
 
@@ -136,7 +136,7 @@ class ResponsesDecoder(ReplyDecoder):
             case "response.created" | "response.in_progress" | "response.queued":
                 self._begun = True
             case _:
-                # Ends of parts, which add nothing, and the progress of tools that were not requested.
+                # Ignored: ends of parts, which add nothing, and progress of tools that were not requested.
                 pass
 
     def _item(self, event: _Event, *, whole: bool) -> None:
@@ -148,7 +148,7 @@ class ResponsesDecoder(ReplyDecoder):
         self._drafts.take_item(_key(event), body, bytes(event.item), whole=whole)
 
     def _end(self, response: _Response) -> None:
-        """Read the final response; items that were not streamed are taken from it."""
+        """Read the final response, and add its items that were not streamed."""
         if response.status == "failed" or (response.error and response.status != "completed"):
             self._fail(msgspec.json.encode({"error": response.error or {"message": "the response failed"}}))
             return
@@ -190,5 +190,5 @@ def _part(kind: str, index: object) -> str:
 
 
 def _key(event: _Event) -> Any:
-    """Return the key of an item in a reply: its place, or its id at endpoints that number nothing."""
+    """Return the key of an item in a reply: its index, or its id if the endpoint sends no index."""
     return next((key for key in (event.output_index, event.item_id) if isinstance(key, int | str)), None)

@@ -1,6 +1,6 @@
-"""The rules of a Responses endpoint for a whole body: keys, tools, each item, their order.
+"""Checks a whole body against the rules of a Responses endpoint: keys, tools, each item, their order.
 
-Stricter than the endpoint where its reference is silent, because a violation is always our bug.
+Stricter than the endpoint where its reference is silent, because a violation is always a bug in this plugin.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.formats.regex import regex
 Endpoint = Literal["responses", "compact", "count"]
 MAX_CACHE_KEY_LENGTH = 64
 _MIN_THRESHOLD = 1_000
-"""The minimum of the API reference; `options.py` has a higher one."""
+"""Minimum threshold for compaction in the API reference; `options.py` has a higher one."""
 _HEAD = frozenset(["model", "input", "instructions"])
 _OPTIONAL = frozenset(["tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation"])
 _RESPONSES = frozenset(
@@ -101,7 +101,7 @@ class ResponsesJudge(BodyJudge):
             return problems if given else [*problems, "input is empty"]
         if "input" in fields and not (given is None and continues):
             return [*problems, "input is neither text nor a list"]
-        # An output may answer a call in the response that this one continues, which is not part of the body.
+        # An output may answer a call in the previous response, which is not part of the body.
         return problems + self.problems + ([] if continues else [*self._misplaced, *self._order.finish()])
 
 

@@ -1,9 +1,9 @@
-"""One message as Responses items. A pure function of the message, its call ids and the options (R-146).
+"""Renders one message as Responses items: a pure function of the message, its call ids and the options (R-146).
 
-A reply becomes several items in the order in which the model wrote them: encrypted reasoning, text, calls (their places
-are in `CallMark`). Reasoning is sent back only to the endpoint that encrypted it, and only with the item that follows
-it: a reasoning item without its item is answered with 400. Ids of items are left out, except for reasoning, which is
-encrypted together with its id: nothing is stored (`store: false`), so the ids refer to nothing.
+A reply becomes several items in the order in which the model wrote them: encrypted reasoning, text, calls (`CallMark`
+has their positions). Reasoning is sent back only to the endpoint that encrypted it, and only with the item that follows
+it: otherwise the endpoint answers 400. Ids of items are left out, except for reasoning, which is encrypted together
+with its id: nothing is stored (`store: false`), so the ids refer to nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from codecompanion.model.messages import (
 _log = logging.getLogger(__name__)
 
 Item = dict[str, Any]
-# The keys that the endpoint accepts back in its own items; it adds fields to its answers that it refuses as input.
+# Keys that the endpoint accepts back in its own items; its responses have other fields that it refuses as input.
 ENCRYPTED_KEYS = {
     "reasoning": frozenset(["type", "id", "summary", "content", "encrypted_content"]),
     "compaction": frozenset(["type", "id", "encrypted_content"]),
@@ -46,7 +46,7 @@ ENCRYPTED_KEYS = {
 
 
 class ItemRenderer:
-    """Renders messages for one endpoint; `origin` owns the encrypted parts that it may send."""
+    """Renders messages for one endpoint; only encrypted parts from `origin` may be sent."""
 
     def __init__(self, options: ResponsesOptions, read_blob: BlobReader, origin: str) -> None:
         self._options, self._read_blob, self._origin = options, read_blob, origin
@@ -66,7 +66,7 @@ class ItemRenderer:
                 assert_never(role)
 
     def holds_compaction(self, message: Message) -> bool:
-        """Return whether the message has a compaction of this endpoint."""
+        """Return whether the message contains a compaction of this endpoint."""
         part = message.compaction
         return part is not None and part.origin == self._origin
 
@@ -93,7 +93,7 @@ class ItemRenderer:
         encrypted: list[Item] = []
         for part in parts:
             if isinstance(part, ReasoningPart):
-                # Of several consecutive ones, only the last is followed by a valid item.
+                # Of several consecutive reasoning items, only the last is followed by a valid item.
                 made = self._reasoning(part) if with_encrypted and self._options.send_reasoning else []
                 encrypted = made or encrypted
                 continue
@@ -109,7 +109,7 @@ class ItemRenderer:
     ) -> list[Item]:
         match part:
             case TextPart(text=text, phase=phase):
-                # Every other endpoint would reject the chat because of a phase that is newer than the table.
+                # A phase newer than the table would make every other endpoint reject the chat.
                 fields = {"phase": phase} if phase and phase in PHASES else {}
                 return [_message("assistant", text, **fields)] if text else []
             case CallMark(position=position):
@@ -174,7 +174,7 @@ class ItemRenderer:
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether there is nothing to send in a message without calls."""
+    """Return whether a message without calls has nothing to send."""
     if isinstance(message.content, str):
         return not message.content
     files = (ImagePart, DocumentPart) if message.role == "user" else ()
@@ -195,13 +195,13 @@ def _text(text: str) -> Item:
 def _call(call: ToolCall, call_id: str) -> Item:
     arguments = call.arguments or "{}"
     if not is_json_object(arguments):
-        # A model that wrote broken JSON must not break the chat for ever: some endpoints parse the arguments.
+        # A model's broken JSON must not break the chat permanently: some endpoints parse the arguments.
         arguments = encode({"invalid_json": arguments}).decode()
     return {"type": "function_call", "call_id": call_id, "name": function_name(call.name), "arguments": arguments}
 
 
 def _decoded(encrypted: str) -> list[Item]:
-    """Return the items of provider state; one that this version cannot read is dropped, and logged."""
+    """Decode the provider's items; drop and log any that this version cannot read."""
     try:
         decoded = msgspec.json.decode(encrypted)
     except NOT_READABLE:

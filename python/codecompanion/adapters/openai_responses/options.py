@@ -1,4 +1,4 @@
-"""The user's options for an endpoint that speaks Responses, and facts about models derived from their names."""
+"""The user's options for a Responses endpoint, and facts about models derived from their names."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ RESERVED = frozenset(
     ]
 )
 """Keys of the body that the request itself sets, or that have their own option."""
-# Models that do not reason refuse everything about reasoning. All later families reason.
+# Models without reasoning, which refuse all parameters for it. All later families reason.
 _PLAIN_MODEL = regex(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt-4|davinci|babbage)")
 
 
 class ResponsesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The known keys of `AdapterSettings.options`.
 
-    compaction: let the provider compact (R-534); off = the client compacts. image_input, document_input: False = send a
-    note instead. prompt_cache_key: send the chat's key for the provider's cache. reasoning_summary: the kind of summary
-    to request when `parameters.reasoning` has none; "none" = do not request one. send_reasoning: send encrypted
+    compaction: let the provider compact (R-534); False = the client compacts. image_input, document_input: False =
+    send a note instead. prompt_cache_key: send the chat's key for the provider's cache. reasoning_summary: the type of
+    summary to request if `parameters.reasoning` has none; "none" = do not request one. send_reasoning: send encrypted
     reasoning back with its items.
     """
 
@@ -41,5 +41,5 @@ class ResponsesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 def may_reason(model: str) -> bool:
-    """Return whether reasoning may be requested from the model; its name decides."""
+    """Return whether reasoning may be requested from the model, judging by its name."""
     return _PLAIN_MODEL.search(model) is None

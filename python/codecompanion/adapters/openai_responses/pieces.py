@@ -1,4 +1,4 @@
-"""The items of a request as bytes, checked, each message rendered once.
+"""Renders and checks the items of a request as bytes, each message once.
 
 The pieces of the last request of a few chats are cached: the next request, which is nearly always the same list with
 additions, renders and checks only the new messages. The bytes do not depend on the cache.
@@ -31,7 +31,7 @@ _USER = user_form("input_text", '"type":"message",')
 
 
 class _Piece(msgspec.Struct, frozen=True):
-    """A message rendered with these call ids: its items, joined by commas, and the data for checking them."""
+    """A message rendered with the given call ids: its items joined by commas, and the data to check them."""
 
     call_ids: tuple[str, ...]
     body: bytes
@@ -40,9 +40,9 @@ class _Piece(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct):
-    """The last request of a chat: its messages, their pieces in the order sent, and the state after the last one.
+    """The last request of a chat: its messages, their pieces in the order sent, and the check's state at the end.
 
-    `mended`: the sent messages differ from these, so the next request cannot use the pieces.
+    `mended`: the sent messages differ from these, so the next request cannot reuse the pieces.
     """
 
     messages: list[Message]
@@ -56,7 +56,7 @@ class _Kept(msgspec.Struct):
     mended: bool = False
 
     def join(self, *, in_turns: bool) -> JoinedPieces:
-        """Return all pieces joined, `in_turns` with user and assistant alternating."""
+        """Return all pieces joined; with `in_turns`, user and assistant alternate."""
         if self.joined is None or self.joined_in_turns != in_turns:
             self.joined, self.joined_in_turns = JoinedPieces(_USER if in_turns else None), in_turns
         for piece in self.pieces[self.joined.count :]:
@@ -70,7 +70,7 @@ class PieceRenderer:
     def __init__(self, items: ItemRenderer, name: str) -> None:
         self._items, self._name = items, name
         self.alternating: set[str] = set()
-        """Models whose chat template requires alternating roles, according to their errors."""
+        """Models whose errors show that their chat template requires alternating roles."""
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     def render(self, request: ChatRequest) -> JoinedPieces:

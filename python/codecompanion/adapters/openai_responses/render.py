@@ -1,4 +1,4 @@
-"""A request as the bytes of a Responses body: `/responses`, `/responses/compact`, `/responses/input_tokens`.
+"""Renders a request as the bytes of a Responses body: `/responses`, `/responses/compact`, `/responses/input_tokens`.
 
 Nothing is stored on the provider's side (`store: false`), so encrypted reasoning is requested and sent back; nothing is
 truncated silently. The system prompt is `instructions`, and changing parts are last, so that the prefix stays constant
@@ -32,7 +32,7 @@ _COUNTED = ("reasoning", "text", "tool_choice")
 
 
 class ResponsesRenderer:
-    """Renders requests of one adapter. `refused` has, by model, the fields that its endpoint has rejected."""
+    """Renders requests of one adapter. `refused`: the fields that the endpoint rejected, by model."""
 
     def __init__(
         self, settings: AdapterSettings, options: ResponsesOptions, read_blob: BlobReader, origin: str
@@ -43,17 +43,17 @@ class ResponsesRenderer:
         self.alternating = self._pieces.alternating
 
     def render(self, request: ChatRequest) -> tuple[bytes, ...]:
-        """Return the body of a reply, in chunks."""
+        """Return the body of a request for a reply, in chunks."""
         return _body(self.head(request), self._pieces.render(request), self.first_item(request))
 
     def first_item(self, request: ChatRequest) -> bytes:
-        """Return an item that precedes those of the messages, or b""."""
+        """Return an item to send before those of the messages, or b""."""
         return b""
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> tuple[bytes, ...]:
         """Return the body that compacts the messages of the request.
 
-        Protected messages are left out: they stay in the history unchanged, and would be returned a second time.
+        Protected messages are left out: they stay in the history unchanged, so a compaction would repeat them.
         """
         head: dict[str, Any] = {"model": request.model, **self._cache_key(request)}
         told = "\n\n".join(text for text in (_system_prompt(request), instructions.strip()) if text)
@@ -108,7 +108,7 @@ class ResponsesRenderer:
         return fields
 
     def _cache_key(self, request: ChatRequest) -> dict[str, str]:
-        """Return the key of the provider's cache for the chat: constant for its requests, without information."""
+        """Return the chat's prompt cache key: the same for all its requests, and free of information."""
         wanted = self._options.prompt_cache_key and "prompt_cache_key" not in self.refused[request.model]
         if not wanted or not request.chat_id or "prompt_cache_key" in self._settings.parameters:
             return {}

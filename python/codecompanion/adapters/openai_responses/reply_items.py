@@ -23,7 +23,7 @@ from codecompanion.model.messages import CompactionPart, ToolCall
 
 _BETWEEN_PARTS = "\n\n"
 _KEPT = ("function_call", "reasoning", "compaction")
-"""Items that store more than the text charged when it is emitted."""
+"""Types of items that store more than the text counted when it is emitted."""
 
 
 class ItemBody(msgspec.Struct):
@@ -42,7 +42,7 @@ class ItemBody(msgspec.Struct):
 
 
 class _Draft:
-    """An item that is arriving. `part` is the latest part of the reasoning; `streamed`: pieces arrived."""
+    """An item that is arriving. `part` is the latest part of the reasoning; `streamed`: pieces have arrived."""
 
     __slots__ = ("arguments", "call_id", "done", "id", "is_call", "kind", "name", "part", "phase", "streamed")
 
@@ -54,7 +54,7 @@ class _Draft:
 
 
 class Drafts:
-    """The items of one reply by their place."""
+    """The items of one reply, by their index."""
 
     def __init__(self, out: ReplyEvents, origin: str) -> None:
         self._out, self._origin = out, origin
@@ -73,7 +73,7 @@ class Drafts:
             self.take_item(key, body, raw, whole=True)
 
     def take_item(self, key: Any, body: ItemBody, raw: bytes, *, whole: bool) -> None:
-        """Add an item at its beginning, or `whole`. `key` None: the endpoint numbers nothing."""
+        """Add an item when it begins, or when it is `whole`. `key` None: the endpoint sends no index."""
         key = body.type if key is None else key
         if self._held is not None and self._held[0] != key:
             self.release_compaction()
@@ -98,7 +98,7 @@ class Drafts:
             case "compaction":
                 self._compact(key, body, raw, whole=whole)
             case _:
-                # Not ours, see `decode.py`. It still counts as output: its request is not sent again.
+                # An unsupported item, see `decode.py`. It still counts as output, so the request is not retried.
                 self._out.seen = True
 
     def add_text(self, key: Any, text: object, *, refusal: bool = False) -> None:
@@ -132,22 +132,22 @@ class Drafts:
             self._draft(key, "function_call").arguments = _begun(arguments)
 
     def begin_compaction(self) -> None:
-        """Emit once that the provider compacts."""
+        """Emit `CompactionBegun`, at most once."""
         if not self._compacting:
             self._compacting = True
             self._out.put(CompactionBegun())
 
     def release_compaction(self) -> None:
-        """Emit the compaction whose beginning has arrived, but not its end."""
+        """Emit a compaction that has begun but not ended."""
         held, self._held = self._held, None
         if held is not None:
             self._told = True
             self._out.put(held[1])
 
     def calls(self, *, cut_by_limit: bool) -> tuple[ToolCall, ...] | None:
-        """Return the calls in the order in which they began, None when one is without a name or an id.
+        """Return the calls in the order in which they began, None if one has no name or id.
 
-        With `cut_by_limit` a call whose arguments are not a complete JSON object is left out: it cannot be run.
+        With `cut_by_limit` calls whose arguments are not a complete JSON object are left out: they cannot be run.
         """
         made: list[ToolCall] = []
         taken = dict[str, int]()
@@ -168,7 +168,7 @@ class Drafts:
         return tuple(made)
 
     def _draft(self, key: Any, kind: str) -> _Draft:
-        """Return the item a piece belongs to; its beginning may not have been reported."""
+        """Return the item a piece belongs to; create it if its beginning was not reported."""
         key = kind if key is None else key
         draft = self._drafts.get(key)
         if draft is None:
@@ -184,7 +184,7 @@ class Drafts:
         return draft
 
     def _key_at_the_end(self, index: int, body: ItemBody) -> Any:
-        """Return the key under which an item of the finished response arrived, or else its place."""
+        """Return the key under which an item of the finished response arrived, or else its index."""
         own = _text(body.id)
         at_index = self._drafts.get(index)
         if at_index is not None and at_index.kind == body.type:
@@ -226,10 +226,10 @@ class Drafts:
             self._out.put(ReasoningDone(self._origin, raw.decode("utf-8", "replace")))
 
     def _compact(self, key: Any, body: ItemBody, raw: bytes, *, whole: bool) -> None:
-        """Add a compaction. Its content was recorded to change between beginning and end, so the end is emitted.
+        """Add a compaction. Recordings show that its content changes until its end, so the end is emitted.
 
-        The content at the beginning is emitted when another item arrives first, so that a cut stream keeps it (R-539).
-        When a model writes two compactions, the later one covers everything: the last one emitted counts.
+        If another item arrives first, the content at the beginning is emitted, so that a cut stream keeps it (R-539).
+        If a model writes two compactions, the later one covers everything: the last one emitted counts.
         """
         self.begin_compaction()
         held, self._held = self._held, None
@@ -246,7 +246,7 @@ class Drafts:
 
 
 def _begun(text: str) -> StringIO:
-    """Return a text that later pieces extend."""
+    """Return a buffer that begins with the text."""
     growing = StringIO()
     growing.write(text)
     return growing

@@ -1,4 +1,4 @@
-"""Responses as a wire format: OpenAI, Azure, and compatible endpoints (`providers.md`)."""
+"""The Responses wire format of OpenAI, Azure, and compatible endpoints (`providers.md`)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _Typed(msgspec.Struct):
 
 
 class OpenAIResponses(WireFormat):
-    """Responses, without anything stored on the provider's side."""
+    """Responses, with nothing stored by the provider."""
 
     origin_name = "openai_responses"
     renderer = ResponsesRenderer
@@ -69,7 +69,7 @@ class OpenAIResponses(WireFormat):
         self._options = options or ResponsesOptions()
         self._origin = origin_of(self.origin_name, settings.base_url)
         self._renderer = self.renderer(settings, self._options, read_blob, self._origin)
-        # Features that the endpoint turned out to lack, by model: `compaction` on demand, `count`.
+        # Features that the endpoint lacks, by model: `compaction` on demand, `count`.
         self._missing: set[tuple[str, str]] = set()
 
     def render(self, request: ChatRequest) -> HttpCall:
@@ -90,7 +90,7 @@ class OpenAIResponses(WireFormat):
         return ResponsesDecoder(endpoint, self._origin)
 
     def compacts_natively(self, model: str) -> bool:
-        """Return whether the endpoint compacts automatically (R-534); assumed until it refuses."""
+        """Return whether the endpoint compacts automatically (R-534), which is assumed until it refuses."""
         return self._options.compaction and "context_management" not in self._renderer.refused[model]
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
@@ -100,7 +100,7 @@ class OpenAIResponses(WireFormat):
         return HttpCall(self._below(_COMPACT), self._renderer.render_compaction(request, instructions))
 
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
-        """Return the compaction: all items in the endpoint's answer, to be sent back unchanged."""
+        """Return the compaction: all items in the response, to be sent back unchanged."""
         try:
             answer = typed.read_json(body, type=_Compacted)
             kinds = [typed.read_json(item, type=_Typed).type for item in answer.output]
@@ -120,7 +120,7 @@ class OpenAIResponses(WireFormat):
         return HttpCall(self._below(_COUNT), self._renderer.render_count(request))
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, None when the answer has none."""
+        """Return the count, None if the response contains none."""
         try:
             answer = msgspec.json.decode(body)
         except NOT_READABLE:
@@ -129,11 +129,11 @@ class OpenAIResponses(WireFormat):
         return count if type(count) is int and count >= 0 else None
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a listing; it has no windows."""
+        """Return the model names in a list, which has no context windows."""
         return read_model_names(body)
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
-        """Leave out a field that the endpoint has rejected for this model from now on, or let the roles alternate."""
+        """Learn to omit a field that the endpoint rejected for this model, or to alternate roles."""
         if not is_refusal(error) or isinstance(error, EncryptedRefused):
             return False
         said = str(error)

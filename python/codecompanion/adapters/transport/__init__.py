@@ -1,1 +1,1 @@
-"""How a rendered body reaches an endpoint and its response returns: httpx2, or an official client."""
+"""Sends rendered bodies to an endpoint and returns responses, through httpx2 or an official client."""

@@ -1,4 +1,4 @@
-"""Apply the limits of `formats/byte_limits.py` to the body of one HTTP response before anything reads it."""
+"""Applies the limits of `formats/byte_limits.py` to the body of one HTTP response before anything reads it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def bound(response: httpx2.Response, limits: ByteLimits) -> None:
-    """Replace the body with one that is decoded in slices and ends at the limits; httpx2 then decodes nothing."""
+    """Replace the body with one that is decoded in slices and ends at the limits, instead of by httpx2."""
     import httpx2
 
     stream = cast("httpx2.AsyncByteStream", response.stream)

@@ -1,9 +1,9 @@
 """The exchange over httpx2: address, TLS, proxies and common headers of one endpoint.
 
-It is the transport below the official SDKs, without them: importing `openai` costs 0.65 s of CPU and `anthropic` twice
-that, for one `post` of a body and headers that are created here. The SDKs' additions are kept: the version of the
-Messages API, an OpenAI account's organization and project, and the definition of a failed connection. `exchange.py`
-selects the requests that use an SDK instead.
+httpx2 is the transport below the official SDKs, used here without them: importing `openai` takes 0.65 s of CPU and
+`anthropic` twice that, for one `post` of a body and headers that are created here. The SDKs' additions are kept: the
+version of the Messages API, an OpenAI account's organization and project, and the definition of a failed connection.
+`exchange.py` selects the requests that use an SDK instead.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     import httpx2
 
 _KEEPALIVE_S = 55.0
-"""Below the minute after which many gateways close idle connections: httpcore2 detects a closed connection before
-reusing it, but not one that is being closed at that moment.
+"""Seconds to keep idle connections, less than the minute after which many gateways close them: httpcore2 detects a
+closed connection before reusing it, but not one that is being closed at that moment.
 """
 _SENDING_LIMIT_S = 120.0
 _SLOWEST_UPLOAD = 10_000
@@ -44,7 +44,7 @@ _MESSAGES_VERSION = "2026-10-21"  # as anthropic 2.11 sends it (providers.md)
 
 
 class HttpClient:
-    """Sends to one endpoint. Knows no key, tries once, follows no redirect."""
+    """Sends to one endpoint, once per request; knows no key and follows no redirects."""
 
     def __init__(self, http: httpx2.AsyncClient, settings: AdapterSettings) -> None:
         self._http = http
@@ -62,7 +62,7 @@ class HttpClient:
         content: Sequence[bytes] | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
-        """Send one request and return its response, with `stream` before its body is read; limited by `accepts`.
+        """Send one request and return its response; with `stream`, before its body is read. `accepts` limits it.
 
         Raises: NotDelivered, AnswerLost, httpx2.TimeoutException: as `Delivery.failure` says. httpx2.HTTPStatusError:
         the endpoint rejected the request; the body has been read. LimitHit, Unreadable: the response is too large, or
@@ -100,7 +100,7 @@ class HttpClient:
         return response
 
     def secrets(self) -> frozenset[str]:
-        """Return nothing: the caller makes the headers, and knows their content."""
+        """Return nothing: the caller creates the headers, and knows their content."""
         return frozenset()
 
     def forget_credentials(self) -> None:
@@ -112,7 +112,7 @@ class HttpClient:
 
 
 class _Chunks:
-    """The chunks of a body as httpx2 asks for them. They are not joined: that would copy megabytes."""
+    """An async iterable over the chunks of a body for httpx2. Joining them would copy megabytes."""
 
     def __init__(self, chunks: Sequence[bytes]) -> None:
         self._chunks = chunks
@@ -123,7 +123,7 @@ class _Chunks:
 
 
 class Address:
-    """Where requests go: a path below `base_url`, before its query."""
+    """Builds the addresses of requests: a path below `base_url`, followed by its query."""
 
     def __init__(self, base_url: str) -> None:
         parts = urlsplit(base_url)
@@ -131,7 +131,7 @@ class Address:
         self._query = dict(parse_qsl(parts.query, keep_blank_values=True))
 
     def of(self, path: str) -> tuple[str, dict[str, str]]:
-        """Return the address of a path, or of a whole address, without its query; and the query, with base_url's."""
+        """Return (address, query) of a path or a full address; the query includes base_url's."""
         parts = urlsplit(path)
         whole = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
         query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **self._query}
@@ -139,7 +139,7 @@ class Address:
 
 
 def head_limit_s(limits: httpx2.Timeout, body_bytes: int) -> float | None:
-    """Return the time limit of the response head in seconds, None = none: a trickle of bytes is never silent."""
+    """Return the time limit of the response head in seconds (None = none); trickling bytes evade a silence limit."""
     if limits.read is None:
         return None
     return (limits.connect or 0.0) + (limits.write or 0.0) + limits.read + body_bytes / _SLOWEST_UPLOAD
@@ -159,7 +159,7 @@ def make_client(settings: AdapterSettings) -> HttpClient:
 
 
 def make_http(settings: AdapterSettings) -> httpx2.AsyncClient:
-    """Return the connections of an endpoint, for this exchange and for the SDKs'; slow, so call it in a thread."""
+    """Create the HTTP client of an endpoint, for this exchange and the SDKs'; slow, so call it in a thread."""
     import_transport()
     import httpcore2
     import httpx2
@@ -168,20 +168,20 @@ def make_http(settings: AdapterSettings) -> httpx2.AsyncClient:
         timeout=client_timeout(settings, ANSWER_LIMIT_S),
         limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=_KEEPALIVE_S),
         proxy=settings.proxy or None,
-        # A proxy of the environment (HTTP_PROXY) does not know this machine's own servers. Certificates named there
-        # (SSL_CERT_FILE) are trusted nevertheless.
+        # A proxy from the environment (HTTP_PROXY) cannot reach this machine's own servers. Certificates named there
+        # (SSL_CERT_FILE) are still trusted.
         trust_env=not is_loopback(settings.base_url),
         verify=_certificates(settings),
     )
     merge_chunks(http, httpcore2.WriteError)
     report_deliveries(http)
-    # It logs addresses; some gateways have the key in theirs.
+    # httpx2 logs addresses, which contain the key for some gateways.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     return http
 
 
 def client_timeout(settings: AdapterSettings, silence_s: float | None) -> httpx2.Timeout:
-    """Return the limits of one request: connecting, sending, and silence."""
+    """Return the time limits of one request for connecting, sending and silence."""
     import httpx2
 
     return httpx2.Timeout(silence_s, connect=settings.connect_timeout_s, write=_SENDING_LIMIT_S, pool=_SENDING_LIMIT_S)
@@ -197,13 +197,13 @@ def _certificates(settings: AdapterSettings) -> ssl.SSLContext:
 
 
 def import_transport() -> None:
-    """Import httpx2, and the modules it would import during the first request: 70 ms of CPU."""
+    """Import httpx2 and the modules it would import during the first request; takes 70 ms of CPU."""
     for step in transport_steps():
         step()
 
 
 def transport_steps() -> Iterator[Callable[[], object]]:
-    """Yield the parts of `import_transport` in order, for hosts with more urgent work in between."""
+    """Yield the steps of `import_transport` in order, so that a host can do more urgent work in between."""
     for name in ("anyio", "http.cookiejar", "importlib.resources"):  # half of the modules httpx2 imports
         yield partial(import_module, name)
     yield _import_httpx2
@@ -216,7 +216,7 @@ def _import_httpx2() -> None:
 
 
 def _touch_anyio() -> None:
-    """Let anyio import its modules of these names, as it does at their first use; httpcore2 needs them to connect."""
+    """Make anyio import the modules that httpcore2 needs to connect, as it would on first use."""
     import anyio
 
     for name in ("Event", "Lock", "Semaphore", "CancelScope", "connect_tcp", "fail_after"):
@@ -224,7 +224,7 @@ def _touch_anyio() -> None:
 
 
 def _tell_version() -> None:
-    """Pass httpx2 its version, which it would read from its metadata (`installed`)."""
+    """Tell httpx2 its version, which it would otherwise read from its metadata (`installed`)."""
     edition = "" if "httpx2" in sys.modules else edition_of("httpx2")
     if edition:
         known = ModuleType("httpx2.__version__")

@@ -13,7 +13,7 @@ from codecompanion.adapters.errors.error_body import quote
 
 _LIBRARIES = ("botocore", "boto3", "google", "azure", "msal", "requests", "urllib3")
 _OWN_WORDS = ("RuntimeError", "ValueError", "AnthropicError", "OpenAIError")
-"""Exceptions that the official clients themselves raise before a request is sent."""
+"""Names of the exceptions that the official clients themselves raise before a request is sent."""
 _UNREACHABLE = ("TransportError", "HTTPClientError", "ConnectionError", "ServiceRequestError", "ServiceResponseError")
 _REMEDIES = {
     "AWS": "Log in with aws sso login, or set AWS_PROFILE or a key of AWS",
@@ -27,26 +27,26 @@ _PLACES = (
     *("AWS_ROLE_SESSION_NAME", "AWS_EC2_METADATA_DISABLED", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
     *("GOOGLE_APPLICATION_CREDENTIALS", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_TOKEN_CREDENTIALS"),
 )
-"""Variables with the places of credentials, not credentials themselves; commands of the model do not get them."""
+"""Variables that say where credentials are, but contain none; the model's commands do not receive them."""
 
 
 def show_places(environ: Mapping[str, str]) -> None:
-    """Let the libraries of the clouds see where the user keeps credentials; they read only their own process."""
+    """Copy `_PLACES` into this process's environment, the only one that the cloud libraries read."""
     for name in _PLACES:
         if environ.get(name):
             os.environ.setdefault(name, environ[name])
 
 
 class NotInstalled(Exception):
-    """The packages of the extra `sdk` are missing."""
+    """Raised if the packages of the extra `sdk` are missing."""
 
 
 class NoCredentials(Exception):
-    """The request was not sent, because it could not be signed; the text completes a sentence about the adapter."""
+    """Raised if a request could not be signed and was not sent; the message completes a sentence about the adapter."""
 
 
 class CredentialsUnreachable(Exception):
-    """The request was not sent, because the token source did not answer; the text completes a sentence."""
+    """Raised if the token source did not answer, so the request was not sent; the message completes a sentence."""
 
 
 def is_about_credentials(error: Exception, client: str) -> bool:
@@ -56,7 +56,7 @@ def is_about_credentials(error: Exception, client: str) -> bool:
 
 
 def why_no_credentials(error: Exception, client: str) -> Exception:
-    """Return the exception with the reason and the remedy."""
+    """Return an exception with the reason and the remedy."""
     text = next((part for part in error.args if isinstance(part, str)), str(error))
     said = quote(text.strip().partition("\n")[0]).rstrip(". ")
     whose = WHOSE[client]

@@ -1,10 +1,10 @@
-"""Whether a request has left: this decides if it may be sent again.
+"""Tracks whether a request was delivered, which decides if it may be sent again.
 
-A provider acts on, and bills, a request whose body it has completely; an incomplete body is refused or dropped. So a
-request counts as delivered once the last piece of its body was written to the connection. From then on a lost
-connection or a time-out means *perhaps processed*, and the request is repeated only if the user decides so.
+A provider acts on, and bills, a request whose body it received completely; an incomplete body is refused or dropped. So
+a request counts as delivered once the last piece of its body was written to the connection. After that, a lost
+connection or a timeout means *perhaps processed*, and the request is repeated only if the user decides so.
 
-The body itself detects this: the transport requests the piece after the last only when the last one is written. That
+The body itself detects this: the transport asks for another piece only after the last one is written. That
 applies to httpx2 and the official clients, HTTP/1.1 and HTTP/2, and through proxies, whose CONNECT has no body.
 """
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class NotDelivered(Exception):
-    """The endpoint cannot have the whole request: no connection, or it ended too early. `__cause__` is the reason."""
+    """Raised if the endpoint did not get the whole request: no connection, or it was lost. `__cause__`: the reason."""
 
 
 class AnswerLost(Exception):
-    """The endpoint has the whole request, and the connection ended before the response did; see `__cause__`."""
+    """Raised if the connection ended after the whole request but before its response; see `__cause__`."""
 
 
 class Delivery:
-    """How far one request has got. `is_complete`: the endpoint may act on it."""
+    """The delivery state of one request. `is_complete`: the endpoint may act on it."""
 
     def __init__(self) -> None:
         self.is_complete = False
@@ -42,7 +42,7 @@ class Delivery:
         import anyio
         import httpx2
 
-        # httpx2 maps most errors of sockets and TLS, not all.
+        # httpx2 maps most, but not all, errors of sockets and TLS.
         lost = anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError
         if isinstance(error, httpx2.TimeoutException | TimeoutError):
             is_unsent = isinstance(error, httpx2.ConnectTimeout | httpx2.WriteTimeout | httpx2.PoolTimeout)
@@ -75,7 +75,7 @@ def following(method: str) -> Iterator[Delivery]:
 
 
 def report_deliveries(http: httpx2.AsyncClient) -> None:
-    """Let every request of these connections notify the `following` block around it when it has left."""
+    """Make every request of this client notify the `following` block around it when it is delivered."""
     import httpx2
 
     class Followed(httpx2.AsyncByteStream):

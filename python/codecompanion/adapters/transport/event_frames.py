@@ -1,6 +1,6 @@
-"""The body of a Bedrock reply: AWS event-stream frames → the server-sent events in them.
+"""Unwraps the body of a Bedrock reply: AWS event-stream frames → the server-sent events in them.
 
-Anthropic's client decodes the frames; their content is decoded like any other Messages reply.
+Anthropic's client decodes the frames; their content is decoded like other Messages replies.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The seam between an adapter and the network: a rendered body goes in, a response comes out.
+"""The interface between an adapter and the network: takes a rendered body and returns a response.
 
-Nothing above it knows how the body travelled. httpx2 is the default (`client.py`). `transport = "sdk"` sends the body
+No other code knows how the body is transported. httpx2 is the default (`client.py`). `transport = "sdk"` sends the body
 through the provider's own client (`sdk_exchange.py`), for endpoints whose requests must be signed or carry a token that
-only such a client can make. In both: one request is sent once, redirects are not followed, time and size are limited
-here, and failures are those of httpx2.
+only that client can create. Both send a request once, follow no redirects, limit time and size, and raise the errors of
+httpx2.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Exchange(Protocol):
-    """Sends to one endpoint. Tries once, follows no redirect."""
+    """Sends to one endpoint, once per request, without following redirects."""
 
     async def send(
         self,
@@ -33,7 +33,7 @@ class Exchange(Protocol):
         content: Sequence[bytes] | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
-        """Send one request and return its response, with `stream` before its body is read; limited by `accepts`.
+        """Send one request and return its response; with `stream`, before its body is read. `accepts` limits it.
 
         `content` is the request's body, in chunks.
 
@@ -45,11 +45,11 @@ class Exchange(Protocol):
         ...
 
     def secrets(self) -> frozenset[str]:
-        """Return the secrets it has put into requests by itself, which no text may show: tokens."""
+        """Return the secrets (tokens) that the exchange itself added to requests, which no text may show."""
         ...
 
     def forget_credentials(self) -> None:
-        """Find credentials again before the next request: the endpoint refused them."""
+        """Find credentials again before the next request, because the endpoint refused them."""
         ...
 
     async def aclose(self) -> None:
@@ -58,9 +58,9 @@ class Exchange(Protocol):
 
 
 def open_exchange(settings: AdapterSettings, environ: Mapping[str, str]) -> Exchange:
-    """Import the modules of an entry's transport and return it; slow, so call it in a thread.
+    """Load the transport of an entry and return it; slow, so call it in a thread.
 
-    `environ` are the variables of the user's environment: a host's process is started without the secret ones.
+    `environ` is the user's full environment; the host process itself runs without its secret variables.
 
     Raises:
         NotInstalled: the packages of the extra `sdk` are missing.

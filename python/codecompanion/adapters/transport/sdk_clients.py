@@ -1,8 +1,8 @@
-"""The official client of an entry, created with its settings: OpenAI's and Anthropic's own, and theirs for clouds.
+"""Creates the official client of an entry: OpenAI's or Anthropic's own, or theirs for a cloud.
 
-A cloud's own library finds its credentials, in the places that its own tools use: an AWS profile, Google's application
-default credentials, Entra ID. Only values that are in the user's environment, and for that reason not in the host's,
-are passed on to them. Nothing is stored or logged here.
+A cloud's own library finds its credentials where the cloud's own tools do: an AWS profile, Google's application default
+credentials, Entra ID. Only values that exist in the user's environment, but not in the host's, are passed on to the
+library. Nothing is stored or logged here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _anthropic(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Map
 
 
 def _aws_credentials(settings: AdapterSettings, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the credentials of the environment, which the process of a host is started without; {} for others.
+    """Return the AWS credentials in the user's environment, which the host process lacks; {} for other clouds.
 
     As in AWS's libraries, a profile that the entry names takes precedence over the environment.
     """
@@ -71,9 +71,9 @@ def _aws_credentials(settings: AdapterSettings, environ: Mapping[str, str]) -> d
 
 
 def _with_fields(client: type[Any], version: str) -> type[Any]:
-    """Return the class of a client that makes path and body from fields, for bodies that are already rendered.
+    """Return a client class that sends rendered bodies, for clients that build path and body from fields.
 
-    It walks through the fields, copies and encodes them: for a large body in a thread, to keep the loop free.
+    Such a client copies and encodes the fields; for a large body in a thread, to keep the event loop free.
     """
 
     class WithFields(client):  # type: ignore[misc]

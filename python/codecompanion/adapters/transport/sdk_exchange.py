@@ -1,9 +1,9 @@
-"""The exchange through an official client: its low-level call with our body, our time limits and our retries.
+"""An exchange through an official client, using its low-level call with our body, time limits and retries.
 
-The client adds the cloud's requirements: a signature, a token, a path with the model in it. Plain endpoints get the
+The client adds the cloud's requirements: a signature, a token, a path that contains the model. Plain endpoints get the
 body byte for byte; Bedrock and Vertex get the fields without `model`, which their clients move into the path. The
-connection underneath is the one `client.py` creates, so limits, proxies and certificates do not differ, and the
-response is returned before its body is read, for our own decoders.
+underlying connection is the one `client.py` creates, so limits, proxies and certificates do not differ. The response is
+returned before its body is read, for our own decoders.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SdkExchange:
         self._client = None
 
     def secrets(self) -> frozenset[str]:
-        """Return the tokens that requests have carried."""
+        """Return the tokens sent with requests."""
         return frozenset(self._secrets)
 
     async def send(
@@ -87,7 +87,7 @@ class SdkExchange:
         if isinstance(failure, NoCredentials):
             self.forget_credentials()  # the user may have logged in before the next request
         if failure is not None:
-            # Outside of the block above: the client's own exception contains the request with its headers.
+            # Outside the block above, because the client's own exception contains the request with its headers.
             raise failure
         return response
 
@@ -105,7 +105,7 @@ class SdkExchange:
         import httpx2
 
         params: dict[str, str] = {}
-        if self._settings.client not in TAKES_FIELDS:  # their clients make the path themselves
+        if self._settings.client not in TAKES_FIELDS:  # other clients build the path themselves
             path, params = self._address.of(path)
         options = {
             "headers": {**self._left_out, "accept-encoding": ACCEPT_ENCODING, **headers},
@@ -124,7 +124,7 @@ class SdkExchange:
         return posted
 
     def _plain_failure(self, error: Exception) -> Exception:
-        """Return the equivalent of the failure without an SDK."""
+        """Convert a failure to its equivalent without an SDK."""
         import httpx2
 
         response = getattr(error, "response", None)
@@ -138,7 +138,7 @@ class SdkExchange:
         return cause if isinstance(cause, Exception) else error
 
     async def _remember_secrets(self, request: httpx2.Request) -> None:
-        """Remember the tokens of a request that is being sent; a key of the entry is known anyway."""
+        """Remember the tokens of a request that is being sent; the entry's own key is already known."""
         if not self._settings.client:
             return
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -153,9 +153,9 @@ async def _bound_error(response: httpx2.Response) -> None:
 
 
 def _left_out(settings: AdapterSettings) -> dict[str, Any]:
-    """Return the headers that a plain client must not add by itself.
+    """Return the headers that the provider's own client must not add.
 
-    The key is that of the entry, which is among the headers of each request; the environment's OpenAI account is sent
+    The key is the entry's own, sent as a header of each request; the environment's OpenAI account is sent
     only to OpenAI.
     """
     names, variable = ["authorization"], "OPENAI_CUSTOM_HEADERS"

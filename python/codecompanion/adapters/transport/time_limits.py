@@ -1,9 +1,9 @@
 """Time limits for a silent endpoint (lesson 18).
 
 Silence may mean work: a local server reads a long prompt for many minutes, a model reasons without output. So a server
-on this machine has no limit (the status line counts, a key stops it), a private network half an hour, others ten
-minutes and more for a long prompt. Keep-alives show that the server is alive, not that a reply will come: they extend
-the wait to an hour. A reply that makes progress has no limit. A configured limit applies unchanged to every kind of
+on this machine has no limit (the status line counts, and a key cancels), one on a private network half an hour, others
+ten minutes plus more for a long prompt. Keep-alives show that the server is alive, not that a reply will come: they
+extend the wait to an hour. A reply that makes progress has no limit. A configured limit applies unchanged to every
 endpoint.
 """
 
@@ -18,11 +18,11 @@ from codecompanion.formats.byte_limits import KEEP_ALIVE_S
 
 Place = Literal["loopback", "private", "public"]
 ANSWER_LIMIT_S = 30.0
-"""For requests that are answered at once: a list of models, a count."""
+"""Time limit in seconds for requests without a long wait: a list of models, a count."""
 PRIVATE_SILENCE_S = 1_800.0
 PUBLIC_SILENCE_S = 600.0
 BYTES_READ_IN_A_SECOND = 10_000
-"""Reading speed of a slow provider: a prompt of a million tokens (4 MB) gets seven minutes more."""
+"""Reading speed of a slow provider, in bytes per second: a prompt of 4 MB adds seven minutes to the limit."""
 
 
 def max_silence_s(settings: AdapterSettings, body_bytes: int) -> float | None:
@@ -39,7 +39,7 @@ def max_silence_s(settings: AdapterSettings, body_bytes: int) -> float | None:
 
 
 def max_keep_alive_s(settings: AdapterSettings) -> float | None:
-    """Return for how many seconds keep-alives may arrive without a piece of the reply, None = unlimited."""
+    """Return the maximum seconds of keep-alives without a piece of the reply, None = unlimited."""
     if settings.idle_timeout_s:
         return settings.idle_timeout_s
     return None if is_loopback(settings.base_url) else KEEP_ALIVE_S
@@ -56,9 +56,9 @@ def is_own_server(settings: AdapterSettings) -> bool:
 
 
 def names_no_server(settings: AdapterSettings) -> bool:
-    """Return whether an entry is for a server on the user's machine or network without saying which one.
+    """Return whether an entry is for a server on the user's machine or network but does not say which.
 
-    Its windows are then looked for in the list of models, if anywhere.
+    Its context windows can then only be in the list of models.
     """
     says_where = settings.limits_path not in ("", settings.models_path)
     is_named = settings.kind != "openai_compatible" or settings.local_server or says_where
@@ -66,7 +66,7 @@ def names_no_server(settings: AdapterSettings) -> bool:
 
 
 def place_of(address: str) -> Place:
-    """Return the location of an address; an unreadable one counts as elsewhere."""
+    """Return the location of an address; an invalid one counts as public."""
     try:
         host = (urlsplit(address).hostname or "").rstrip(".")
     except ValueError:

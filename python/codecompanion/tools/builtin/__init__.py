@@ -1,6 +1,6 @@
-"""The tools that come with the plugin, as the model sees them.
+"""Defines the tools that come with the plugin, as the model sees them.
 
-A tool's module is imported when it is first called: every request has the specs, but most chats call few tools.
+A tool's module is imported when it is first called: every request contains the specs, but most chats call few tools.
 """
 
 from typing import Any
@@ -16,13 +16,13 @@ def _deferred(module: str, name: str) -> Deferred:
 
 
 def _tool(spec: ToolSpec, **rest: Any) -> Tool:
-    """Return the tool of the module with its name, which provides `run`, `title_of` and `question_about`."""
+    """Return the tool; the module of its name provides `run`, `title_of` and `question_about`."""
     run, title, question = (_deferred(spec.name, name) for name in ("run", "title_of", "question_about"))
     return Tool(spec=spec, run=run, title=title, question=question, **rest)
 
 
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
-"""Arguments in the short form of a tool, which is offered in small windows."""
+"""Schemas of arguments in the short form of a tool, which is offered in small context windows."""
 
 _READ_FILE = ToolSpec(
     "read_file",
@@ -256,7 +256,7 @@ RUN_COMMAND = _tool(_RUN_COMMAND, effect="execute", keeps_time=True, short=_RUN_
 
 MEMORY_ROOT = "/memories"
 MEMORY_SHARED = "all-projects"
-"""The folder of `/memories` with the notes for every project; all others are the project's."""
+"""The folder in `/memories` with the notes for all projects; the rest belongs to the project."""
 MEMORY_ARGUMENTS = {
     "view": ("path",),
     "search": ("query",),
@@ -335,7 +335,7 @@ BUILTIN_TOOLS: tuple[Tool, ...] = (
     MEMORY,
     RECALL,
 )
-"""In the order they are offered to the model, which never changes within a chat (prompt cache).
+"""The built-in tools in the order offered to the model, which never changes within a chat (prompt cache).
 
 `recall` comes last: it is offered only once something was removed from the chat.
 """

@@ -1,7 +1,7 @@
 """`code_search`: search the project's index for the code that a question, a name or a text is about.
 
-The same search gathers code for questions; code that was not gathered is one call away. Results are as long as fits:
-the longest are truncated first.
+The same search gathers code for questions; code that was not gathered is one call away. Results are as long as will
+fit: the longest are truncated first.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _lines(results: tuple[FoundCode, ...]) -> str:
 
 
 def _places(results: tuple[FoundCode, ...]) -> str:
-    """Return path, lines, name and code of each result, all of them within the size limit of a result."""
+    """Return the path, lines, name and code of each search result, within the size limit of a tool result."""
     share = max(MAX_CHARS // len(results), 200)
     parts = list[str]()
     for result in results:

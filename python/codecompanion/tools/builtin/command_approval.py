@@ -1,4 +1,4 @@
-"""The question about a shell command: where it runs, the hosts it may reach, and the text the user sees.
+"""Creates the question about a shell command: where it runs, which hosts it may reach, and what the user sees.
 
 `run_command` runs it as decided here.
 """
@@ -20,7 +20,7 @@ from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.tools.tool import ApprovalQuestion, Place, ToolContext
 
 MAX_HOSTS = 12
-"""Maximum number of hosts of a command: more would push each other out of the window that asks about them."""
+"""Maximum number of hosts of a command: more would not fit into the window that asks about them."""
 
 TITLE_CHARS = 1_000
 """Maximum length of a command in its approval's heading; the editor cuts it after masking misleading characters."""
@@ -55,12 +55,12 @@ def title_of(arguments: dict[str, Any]) -> str:
 
 
 def _first_line(text: str, limit: int) -> str:
-    """Return the first line without an added ellipsis, which would be masked as part of the command."""
+    """Return the first line, without adding an ellipsis, which would be masked as part of the command."""
     return text.strip().partition("\n")[0].rstrip()[:limit]
 
 
 def place_of(arguments: dict[str, Any], context: ToolContext) -> Place:
-    """Return where the command is to run. The first call tests the kinds of sandbox: call it in a thread."""
+    """Return where the command is to run. The first call tests the sandboxes: call it in a thread."""
     sandbox = context.sandbox
     if sandbox is None or sandbox.settings.mode == "off":
         return "" if sandbox is None else "off"
@@ -77,7 +77,7 @@ def place_of(arguments: dict[str, Any], context: ToolContext) -> Place:
 
 
 def _hidden_need(arguments: dict[str, Any], context: ToolContext) -> str:
-    """Return a clause that names the program of the line and the hidden place it needs, "" if there is none."""
+    """Return a clause that names a program of the line and the hidden path it needs, "" if there is none."""
     needs = hidden_needs(command_of(arguments), _around(arguments, context))
     found = (f"{name} needs {place}" for name, place in needs if sandbox_of(context).hides(context.root, place))
     return next(found, "")
@@ -86,7 +86,7 @@ def _hidden_need(arguments: dict[str, Any], context: ToolContext) -> str:
 def decided(arguments: dict[str, Any], context: ToolContext) -> tuple[Place, tuple[str, ...]]:
     """Return where the command runs, and the hosts it may reach (() = any), as already decided.
 
-    The remotes of the repository may have changed since the user was asked.
+    It is not decided again, because the repository's remotes may have changed since the user was asked.
     """
     if context.decided is not None:
         return context.decided.place, context.decided.hosts
@@ -95,7 +95,7 @@ def decided(arguments: dict[str, Any], context: ToolContext) -> tuple[Place, tup
 
 
 def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:
-    """Return the hosts that a command with the network may reach, () = any. Reads the repository's remotes: blocks.
+    """Return the hosts that a command may reach over the network, () = any. Reads the repository's remotes: blocks.
 
     Raises:
         ToolError: the model names something that is not a host, or the command needs too many.
@@ -124,7 +124,7 @@ def _around(arguments: dict[str, Any], context: ToolContext) -> Surroundings:
 
 
 def _remotes(context: ToolContext) -> list[tuple[str, str]]:
-    """Return the repository's remotes; if they are uncertain, one without a readable host."""
+    """Return the repository's remotes; if they are uncertain, return one without a readable host."""
     try:
         entries = context.read_git_config(context.root / ".git" / "config")
     except FileNotFoundError:
@@ -156,7 +156,7 @@ def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQ
 
 
 def describe(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:
-    """Return the command as its question shows it, without where it runs. Blocks."""
+    """Return the question about the command, without where it runs. Blocks."""
     command, real = command_of(arguments), folder_of(arguments, context).resolve()
     workspace = Workspace(
         context.root.resolve(),

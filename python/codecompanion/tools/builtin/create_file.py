@@ -1,4 +1,4 @@
-"""`create_file`: a new file with its folders; it overwrites an existing one only if the call allows it."""
+"""`create_file`: creates a file and its folders; overwrites an existing file only if the call allows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`delete_file`: one file, never a folder. An `always` covers deleting only this exact path."""
+"""`delete_file`: deletes one file, never a folder. An `always` covers only this exact path."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQ
 
 
 def _proposal(path: Path, name: str) -> Proposal:
-    """Return the proposed deletion; it has no content for a link, or for a file that is not text."""
+    """Return the proposed deletion; without content for a link or a file that is not text."""
     before = None
     if not path.is_symlink():
         with contextlib.suppress(text_files.UnreadableFile):
@@ -69,7 +69,7 @@ def _proposal(path: Path, name: str) -> Proposal:
 
 
 def _content(path: Path, name: str) -> str:
-    """Return the content that would be lost: its size and how it begins."""
+    """Describe the content that would be lost: its size and its beginning."""
     if path.is_symlink():
         return f"{name} is a symbolic link to {path.readlink()}; only the link is deleted.\n"
     try:

@@ -1,4 +1,4 @@
-"""`file_search`: files by name or glob, sorted, without ignored files."""
+"""`file_search`: finds files by name or glob, sorted, without ignored files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def compile_glob(pattern: str, root: Path) -> GitIgnoreSpec:
 
 
 def matches(spec: GitIgnoreSpec, name: str) -> bool:
-    """Return whether one of the globs matches a path, relative to their root."""
+    """Return whether one of the globs matches a path relative to their root."""
     return any(one.match_file(name) is not None for one in spec.patterns)
 
 

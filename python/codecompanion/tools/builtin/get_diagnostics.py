@@ -1,4 +1,4 @@
-"""`get_diagnostics`: the current diagnostics of linters and language servers in the editor."""
+"""`get_diagnostics`: returns the editor's current diagnostics from linters and language servers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _list(arguments: dict[str, Any], context: ToolContext, reported: Sequence[Di
 
 
 def _path(found: Diagnostic, context: ToolContext) -> Path:
-    """Return the real path of a diagnostic's file; the editor may know it by another name."""
+    """Return the real path of a diagnostic's file; the editor may use another name for it."""
     return Path(context.snapshot.cwd or context.root, found.path).expanduser().resolve()
 
 

@@ -1,7 +1,7 @@
-"""`grep_search`: lines that contain a text or match a regular expression.
+"""`grep_search`: finds lines that contain a text or match a regular expression.
 
-The walk of the workspace lists the files; ripgrep searches them when it is on PATH, else a Python process of our own
-(`grep_worker.py`: a process, because a runaway regular expression can only be killed there). Both print the same
+The walk of the workspace lists the files; ripgrep searches them if it is on PATH, else our own Python process
+(`grep_worker.py`: a process, because only that way can a runaway regular expression be killed). Both print the same
 records, so the result does not depend on which of them ran.
 """
 
@@ -42,7 +42,7 @@ _METACHARACTERS = regex(r"[\\|.*+?()\[\]{}^$]")
 
 
 class _Files(msgspec.Struct, frozen=True):
-    """The files to search: paths relative to the root, in order; how many were too large, which ones contain keys."""
+    """The files to search: paths relative to the root, in order; how many are too large, and which contain keys."""
 
     root: Path
     names: list[str]
@@ -55,7 +55,7 @@ class _Text(msgspec.Struct, omit_defaults=True):
     bytes: str | None = None
 
     def value(self) -> str:
-        """Return the text; bytes that are not text become surrogates."""
+        """Return the decoded value; invalid bytes become surrogates."""
         if self.text is not None:
             return self.text
         return base64.b64decode(self.bytes or "").decode("utf-8", "surrogateescape")
@@ -85,7 +85,7 @@ def _decoder() -> msgspec.json.Decoder[_Record]:
 
 
 class _Hits:
-    """The first hits in the order of files and lines, and the total number; memory stays bounded."""
+    """Collects the first hits in file and line order, and counts them all, in bounded memory."""
 
     def __init__(self, files: _Files, limit: int) -> None:
         self._order = {name: index for index, name in enumerate(files.names)}
@@ -98,7 +98,7 @@ class _Hits:
         self.files = 0
 
     def add_output(self, chunk: bytes) -> None:
-        """Add a piece of the records a searcher prints."""
+        """Add a piece of a searcher's output."""
         if b"\n" not in chunk:
             self._rest += chunk
             return
@@ -160,7 +160,7 @@ _Hit = tuple[int, int, str]
 def _without_secrets(
     files: _Files, shown: list[_Hit], unsaved: dict[str, str], context: ToolContext
 ) -> tuple[list[_Hit], tuple[str, ...]]:
-    """Return the hits without the values of secrets, and the files whose lines are withheld."""
+    """Remove the values of secrets from the hits; return the hits and the files whose lines are withheld."""
     kept, withheld, lines = list[_Hit](), list[str](), dict[int, list[str]]()
     for index in dict.fromkeys(index for index, _, _ in shown):
         name = files.names[index]
@@ -201,7 +201,7 @@ async def _search_all(arguments: dict[str, Any], root: Path, names: list[str], h
 
 
 def _write_out(folder: Path, unsaved: dict[str, str]) -> None:
-    """Write unsaved texts of the editor to a folder where a searcher finds them under their names."""
+    """Write the editor's unsaved texts to a folder, under their names, for a searcher."""
     for name, text in unsaved.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -293,8 +293,8 @@ async def _search(argv: list[str], root: Path, hits: _Hits, listing: IO[bytes] |
         if ended.code not in (0, 1):
             errors.seek(0)
             problem = errors.read(2000).decode("utf-8", "replace").strip()
-            # ripgrep also ends with 2 when a file vanished meanwhile; that is not reported (--no-messages) and not a
-            # failure.
+            # ripgrep also exits with 2 if a file vanished during the search; this is not reported (--no-messages) and
+            # not a failure.
             if problem or ended.code != 2:
                 cause = _RIPGREP_CAUSE.search(problem)
                 raise ToolError(f"The search failed: {cause[1] if cause else problem or f'exit code {ended.code}'}.")

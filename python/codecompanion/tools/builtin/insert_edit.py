@@ -1,4 +1,4 @@
-"""`insert_edit`: search and replace in one file, exact and unique, written atomically."""
+"""`insert_edit`: replaces an exact, unique text in one file, which is written atomically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 
 def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Proposal, Edited]:
-    """Return the file's current and new content; nothing is written."""
+    """Compute the edit, without writing anything."""
     path = context.resolve(arguments["path"])
     if not is_there(path, context):
         error = missing_file(path, context)

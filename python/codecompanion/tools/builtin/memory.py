@@ -1,8 +1,8 @@
-"""`memory`: notes that outlive the chat, and a search of everything remembered (R-447, R-550).
+"""`memory`: edits notes that outlive the chat, and searches everything remembered (R-447, R-550).
 
-The model sees the virtual folder `/memories`: the notes of its project, and in `/memories/all-projects` those for every
-project. Paths are split and walked without following any symbolic link, so that nothing outside these two folders can
-be reached. Views and edits follow the memory tool that Anthropic documents; `search` is ours.
+The model sees the virtual folder `/memories`: the notes of its project, and in `/memories/all-projects` those for all
+projects. Paths are split and walked without following symbolic links, so nothing outside these two folders can be
+reached. Views and edits follow the memory tool that Anthropic documents; `search` is our addition.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from codecompanion.tools.tool import ApprovalQuestion, ToolContext, ToolOutput
 
 MAX_FILE_CHARS = 200_000
 MAX_NOTES = 1_000
-"""Maximum number of notes below one folder; further ones are refused."""
+"""Maximum number of notes below one folder."""
 MAX_LISTED, MAX_DEPTH = 200, 3
 _OF_MODEL = Source("model")
 
@@ -42,7 +42,7 @@ class _Folders(msgspec.Struct, frozen=True):
 
     @property
     def hidden(self) -> Path:
-        """Return the folder that contains the notes of all projects: it must not reveal other projects' notes."""
+        """Return the folder of all projects' notes, whose path and other contents must not be revealed."""
         return Path(os.path.realpath(self.project)).parent
 
 
@@ -113,7 +113,7 @@ def _real(virtual: str, folders: _Folders) -> Path:
     """Return the real path of a virtual one.
 
     Raises:
-        OutsideWorkspace: not under `/memories`, `..`, or a symbolic link anywhere on the way.
+        OutsideWorkspace: not under `/memories`, `..`, or a symbolic link anywhere in the path.
     """
     parts = [part for part in virtual.strip().split("/") if part not in ("", ".")]
     if parts[:1] != ["memories"] or ".." in parts or "\0" in virtual or "\\" in virtual:

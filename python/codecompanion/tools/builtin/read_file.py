@@ -1,7 +1,7 @@
-"""`read_file`: a text file or a stored result, whole or a range of lines, with line numbers.
+"""`read_file`: returns a text file or a stored result, whole or a range of lines, with line numbers.
 
-Lines are formatted as `number<TAB>text`: models cite, page and match diagnostics by these numbers; `insert_edit` strips
-them when the model copies them by mistake.
+Lines are formatted as `number<TAB>text`: models use these numbers to cite, page and match diagnostics; `insert_edit`
+strips them if the model copies them by mistake.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def title_of(arguments: dict[str, Any]) -> str:
 
 
 def why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
-    """Return why reading this file asks: its name as written, the name of its target, or its text."""
+    """Return why reading this file asks: its name as written, its target's name, or its content; "" = it does not."""
     path: str = arguments["path"]
     if path.startswith(STORED_PREFIX):
         return ""

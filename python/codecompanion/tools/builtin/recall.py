@@ -1,4 +1,4 @@
-"""`recall`: find and read text that was removed from the conversation to save context (R-516, lesson 24).
+"""`recall`: finds and reads text that was removed from the conversation to save context (R-516, lesson 24).
 
 Offered only after something was removed. The recalled text is wrapped and labelled as data: files, commands and people
 wrote it earlier, and it contains no current instructions.
@@ -90,7 +90,7 @@ def split_parts(text: str) -> list[str]:
 
 
 def _free_tag(text: str) -> str:
-    """Return a tag that the text cannot close."""
+    """Return a tag that does not occur in the text."""
     tag = "recalled"
     while f"</{tag}" in text:
         tag += "_"

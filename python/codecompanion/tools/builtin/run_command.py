@@ -1,10 +1,10 @@
-"""`run_command`: a shell command in the workspace, its output and exit code.
+"""`run_command`: runs a shell command in the workspace and returns its output and exit code.
 
-The command gets no secrets from the environment and no terminal. While output streams, only its first and last million
-bytes are kept, so that memory is bounded; processes that it leaves running are ended with it.
+The command gets no secrets from the environment and no terminal. Only the first and last million bytes of its output
+are kept, so that memory is bounded; processes that it leaves running are ended with it.
 
 It runs in the sandbox if there is one (`tools/sandbox/`). The model may request the network there, or a run
-outside; a command that fails because of the sandbox may run again with more rights if the user agrees.
+outside; if the sandbox makes a command fail, it may run again with more rights if the user agrees.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from codecompanion.tools.sandbox.sandbox_failure import is_refused_quietly, refu
 from codecompanion.tools.tool import ANY_HOST, Place, ToolContext, ToolOutput
 
 KEPT_BYTES = 1_000_000
-"""Bytes kept of the beginning of an output, and as many of its end."""
+"""Number of bytes kept from the beginning of an output, and from its end."""
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
 _ESCAPES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
@@ -65,7 +65,7 @@ _NOTHING_FETCHED = regex(
     r"| *% Total +% Received[^\n]{0,80}| *Dload +Upload[^\n]{0,60}|[\d.:kMG -]{1,100}"
     r")$"
 )
-"""Messages of programs without network access; they leave no room for other text."""
+"""Matches messages of programs without network access, and no other text."""
 
 
 class KeptOutput:
@@ -106,7 +106,7 @@ class KeptOutput:
 
 
 def _readable(output: bytes | bytearray) -> str:
-    """Return the output without colours and other terminal codes; of a line drawn several times, the last state."""
+    """Remove colours and other terminal codes from the output; keep the last state of a line drawn repeatedly."""
     text = _ESCAPES.sub("", output.decode("utf-8", "replace")).replace("\r\n", "\n")
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
@@ -120,7 +120,7 @@ async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     refusal = context.sandbox.refuses if context.sandbox is not None else ""
     if refusal and place == "none":
         raise ToolError(refusal)
-    # Checked before it runs: the command may change the targets of its words.
+    # Checked before it runs, because the command may change the files that its arguments name.
     is_reader = place != "inside" and await asyncio.to_thread(_reads_workspace, arguments, context)
     ended, text, proxy = await _run_at(place, arguments, context, cwd, allowed)
     if not ended.has_begun:  # a socket to hide was removed in the meantime
@@ -150,7 +150,7 @@ def _limit_s(arguments: dict[str, Any], context: ToolContext) -> float:
 async def _run_at(
     place: Place, arguments: dict[str, Any], context: ToolContext, cwd: Path, hosts: tuple[str, ...] = ()
 ) -> tuple[Ended, str, HostProxy | None]:
-    """Return how it ended, its output and the proxy it used. `hosts`: with the network, () = any."""
+    """Run the command; return how it ended, its output and its proxy. `hosts`: those it may reach, () = any."""
     kept, argv = KeptOutput(), ["/bin/sh", "-c", command_of(arguments)]
     granted = frozenset[str]() if context.narrowed.because else context.chat.granted_hosts()
     is_limited = place == "network" and bool(hosts) and ANY_HOST not in granted
@@ -189,9 +189,9 @@ async def _perhaps_again(
     is_limited: bool,
     hosts: tuple[str, ...],
 ) -> ToolOutput:
-    """Return the result, or that of a second run with the network or outside, if the user agrees.
+    """Return the result, or, if the user agrees, that of a second run with the network or outside the sandbox.
 
-    `is_limited`: it could reach some hosts only and may need others. `hosts`: those that it may need, () = any.
+    `is_limited`: it could reach only some hosts and may need others. `hosts`: those that it may need, () = any.
     """
     trouble, words = trouble_of(text)
     if hosts:
@@ -227,7 +227,7 @@ async def _perhaps_again(
 
 
 def _is_forbidden_outside(paths: tuple[str, ...]) -> bool:
-    """Return whether the user cannot write to any of the paths: a second run would fail too (`make install`)."""
+    """Return whether the user can write to none of the paths, so a second run would fail too (`make install`)."""
     existing = [next(one for one in (Path(path), *Path(path).parents) if one.exists()) for path in paths]
     return bool(existing) and not any(os.access(one, os.W_OK) for one in existing)
 
@@ -262,13 +262,13 @@ def _with_refused(output: ToolOutput, proxy: HostProxy | None) -> ToolOutput:
 
 
 def _with_hint(output: ToolOutput, text: str) -> ToolOutput:
-    """Return the result of a successful command, with a hint if the sandbox stopped part of it (`curl x | head`)."""
+    """Add a hint to the result of a successful command if the sandbox blocked part of it (`curl x | head`)."""
     trouble = "network" if unresolved_hosts(text) else "outside" if is_refused_quietly(text) else ""
     return msgspec.structs.replace(output, text=f"{output.text}\n[{_HINTS[trouble]}]") if trouble else output
 
 
 def _said(place: Place, context: ToolContext) -> str:
-    """Return the note in a command's result line about the place that the user allowed."""
+    """Return the note for a command's result line that says where the user allowed it to run."""
     if place == "network" and context.sandbox is not None and context.sandbox.settings.network:
         return ""
     return f" · {place}" if place in ("network", "outside") else ""
@@ -297,7 +297,7 @@ def _output(ended: Ended, text: str, limit_s: float, place: str) -> ToolOutput:
 
 
 def _reads_workspace(arguments: dict[str, Any], context: ToolContext) -> bool:
-    """Return whether the whole line is known to print workspace files, and the output of its other programs."""
+    """Return whether a command line is known to print only workspace files and its programs' own output."""
     return bool(describe(arguments, context).offer.families) and not network_program(command_of(arguments))
 
 
@@ -306,7 +306,7 @@ _MAX_NAMED = 20
 
 
 def _outside_files(command: str, cwd: Path, root: Path) -> tuple[Source, ...]:
-    """Return the files outside the workspace that a line prints: the sandbox lets commands read them."""
+    """Return the files outside the workspace that a command line prints; the sandbox does not prevent reading them."""
     found = dict[Source, None]()
     for word in read_paths(command)[:_MAX_NAMED]:
         with contextlib.suppress(OSError, RuntimeError, ValueError):
@@ -318,5 +318,5 @@ def _outside_files(command: str, cwd: Path, root: Path) -> tuple[Source, ...]:
 
 
 def said_by_others(text: str) -> str:
-    """Return the output of a command without messages that report a failed download."""
+    """Remove messages about failed downloads from a command's output."""
     return _NOTHING_FETCHED.sub("", text).strip()

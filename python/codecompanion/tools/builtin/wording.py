@@ -1,4 +1,4 @@
-"""Words and schemas that several tools share."""
+"""Formats names, titles, errors and schemas that several tools share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_secret(path: Path, context: ToolContext) -> bool:
 
 
 def why_secret_on_disk(path: Path, context: ToolContext) -> str:
-    """Return the secret in the text of a file; "" = none, or the file is unreadable."""
+    """Return the reason why a file's content is secret; "" = it is not, or the file is unreadable."""
     try:
         text = text_files.read_text(path).text
     except (CodeCompanionError, OSError, ValueError):
@@ -43,7 +43,7 @@ def why_secret_on_disk(path: Path, context: ToolContext) -> str:
 
 
 def path_below(folder: Path, path: Path) -> str:
-    """Return a path inside the folder relative to it; `relative_to` takes ten times as long."""
+    """Return the path relative to the folder that contains it; `relative_to` takes ten times as long."""
     return str(path)[len(str(folder).rstrip("/")) + 1 :]
 
 

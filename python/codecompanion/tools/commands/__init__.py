@@ -1,1 +1,1 @@
-"""Analysis of a model's command lines: their programs, grants and environment."""
+"""Analyses a model's command lines: their programs, grants and environment."""

@@ -1,9 +1,9 @@
-"""The environment variables for a model's command: everything except secrets.
+"""Selects the environment variables for a model's command: everything except secrets.
 
 A model's command may print its environment, on purpose or by chance, and its output is sent to a server. So variables
-whose name or value marks them as a secret are left out, and so are those that the adapters read. Build requirements
-stay: `PATH`, `HOME`, the language, proxies, the socket of the SSH agent and programs that ask for a password. A build
-that needs one of the others gets it by name (`keep_variables`).
+whose name or value marks them as a secret are left out, as are those that the adapters read. Variables that builds need
+are kept: `PATH`, `HOME`, the language, proxies, the SSH agent's socket and programs that ask for a password. A build
+that needs another variable can get it by name (`keep_variables`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from codecompanion.formats.regex import regex
 _TABLE: Final[dict[str, Any]] = msgspec.json.decode(Path(__file__).with_name("secret_variables.json").read_bytes())
 
 SECRET_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["names"])
-"""Names of variables that are left out, ignoring case. Through `NVIM` a command could ask the editor for its keys."""
+"""Names of variables to leave out, ignoring case. Through `NVIM` a command could get keys from the editor."""
 
 PLAIN_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["plain_names"])
-"""Names that are kept although a pattern of `SECRET_NAMES`, or the value, would leave them out."""
+"""Names to keep even if a pattern of `SECRET_NAMES`, or the value, would exclude them."""
 
 _URL_WITH_PASSWORD = regex(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
 _SECRET_VALUES = regex(
@@ -35,9 +35,9 @@ _SECRET_VALUES = regex(
 _PASSWORD_IN_VALUE = regex(
     r"""(?:^|[?&;,\s{"'])(?:password|passwd|pwd)["']?\s{0,4}[=:]\s{0,4}["']?(?![$<*%])[^\s"';&]{4}""", re.IGNORECASE
 )
-"""As in JDBC addresses, ODBC connection strings and JSON."""
+"""Matches passwords in values such as JDBC addresses, ODBC connection strings and JSON."""
 _MIN_KNOWN_VALUE_LENGTH = 8
-"""A shorter header value may be any word, and so appear in any variable."""
+"""Minimum length of a known header value; a shorter one may be any word."""
 
 _WITHOUT_TERMINAL: Final[dict[str, Any]] = {
     "TERM": "dumb",
@@ -100,8 +100,8 @@ def clean_environment(
 ) -> dict[str, str]:
     """Return the environment for a program the model runs: no secrets, no terminal, not our own Python.
 
-    `own_source` is the folder the host put on `PYTHONPATH` for itself. Editors and pagers would wait for input for
-    ever: here an editor fails at once, and pagers just print.
+    `own_source` is the folder that the host put on `PYTHONPATH` for itself. Editors and pagers would wait forever for
+    input, so editors are set to fail at once, and pagers just to print.
     """
     decide = hidden or HiddenVariables()
     kept = {name: value for name, value in environment.items() if not decide.hides(name, value)}
@@ -115,7 +115,7 @@ def clean_environment(
 
 
 def problem_with_pattern(pattern: str) -> str:
-    """Return why the pattern cannot name a variable, "" when it can."""
+    """Return why the pattern cannot name a variable, "" if it can."""
     if re.fullmatch(r"[A-Za-z0-9_*?]+", pattern):
         return ""
     return f"got {pattern!r}; expected the name of a variable, in which * stands for any letters"
@@ -127,7 +127,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Return whether a pattern matches; most need no regular expression, which would have to be compiled at start."""
+    """Return whether a pattern matches; most need no regular expression, which would have to be compiled at startup."""
     if "?" in pattern or "[" in pattern:
         return fnmatchcase(name, pattern)
     match pattern.split("*"):

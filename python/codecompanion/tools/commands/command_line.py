@@ -1,6 +1,6 @@
-"""Split a command line into simple commands if the shell does nothing more than start them. Pure.
+"""Splits a command line into simple commands if the shell does nothing more than start them. Pure.
 
-`grep -n x a.py | head -5` has two of them. The result is None if the shell does more: substitutions, variables, globs,
+`grep -n x a.py | head -5` contains two. The result is None if the shell does more: substitutions, variables, globs,
 braces, redirections to files, assignments, background jobs, comments. Quotes and backslashes are allowed around literal
 text, and so are `2>&1` and discarded output (`2>/dev/null`).
 """
@@ -52,7 +52,7 @@ def words(command: str) -> tuple[str, ...] | None:
 
 
 def _one(text: str) -> tuple[tuple[str, ...], int] | None:
-    """Return the words of the first simple command and where it ends."""
+    """Return the words of the first simple command and its end position."""
     found: list[str] = []
     word: str | None = None
     at = 0
@@ -91,7 +91,7 @@ def _one(text: str) -> tuple[tuple[str, ...], int] | None:
 
 
 def _quoted(text: str, at: int) -> tuple[str, int] | None:
-    """Return the unquoted text of the quotes at `at`, and the position after them."""
+    """Return the text inside the quotes at `at`, and the position after them."""
     quote, found = text[at], ""
     at += 1
     while at < len(text) and text[at] != quote:
@@ -108,5 +108,5 @@ def _quoted(text: str, at: int) -> tuple[str, int] | None:
 
 
 def is_odd(char: str) -> bool:
-    """Return whether a character is invisible, or a blank other than the usual ones."""
+    """Return whether a character is invisible or an unusual blank."""
     return char not in (" ", "\t") and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp")

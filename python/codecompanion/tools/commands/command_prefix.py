@@ -1,10 +1,10 @@
-"""Command prefixes that the user's configuration allows (`allowed_prefixes`). Pure.
+"""Checks commands against the prefixes that the user's configuration allows (`allowed_prefixes`). Pure.
 
-Because the user wrote them, they cover any argument except harmful ones; the offers of "always" are an allow-list
+Because the user wrote them, prefixes cover any argument except harmful ones; the offers of "always" use an allow-list
 instead (`grant_rules`). `git status` covers `git status --short` and `git status "a b"`, not `git statusx`, and no line
-in which the shell does more than start one program. A prefix does not cover later options that are known to run another
-program, to write to any file (`git diff --output=x`) or to destroy work (`git push --force`). Files that a program
-reads (`core.fsmonitor` of a hostile repository, a script) are not visible in its arguments.
+in which the shell does more than start one program. A prefix does not cover later options known to run another program,
+to write to any file (`git diff --output=x`) or to destroy work (`git push --force`). The files that a program reads
+(`core.fsmonitor` of a hostile repository, a script) cannot be seen in its arguments.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DANGEROUS = (
 ).split()
 """Long options that make programs run another one, write to any file, or destroy work.
 
-Their abbreviations count too.
+Abbreviations of these options match too.
 """
 
 _LETTERS = {
@@ -64,7 +64,7 @@ def covers(prefix: str, command: str) -> bool:
 
 
 def _reaches_further(given: tuple[str, ...], added: tuple[str, ...]) -> bool:
-    """Return whether the words after the prefix let the program run another one, or write to a place they name.
+    """Return whether the words after the prefix make the program run another one, or write to a path they name.
 
     Everything in the prefix itself is granted. A false positive costs one keypress.
     """
@@ -74,7 +74,7 @@ def _reaches_further(given: tuple[str, ...], added: tuple[str, ...]) -> bool:
         return True
     return any(
         _is_dangerous(word, letters, _DANGEROUS_SINGLE.get(program, ()))
-        or (program == "git" and "::" in word)  # the address of a helper: ext::sh -c …
+        or (program == "git" and "::" in word)  # the address of a remote helper: ext::sh -c …
         or (program == "git" and given[1:2] == ("push",) and word.startswith(("+", ":", "--prune")))
         or (program in ("make", "gmake") and word.partition("=")[0] in ("SHELL", "MAKEFLAGS", "MAKEFILES", "MAKE"))
         for word in added
@@ -123,7 +123,7 @@ def _problem_of(found: tuple[str, ...]) -> str:
 
 
 def _started(program: str, found: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the command that a command starts, () when it is not specified, None when it starts none."""
+    """Return the command that a command starts, () if unspecified, None if it starts none."""
     if program in risky_programs.STARTERS:
         return found[1:]
     if program in ("python", "pypy") and found[1] == "-m":
@@ -139,7 +139,7 @@ def _started(program: str, found: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _names_what_runs(program: str, rest: tuple[str, ...]) -> bool:
-    """Return whether the words after a program name the program or file it runs.
+    """Return whether the words after the program say which program or file it runs.
 
     An option before it may take the next word (`git -C /x`), and more options could follow that run anything.
     """

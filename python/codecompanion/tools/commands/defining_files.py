@@ -1,4 +1,4 @@
-"""The files that define what a command runs (`Makefile` for `make test`): their names and one hash over all of them.
+"""Finds the files that define what a command runs (`Makefile` for `make test`): their names, and one hash of them all.
 
 Reads the disk: call it in a thread. A grant for such a command applies to these exact contents.
 """
@@ -37,7 +37,7 @@ def defined_by(
     """Return the files that define a command in `folder`, or None if they cannot be determined.
 
     A plain name is searched for in the folder and its parents up to the root; `**/name` and `**/*.end` anywhere in the
-    workspace. `includes` is the kind of files ("make", "just", "task") whose includes count too.
+    workspace. `includes` is the type of files ("make", "just", "task") whose included files count too.
     """
     anywhere = {pattern.removeprefix("**/") for pattern in patterns if pattern.startswith("**/")}
     named = [pattern for pattern in patterns if not pattern.startswith("**/")]
@@ -86,7 +86,7 @@ def _with_included(found: set[Path], folder: Path) -> set[Path] | None:
 
 
 def _with_imported(found: set[Path], kind: str) -> set[Path] | None:
-    """Return the files and their imports, or None if an included file is named in a form that is not parsed here."""
+    """Return the files and their imports, or None if an import has a form that is not parsed here."""
     left, known = list(found), set(found)
     while left:
         file = left.pop()
@@ -121,7 +121,7 @@ def _hashed(paths: list[Path], root: Path) -> Defined | None:
 
 
 def _content(path: Path) -> bytes:
-    """Return the bytes to hash for a file: its content, "absent" for a missing one, all contents below a folder."""
+    """Return the bytes to hash for a path: a file's content, "absent" if missing, or all contents below a folder."""
     if path.is_dir():
         whole = hashlib.sha256()
         for number, (parent, folders, files) in enumerate(os.walk(path)):

@@ -1,7 +1,7 @@
-"""Detect shell commands that destroy work irrecoverably: these ask regardless of grants. Pure.
+"""Detects shell commands that destroy work irrecoverably; these always ask, regardless of grants. Pure.
 
-It reads the words of each command of a line without parsing the shell, so it may find false positives: each costs a
-keypress. It is not a security boundary: a script can destroy work, too.
+The words of each command of a line are read without parsing the shell, so there may be false positives: each costs a
+keypress. This is not a security boundary: a script can destroy work, too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _destroys(words: list[str]) -> bool:
 
 
 def _is_destroying(words: list[str]) -> bool:
-    """Return whether the words begin with a program and one of its subcommands that destroy, options between them."""
+    """Return whether the words begin with a program and a destructive subcommand, with only options in between."""
     destroying = risky_programs.DESTROYING.get(risky_programs.known_name(words[0]), frozenset())
     rest = iter(words[1:] if destroying else ())
     for word in rest:

@@ -1,6 +1,6 @@
-"""Read a repository's files to decide whether a reading git command would run a program of it, and its tracked files.
+"""Checks, without running git, whether a read-only git command would run a program or show secrets of a repository.
 
-Git itself is not run. A repository is harmless if its configuration has only known keys, no hook that reading commands
+A repository is harmless if its configuration has only known keys, if it has no hook that read-only commands
 start, and no submodule; the keys are an allow-list (`grants/git_config.toml`).
 """
 
@@ -20,11 +20,11 @@ _MAX_BYTES = 64_000_000
 _GITLINK = 0o160000
 
 ReadConfig: TypeAlias = Callable[[Path], Iterable[tuple[str, str]]]
-"""Reads the key and value of each entry of a configuration; raises `OSError` or `ValueError` if that is uncertain."""
+"""A function that reads the (key, value) entries of a configuration; raises `OSError` or `ValueError` if uncertain."""
 
 
 def is_harmless(folder: Path, root: Path, is_secret: Callable[[str], bool] | None, read_config: ReadConfig) -> bool:
-    """Return whether `folder` is in the repository at the workspace's root, and git would run nothing from it.
+    """Return whether `folder` is in the repository at the workspace's root and git would run nothing from that.
 
     With `is_secret` the repository must not track any secrets either.
     """
@@ -72,7 +72,7 @@ def _is_config_harmless(config: Path, root: Path, read_config: ReadConfig) -> bo
 
 
 def _tracks_no_secret(index: Path, is_secret: Callable[[str], bool] | None) -> bool:
-    """Return whether the index lists no secrets: formats 2 and 3 (`gitformat-index`); others count as unknown."""
+    """Return whether the index lists no secrets; only versions 2 and 3 (`gitformat-index`) can be read."""
     if not index.exists():
         return True
     if index.stat().st_size > _MAX_BYTES:

@@ -1,4 +1,4 @@
-"""The commands that "always" can cover: families (`grant_rules`), each bound to the files that define it.
+"""Finds the commands that "always" can cover: families (`grant_rules`), each bound to the files that define it.
 
 Reads the disk: call it in a thread.
 """
@@ -25,12 +25,12 @@ _REPOSITORIES = frozenset((".git", ".hg", ".svn", ".jj", ".bzr", "git~1"))
 
 
 def holds_none(path: Path) -> bool:
-    """Report no secrets; the default reader of secrets."""
+    """Return that the file holds no secrets; the default of `Workspace.holds_secret`."""
     return False
 
 
 class Workspace(msgspec.Struct, frozen=True):
-    """The workspace: its real root, which names are secrets, and how its files and git configuration are read.
+    """The workspace: its real root, and functions that detect secrets and read its files and git configuration.
 
     `holds_secret` returns whether the text of a file contains one.
     """
@@ -95,7 +95,7 @@ def _entered(line: tuple[SimpleCommand, ...], folder: Path, workspace: Workspace
     if len(words) != 2 or words[1].startswith("-") or line[1].before != "&&":
         return None
     if any(later.before in ("||", ";", "\n") for later in line[1:]):
-        return None  # these would run in the old folder if `cd` fails
+        return None  # the rest would run in the old folder if `cd` fails
     if "CDPATH" in workspace.environment and not words[1].startswith(("/", "./", "../")):
         return None
     entered = Path(os.path.realpath(folder / words[1]))
@@ -142,7 +142,7 @@ def _exact_only(command: str, folder: Path, workspace: Workspace) -> Offer:
 
 
 def _loose_rule(words: list[str]) -> Rule | None:
-    """Return the first rule with defining files that a word of the command names."""
+    """Return the first rule with defining files for a program that a word of the command names."""
     for at in range(len(words)):
         known = rule_of(words[at : at + 4]) or _of_program(words[at])
         if known is not None and known[0].defined_by:

@@ -1,7 +1,7 @@
-"""The families of commands that "always" may cover: program, subcommand and the options that are known to be harmless.
+"""Defines the families of commands that "always" may cover: program, subcommand and options known to be harmless.
 
-An allow-list in `grants/*.toml`; see the README there for the format. No family covers anything that is not
-listed: other options, abbreviated long options, other kinds of operands. Pure except for `Places`, which reads the
+The rules are an allow-list in `grants/*.toml`; see the README there for the format. No family covers anything that is
+not listed: other options, abbreviated long options, other types of operands. Pure except for `Places`, which reads the
 disk.
 """
 
@@ -18,11 +18,11 @@ from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 
 FILES = "apps awk dotnet files git go java javascript lua make others php python ruby rust search".split()
-"""The data files, one per group of programs."""
+"""Names of the data files, one per group of programs."""
 
 
 class Places(Protocol):
-    """Checks on the files that the words of a command name."""
+    """Checks the files that the words of a command name."""
 
     def is_inside(self, path: str) -> bool:
         """Return whether the path is inside the workspace."""
@@ -49,7 +49,7 @@ class Places(Protocol):
 class Rule(msgspec.Struct, frozen=True):
     """The harmless options of a program or subcommand. `flags` take no value; `values` maps an option to its kind.
 
-    `joined` are options whose value must be joined (`--color=always`); `count` allows `-5`.
+    `joined`: options whose value must be attached (`--color=always`); `count` allows `-5`.
     """
 
     name: str
@@ -203,7 +203,7 @@ def allows(rule: Rule, words: Sequence[str], places: Places) -> tuple[str, ...] 
 
 
 def _read(rule: Rule, words: Sequence[str]) -> tuple[list[tuple[str, str, str]], list[str], int | None] | None:
-    """Return the options as (name, kind, value), the operands, and the number of operands before `--`.
+    """Parse the words into options (name, kind, value), operands, and the number of operands before `--`.
 
     None if a word is unknown.
     """
@@ -225,7 +225,7 @@ def _read(rule: Rule, words: Sequence[str]) -> tuple[list[tuple[str, str, str]],
 
 
 def _is_known_history(rule: Rule, used: set[str], operands: list[str], ahead: int | None, places: Places) -> bool:
-    """Return whether git shows old contents of named, non-secret files only.
+    """Return whether git shows old contents only of named, non-secret files.
 
     Any older commit may contain a file that is removed or ignored today, such as `.env`.
     """
@@ -282,7 +282,7 @@ def _letters(rule: Rule, word: str, rest: Iterator[str]) -> list[tuple[str, str,
 
 
 def _fit(wanted: Sequence[str], operands: Sequence[str], places: Places) -> bool:
-    """Return whether the operands match the kinds: `text path*` is one text and any number of paths."""
+    """Return whether the operands match `wanted`: `text path*` is one text and any number of paths."""
     at = 0
     for kind in wanted:
         bare = kind.rstrip("*?")

@@ -1,8 +1,8 @@
-"""Detect command lines that reach the network: a table of programs, and any syntax that hides the program.
+"""Detects command lines that reach the network, by a table of programs and by any syntax that hides the program.
 
 A shell can hide a name in many ways; a line whose program cannot be read counts as reaching the network. The result
-decides the source of a command's output, the questions while text from outside is in the context, and those of the
-sandbox.
+determines the source of a command's output, whether commands ask while external text is in the context, and the
+questions about the sandbox.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STARTERS = frozenset("sudo time env command exec nice timeout xargs then do els
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """The names and addresses of the repository's remotes; the command's folder and its parents in the workspace."""
+    """The context of a command: names and addresses of the repository's remotes; its folder and parent folders."""
 
     remotes: tuple[tuple[str, str], ...] = ()
     folders: tuple[Path, ...] = ()
@@ -64,7 +64,7 @@ def network_program(command: str) -> str:
     """Return the first program of a command line that reaches the network, "" if none does.
 
     Words count anywhere in the line: `env X=1 timeout 5 curl …`, `sh -c "git push"`. A file named `curl` counts too,
-    which costs a question. `HIDDEN` means that the program cannot be read from the line.
+    at the cost of a question. `HIDDEN` means that the program cannot be read from the line.
     """
     found = _first(_WORD.findall(command), "needs", "may")
     return found or (HIDDEN if _HIDES.search(command) or _ADDRESS.search(command) else "")
@@ -76,14 +76,14 @@ def printing_program(command: str) -> str:
 
 
 def only_installs(command: str) -> bool:
-    """Return whether a line only installs packages: on success that prints progress, and no text from elsewhere."""
+    """Return whether a line only installs packages: on success it prints progress but no external text."""
     line = [_started(list(one.words)) for one in simple_commands(command) or ()]
     kinds = [_listed(words[0], words[1:], "installs", at_start=True) if words else "" for words in line]
     return any(kinds) and all(kind or words[:1] in (["cd"], ["mkdir"]) for kind, words in zip(kinds, line, strict=True))
 
 
 def read_paths(command: str) -> list[str]:
-    """Return the words of a command line that may be files printed by its programs."""
+    """Return the arguments of a command line that may name files whose content it prints."""
     found = []
     for words in loose_commands(command):
         while words and words[0] in _STARTERS:
@@ -101,7 +101,7 @@ def needs_network(command: str, around: Surroundings = NOWHERE) -> bool:
 def hosts_of(command: str, environment: Mapping[str, str], around: Surroundings = NOWHERE) -> tuple[str, ...]:
     """Return the hosts that the network programs of a line need, () if unknown.
 
-    A wrong guess costs a question, because other hosts are refused.
+    A wrong guess only costs a question, because other hosts are refused.
     """
     if _GIT_OVER_SSH.search(command):
         return ()
@@ -118,7 +118,7 @@ def hosts_of(command: str, environment: Mapping[str, str], around: Surroundings 
 
 
 def hidden_needs(command: str, around: Surroundings = NOWHERE) -> tuple[tuple[str, str], ...]:
-    """Return the programs of a line that need a place hidden by the sandbox, each with that place."""
+    """Return (program, path) for each program of a line that needs a path hidden by the sandbox."""
     table = package_table("tools/commands/network_programs.toml")["hidden"]
     found = dict[tuple[str, str], None]()
     for words in _commands(command):
@@ -142,15 +142,15 @@ def with_companions(hosts: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_of_this_machine(host: str) -> bool:
-    """Return whether a host of a list is this machine (`localhost:3000`)."""
+    """Return whether a host from a list is this machine (`localhost:3000`)."""
     return _THIS_MACHINE.fullmatch(host) is not None
 
 
 def _reaching(command: str, around: Surroundings) -> Iterator[tuple[str, list[str]]]:
     """Yield the program and the addresses of each command of a line that needs the network.
 
-    A local repository needs none, nor does a program installed in the workspace (`npx tsc`). If the line starts a
-    process in the background, an address of this machine means that process.
+    A local repository needs no network, nor does a program installed in the workspace (`npx tsc`). If the line starts a
+    background process, an address of this machine refers to that process.
     """
     starts_server = _BACKGROUND.search(command) is not None
     for words in _commands(command):
@@ -201,7 +201,7 @@ def _is_here(word: str) -> bool:
 
 
 def _hosts_in(words: Iterable[str]) -> list[str] | None:
-    """Return the hosts of the http(s) addresses in words, or None if there is an address of another kind."""
+    """Return the hosts of the http(s) addresses in words, or None if another type of address occurs."""
     found = list[str]()
     for word in words:
         if _GIT_OVER_SSH.search(word):
@@ -223,7 +223,7 @@ def _hosts_in(words: Iterable[str]) -> list[str] | None:
 
 
 def _in_ascii(host: str) -> str:
-    """Return a host as programs look it up (`xn--…`), or unchanged if it has no such form and cannot be reached."""
+    """Return a host as programs look it up (`xn--…`), unchanged if it has no such form and so cannot be reached."""
     with contextlib.suppress(UnicodeError):
         return host if host.isascii() else host.encode("idna").decode()
     return host
@@ -265,7 +265,7 @@ def _first(words: list[str], *groups: str) -> str:
 
 
 def _listed(program: str, words: list[str], *groups: str, at_start: bool = False) -> str:
-    """Return the name of a program in the table if it counts with the words after it, else "".
+    """Return the program's name if the table lists it with the words that follow, else "".
 
     `at_start`: only the first word counts, or the first two (`mod/tidy`).
     """
@@ -278,7 +278,7 @@ def _listed(program: str, words: list[str], *groups: str, at_start: bool = False
 
 @cache
 def _programs(*groups: str) -> dict[str, frozenset[str]]:
-    """Return the words that must follow a program's name for it to count; empty means that it always counts."""
+    """Return each program's words, one of which must follow it for it to count; empty = it always counts."""
     tables = [package_table("tools/commands/network_programs.toml")[group] for group in groups]
     found = dict[str, frozenset[str]]()
     for table in tables:

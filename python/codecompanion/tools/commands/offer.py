@@ -1,4 +1,4 @@
-"""The permanent grants that an approval question offers: values only; `grant_offer` determines them."""
+"""Data types for the permanent grants that an approval question offers; `grant_offer` determines them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Family(msgspec.Struct, frozen=True, order=True):
-    """Commands that may run, by name. A family with defining files applies in one folder while `digest` is theirs."""
+    """A named family of commands that may run. With defining files it applies in one folder while `digest` matches."""
 
     name: str
     folder: str = ""

@@ -1,4 +1,4 @@
-"""Programs that run or write things named by their arguments: not allowed as a prefix (`command_prefix`).
+"""Lists programs that run or write things named by their arguments: not allowed as a prefix (`command_prefix`).
 
 The lists cannot be complete; a program missing from them matters only when the user accepts it as a prefix. Pure.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from codecompanion.formats.regex import regex
 
 COMPILERS = frozenset("gcc g++ cc c++ clang clang++ tcc ld".split())
-"""They start programs and plugins named in their options; also as `x86_64-linux-gnu-gcc-12`."""
+"""Compilers, which start programs and plugins named in their options; also as `x86_64-linux-gnu-gcc-12`."""
 
 RUNNERS = frozenset(
     "sh bash dash ash zsh ksh mksh yash fish csh tcsh nu xonsh elvish pwsh powershell cmd osascript"
@@ -38,10 +38,10 @@ NEVER = (
     )
     | COMPILERS
 )
-"""Programs whose later arguments can still name any program."""
+"""Programs whose later arguments can name any program to run."""
 
 WRITERS = frozenset("cp mv tee ln link install dd rsync scp truncate sponge".split())
-"""Programs that write to any place their operands name, including guarded files (a Makefile, .git/hooks)."""
+"""Programs that write to any path their operands name, including guarded files (a Makefile, .git/hooks)."""
 
 ANYTHING = {
     "git": frozenset("config bisect submodule filter-branch difftool mergetool send-email apply am".split()),
@@ -50,16 +50,16 @@ ANYTHING = {
     "pip": frozenset("install wheel download".split()),
     "gh": frozenset("alias config extension".split()),
 }
-"""Subcommands that run a program, or change what later commands run, with any option."""
+"""Subcommands that run a program, or change what later commands run, whatever their options."""
 
 DESTROYERS = frozenset("rm shred unlink".split())
-"""Programs that destroy the files that their operands name."""
+"""Programs that delete or destroy the files their operands name."""
 
 DESTROYING = {"git": frozenset("checkout restore reset clean rm stash".split())}
 """Subcommands that destroy work that is stored nowhere else (`git checkout -- .`) and cannot be undone."""
 
 WRITING = {"git": frozenset("mv bundle checkout-index".split())}
-"""Subcommands that write to any place their operands name (`git mv -f evil Makefile`)."""
+"""Subcommands that write to any path their operands name (`git mv -f evil Makefile`)."""
 
 _RUN = frozenset(("run",))
 _EXEC = frozenset(("exec",))
@@ -111,7 +111,7 @@ STARTS = {
 """Subcommands that start a program or a file of the user's choice: the words after them are a separate command."""
 
 STARTERS = frozenset("npx pnpx bunx uvx".split())
-"""Programs that do the same without a subcommand."""
+"""Programs that start a program named by their arguments, without a subcommand."""
 
 MODULES = frozenset(
     "timeit pdb ipdb pudb bdb cProfile profile trace code runpy IPython ipykernel idlelib debugpy kernprof asyncio"

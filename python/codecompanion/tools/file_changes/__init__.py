@@ -1,1 +1,1 @@
-"""Changing a file: the proposal that the user sees, then the change."""
+"""Changes files: first the proposal that the user sees, then the change."""

@@ -1,7 +1,7 @@
-"""Carry out a change of one file: in the editor if the file is open there, else on disk; always logged.
+"""Carries out a change of one file: in the editor if the file is open there, else on disk; always logged.
 
-Both texts are logged before anything is changed; after a crash at any moment the file is unchanged, or as the log
-records it (architecture.md).
+Both contents are logged before anything is changed; after a crash at any moment the file is either unchanged or as the
+log records it (architecture.md).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from codecompanion.waiting import to_the_end
 ATTEMPTS = 5
 """Maximum number of times a change is recomputed because the user typed into the file in between."""
 MAX_TOLD_CHARS = 4_000
-"""Maximum length of a formatter's changes that are quoted to the model."""
+"""Maximum characters of a formatter's changes quoted to the model."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The change a tool plans, and the result text for the model afterwards: as planned, or as the user changed it."""
+    """The change that a tool plans, and the result for the model: as planned, or as the user edited it."""
 
     proposal: Proposal
     done: str
@@ -41,7 +41,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a change: the file's new content, and whether it still has to be saved."""
+    """The result of a change: the file's new content, and whether it still needs to be saved."""
 
     change: FileChange
     after: TextFile | None
@@ -50,13 +50,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_there(path: Path, context: ToolContext) -> bool:
-    """Return whether the file exists: on disk, or only in the editor so far."""
+    """Return whether the file exists on disk, or so far only in the editor."""
     opened = context.opened.at(path)
     return os.path.lexists(path) or (opened is not None and opened.modified)
 
 
 def current_text(path: Path, context: ToolContext) -> TextFile:
-    """Return the file's text as the user sees it: that of its buffer when it is open, else the text on disk.
+    """Return the file's text as the user sees it: from its buffer if it is open, else from disk.
 
     Raises:
         UnreadableFile: the file does not exist, or is not text.
@@ -73,7 +73,7 @@ def current_text(path: Path, context: ToolContext) -> TextFile:
 
 
 async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext, path: Path) -> ToolOutput:
-    """Carry out a tool's plan, recomputed while the file changes meanwhile, and return the text for the model.
+    """Carry out a tool's plan, recomputing it if the file changes meanwhile; return the result for the model.
 
     Raises:
         ToolError: nothing was changed; gives the reason.
@@ -95,10 +95,10 @@ async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext,
 async def carry_out(
     proposal: Proposal, context: ToolContext, reverts: TakesBack = NOTHING, *, save: bool = True
 ) -> Outcome | None:
-    """Log the change and make it; None when the buffer changed meanwhile, and nothing was done.
+    """Log and make the change; return None, doing nothing, if the buffer changed meanwhile.
 
-    `save` false: it is left in the editor for the user to save; the file must be open there. Cancellation waits for a
-    change in progress, so that the log has its result.
+    `save` false: leave the change in the editor for the user to save; the file must be open there. Cancellation waits
+    for a change in progress, so that its result is logged.
 
     Raises:
         ToolError: nothing was changed; gives the reason.
@@ -142,7 +142,7 @@ async def _carry_out(
         await recorder.end(change_id, HowEnded(state="failed", reason="the buffer changed in the meantime"))
         return None
     if changed.state == "refused" or changed.state == "unknown":
-        # An editor that stopped answering may have made the change: the log must not report that it did not.
+        # If the editor stopped answering, it may have made the change: the log must not say that it did not.
         state: FileChangeState = "failed" if changed.state == "refused" else "unknown"
         await recorder.end(change_id, HowEnded(state=state, reason=changed.reason))
         raise ToolError(changed.reason)
@@ -236,7 +236,7 @@ def _output(outcome: Outcome, proposal: Proposal, sentence: str, otherwise: str)
 
 
 def _formatted(outcome: Outcome, proposal: Proposal) -> str:
-    """Return the changes made by format-on-save, so that the model's next edit fits."""
+    """Return the changes made by format-on-save, so that the model's next edit matches the file."""
     wanted, found = shown(proposal.after), shown(outcome.after)
     if outcome.after is None or wanted == found:
         return ""
@@ -247,7 +247,7 @@ def _formatted(outcome: Outcome, proposal: Proposal) -> str:
 
 
 def counts(added: int, removed: int) -> str:
-    """Return `+3 −1`."""
+    """Format the counts as `+3 −1`."""
     parts = [f"+{added:,}"] if added else []
     parts += [f"−{removed:,}"] if removed else []
     return " ".join(parts) or "no lines changed"

@@ -1,7 +1,7 @@
 """A file tool's proposed change of one file, and the user's edits of it before accepting.
 
 The editor shows and returns texts with Unix line ends in which invalid bytes are U+FFFD (`text_files.printable`).
-Unedited lines keep their bytes and line ends; only the user's lines get the file's usual line ends.
+Unedited lines keep their bytes and line ends; only lines that the user edited get the file's usual line ends.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from codecompanion.tools.files.diff import common_length, file_diff
 from codecompanion.tools.tool import Accepted, ApprovalQuestion
 
 MAX_SHOWN_CHARS = 4_000_000
-"""Longer texts are not sent to the editor for comparison (it would block); the diff is."""
+"""Maximum characters of a text sent to the editor, which would block comparing longer ones; it gets their diff."""
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """The current and the proposed content of one file, None = it does not exist. `name`: its displayed path."""
+    """The current and the proposed content of one file, None = no file. `name`: its displayed path."""
 
     path: Path
     name: str
@@ -37,7 +37,7 @@ def shown(file: TextFile | None) -> str:
 
 
 def question(proposal: Proposal, *, key: str, title: str, body: str = "") -> ApprovalQuestion:
-    """Return the question for the user; without a `body` it shows the diff of the whole file."""
+    """Return the question for the user; without a `body`, it shows the diff of the whole file."""
     before, after = shown(proposal.before), shown(proposal.after)
     becomes = ""
     if proposal.after is not None:
@@ -67,10 +67,10 @@ def proposed_diff(proposal: Proposal) -> str:
 
 
 def as_accepted(proposal: Proposal, accepted: Accepted | None) -> tuple[Proposal, str]:
-    """Return the change to make, and a text for the model on how it differs from its proposal.
+    """Return the change to make, and a message telling the model how it differs from the proposal.
 
     Raises:
-        ToolError: the user changed the proposal, and the file is no longer as the user saw it.
+        ToolError: the user edited the proposal, and the file has changed since.
     """
     if accepted is None or split_lines(accepted.text) == split_lines(accepted.after):
         return proposal, ""
@@ -110,5 +110,5 @@ def with_own_line_ends(like: TextFile, text: str) -> str:
         result += same
     result += own[len(own) - tail :]
     if end and len(result) > 0 and result[-1].endswith("\r") and not own[-1].endswith("\r"):
-        result[-1] = result[-1].removesuffix("\r")  # after the last newline there is no line end
+        result[-1] = result[-1].removesuffix("\r")  # there is no line end after the last newline
     return "\n".join(result)

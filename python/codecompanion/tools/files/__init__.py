@@ -1,1 +1,1 @@
-"""Files as tools see them: open in the editor or on disk, edits of their text, diffs."""
+"""Files for tools: in the editor or on disk, edits of their text, and diffs."""

@@ -1,4 +1,4 @@
-"""The unified diff that an approval shows, of two versions of one file. Pure."""
+"""Creates and edits unified diffs of two versions of one file, as shown in approvals. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from codecompanion.formats.text_files import printable, split_lines
 
 CONTEXT_LINES = 3
 MAX_COMPARED_LINES = 4000
-"""More changed lines than this are not compared line by line (difflib's time grows with their square)."""
+"""Maximum changed lines that are compared line by line (difflib's time grows with their square)."""
 
 _MAX_TEXT, _GOES = 120, "− "
 _HUNK = regex(r"^@@ -(\d{1,15})((?:,\d+)?) \+(\d{1,15})((?:,\d+)?) @@")
 
 
 def file_diff(path: str, before: str | None, after: str | None) -> str:
-    """Return the diff of a file; None is a file that does not exist. It does not show line ends."""
+    """Return the diff of a file; None = the file does not exist. The diff does not show line ends."""
     old = split_lines(printable(before or ""))
     new = split_lines(printable(after or ""))
     head = common_length(old, new)
@@ -46,7 +46,7 @@ def count_lines(diff: str) -> tuple[int, int]:
 class Hunk(msgspec.Struct):
     """One hunk of a diff: its first changed line in the new file, and the number of lines added and removed.
 
-    `text` is the first added line with text, else the first removed one, after a minus sign.
+    `text` is the first non-blank added line, else the first removed one after a minus sign.
     """
 
     line: int
@@ -84,7 +84,7 @@ def _take(row: str, hunk: Hunk) -> None:
 
 
 def without_hunk(before: str, after: str, hunk: int) -> str | None:
-    """Return `after` with one hunk of its diff reverted; None when the hunk does not exist."""
+    """Return `after` with one hunk of its diff reverted; None if the hunk does not exist."""
     headers = [found for row in file_diff("", before, after).split("\n")[2:] if (found := _HUNK.match(row))]
     if not 0 <= hunk < len(headers):
         return None
@@ -95,14 +95,14 @@ def without_hunk(before: str, after: str, hunk: int) -> str | None:
 
 
 def _lines_at(start: str, count: str) -> slice:
-    """Return the lines named by half of a hunk header; an empty range names the line above."""
+    """Return the lines that one side of a hunk header refers to; an empty range refers to the line above."""
     size = int(count[1:]) if count else 1
     first = int(start) - (1 if size else 0)
     return slice(first, first + size)
 
 
 def common_length(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return how many lines at the beginning are equal."""
+    """Return the number of equal lines at the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
 
@@ -115,7 +115,7 @@ def _hunks(old: list[str], new: list[str], offset: int) -> list[str]:
 
 
 def _with_context(body: list[str], above: list[str], below: list[str]) -> list[str]:
-    """Return hunks with the missing context of the first and the last, taken from the lines around the compared ones.
+    """Add missing context to the first and last hunk, from the lines around the compared ones.
 
     A change may be at the very edge of the compared lines; `patch` treats missing context as the edge of the file.
     """
@@ -131,11 +131,11 @@ def _with_context(body: list[str], above: list[str], below: list[str]) -> list[s
 
 
 def _shifted(header: str, offset: int, longer: int = 0) -> str:
-    """Return the header of a hunk that begins `offset` lines later and is `longer` by that many lines on both sides."""
+    """Shift a hunk header by `offset` lines, and lengthen both sides by `longer` lines."""
 
     def side(start: str, count: str) -> str:
         size = int(count[1:]) if count else 1
-        first = int(start) + offset + (1 if longer and not size else 0)  # without lines it names the line above
+        first = int(start) + offset + (1 if longer and not size else 0)  # an empty range refers to the line above
         return f"{first},{size + longer}" if longer else f"{first}{count}"
 
     def shift(match: re.Match[str]) -> str:

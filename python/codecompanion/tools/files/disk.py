@@ -1,10 +1,10 @@
 """Changes on disk, all or nothing, and file work off the event loop.
 
-A file is written next to its target and renamed over it: a crash, a full disk or a cancel leaves the old content. The
-mode is kept, and the owner where permitted; hard links are broken, and other names keep the old content.
+A file is written next to its target and renamed over it: a crash, a full disk or a cancellation leaves the old content.
+The mode is kept, and the owner where permitted; hard links are broken, and other names keep the old content.
 
-Paths arrive resolved and checked (`workspace.paths`). No link on the way is followed: a folder that was replaced by a
-link since that check may lead out of the workspace.
+Paths arrive resolved and checked (`workspace.paths`). No symbolic link in a path is followed: a folder that was
+replaced by a link since that check may lead outside the workspace.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Check = Callable[[], None]
 
 
 class Stopped(Exception):
-    """The awaiting task was cancelled, so the thread's work is abandoned."""
+    """Raised in a thread to abandon its work after the awaiting task was cancelled."""
 
 
 async def in_thread(work: Callable[[Check], T]) -> T:
-    """Run `work` in a thread; it calls the function it receives wherever it may stop (`write_atomic` does).
+    """Run `work` in a thread; it must call its argument wherever it can be stopped (as `write_atomic` does).
 
-    Cancellation waits until the thread stops or finishes a step that cannot be stopped, and then raises
-    `asyncio.CancelledError`: no work continues in the background.
+    Cancellation waits until the thread stops or finishes a step that cannot be interrupted, and then raises
+    `asyncio.CancelledError`, so that no work continues in the background.
     """
     stop = Event()
 
@@ -59,13 +59,13 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 
 
 @contextlib.contextmanager
 def opened_folder(path: Path, *, make: bool = False, private: bool = False) -> Iterator[int]:
-    """Yield a descriptor of the folder: operations relative to it stay there, even if the path changes meanwhile.
+    """Yield a descriptor of the folder: operations relative to it stay in that folder even if the path changes.
 
-    `make`: missing folders are created; `private`: for their owner alone.
+    `make`: create missing folders; `private`: only their owner may access them.
 
     Raises:
         ToolError: a part of the path is a symbolic link.
-        OSError: no such folder, no permission.
+        OSError: the folder does not exist, or permission was denied.
     """
     descriptor = os.open(path.anchor, _FOLDER)
     try:
@@ -100,8 +100,8 @@ def write_atomic(path: Path, content: bytes, check: Check = lambda: None, *, pri
     """Write the file, new or over an existing one, creating missing folders. `private`: only its owner may read it.
 
     Raises:
-        ToolError: read-only, no permission, disk full, a folder of this name, a link on the way; existing content is
-            unchanged.
+        ToolError: read-only, no permission, disk full, a folder with this name, a link in the path; existing content
+            is unchanged.
     """
     temporary = f".{path.name[:100]}.{secrets.token_hex(4)}.tmp"
     try:
@@ -129,7 +129,7 @@ def remove_file(path: Path) -> None:
     """Delete a file, or a link itself.
 
     Raises:
-        ToolError: a folder on the way has become a link.
+        ToolError: a parent folder has become a symbolic link.
         OSError: it cannot be deleted.
     """
     with opened_folder(path.parent) as folder:
@@ -140,7 +140,7 @@ def make_link(path: Path, target: str) -> None:
     """Create a symbolic link; an existing file is left alone.
 
     Raises:
-        ToolError: a folder on the way has become a link.
+        ToolError: a parent folder has become a symbolic link.
         OSError: it cannot be created.
     """
     with opened_folder(path.parent) as folder:
@@ -148,10 +148,10 @@ def make_link(path: Path, target: str) -> None:
 
 
 def set_mode(path: Path, mode: int) -> None:
-    """Give a regular file these permissions; a link is not followed.
+    """Set the permissions of a regular file, without following a link.
 
     Raises:
-        ToolError: a folder on the way has become a link.
+        ToolError: a parent folder has become a symbolic link.
         OSError: it does not exist, or is a link.
     """
     with opened_folder(path.parent) as folder:
@@ -164,7 +164,7 @@ def set_mode(path: Path, mode: int) -> None:
 
 
 def _writable_status(path: Path, folder: int) -> os.stat_result | None:
-    """Return the status of the regular file to be replaced, None when it does not exist."""
+    """Return the status of the regular file to be replaced, None if it does not exist."""
     try:
         status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -172,7 +172,7 @@ def _writable_status(path: Path, folder: int) -> os.stat_result | None:
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
         raise ToolError(f"{path} is {kind}. Nothing was changed.")
-    # Renaming over a read-only file would succeed, and root may write anything; but it was made read-only on purpose.
+    # Renaming over a read-only file would succeed, and root can write anything, but it is read-only on purpose.
     if not status.st_mode & 0o222:
         raise ToolError(f"{path} is read-only. Nothing was changed; ask the user to make it writable.")
     os.close(os.open(path.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder))

@@ -1,6 +1,6 @@
-"""Search and replace in a text: exact, unique, and with an error that tells the model how to fix the call. Pure.
+"""Searches and replaces text: exact, unique, with errors that tell the model how to fix the call. Pure.
 
-Line ends do not have to match: the search treats all of them as Unix ones, and the file keeps its own, even mixed.
+Line ends need not match: the search treats all as Unix line ends, and the file keeps its own, even mixed ones.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Edited(msgspec.Struct, frozen=True):
 
 
 def replace_text(file: TextFile, old: str, new: str, replace_all: bool = False) -> Edited:
-    """Return the file with `old` replaced by `new` where it occurs, which must be once unless `replace_all`.
+    """Replace `old` with `new`; it must occur exactly once unless `replace_all`.
 
-    Line numbers copied from `read_file` at the start of every line are stripped when the text is not found with them.
+    If the text is not found, line numbers copied from `read_file` at the start of every line are stripped.
 
     Raises:
         ToolError: not found (quotes the nearest text), found more than once (lists the lines), nothing to change.
@@ -133,7 +133,7 @@ def _not_found(text: str, old: str) -> str:
 
 
 def _most_similar(lines: list[str], wanted: list[str]) -> int | None:
-    """Return the start of the window of lines most similar to the wanted ones, or None."""
+    """Return the first line of the range most similar to the wanted lines, or None."""
     anchors: dict[int, int] = {}
     exact: dict[str, list[int]] = {}
     for offset, line in enumerate(wanted):

@@ -1,4 +1,4 @@
-"""The project's files open in the editor, and the interface through which tools change them (architecture.md).
+"""The project's files open in the editor, and the interface for tools to change them (architecture.md).
 
 Tools work on the text that the user sees: a loaded buffer's text takes precedence over the file. Texts have Unix line
 ends; the editor handles a buffer's encoding and line ends. Without an editor (`NoEditor`) tools use the disk.
@@ -19,8 +19,8 @@ from codecompanion.wire.requests import Diagnostic
 class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that is loaded in the editor. `path` is its real path; `buffer` and `tick` identify this state of it.
 
-    `text` is None when only the state was requested. `locked`: the buffer may not be changed (`modifiable` is off) or
-    not be written (`readonly` is on).
+    `text` is None if only the state was requested. `locked`: the buffer may not be changed (`modifiable` is off) or
+    written (`readonly` is on).
     """
 
     path: str
@@ -32,7 +32,7 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """The open files when the editor was last asked. `silent`: it did not answer in time, so the disk is used."""
+    """The files open at the last query of the editor. `silent`: it did not answer in time, so the disk is used."""
 
     files: Mapping[str, OpenFile] = {}
     silent: bool = False
@@ -46,7 +46,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a change in the editor.
 
     `written`: in the buffer and on disk. `unsaved`: in the buffer, which had unsaved changes before. `stale`: the
-    buffer has changed in the meantime; nothing was changed. `refused`: nothing was changed, for the given `reason`.
+    buffer was changed in the meantime, so nothing was done. `refused`: nothing was changed, for the given `reason`.
     `unknown`: the editor did not answer. `text` is the buffer's content if it differs from the requested text (format
     on save).
     """
@@ -67,36 +67,36 @@ class Editor(Protocol):
     """The editor's operations for tools."""
 
     async def look(self, paths: Sequence[Path] | None) -> Opened:
-        """Return which of the paths are open, with their texts; None asks for all files with unsaved changes.
+        """Return the open files among the paths, with their texts; None = all files with unsaved changes.
 
         Open files without unsaved changes that changed on disk are reloaded first.
         """
 
     async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
-        """Make `text` the content of an open file, and write it when it had no unsaved changes before."""
+        """Make `text` the content of an open file, and write it if it had no unsaved changes before."""
 
     async def diagnostics(self) -> Sequence[Diagnostic] | None:
-        """Return the current diagnostics of open files, None when the editor does not answer."""
+        """Return the current diagnostics of open files, None if the editor does not answer."""
 
     async def reload(self, deleted: Path | None = None) -> None:
-        """Reload open files without unsaved changes that changed on disk. Does not wait for it.
+        """Reload open files without unsaved changes that changed on disk, without waiting.
 
         `deleted` is a file that was deleted on purpose: the editor does not have to warn about it.
         """
 
     async def run_tool(self, name: str, fields: Mapping[str, Any], limit_s: float) -> ToolAnswer:
-        """Run a user's own tool in the editor; on cancellation the editor learns that no one waits any more.
+        """Run a user's own tool in the editor; on cancellation, notify the editor that the result is not needed.
 
         Raises:
-            ToolError: the editor did not answer in time, or does not have the tool; reports the details.
+            ToolError: the editor did not answer in time or does not have the tool; the message gives the details.
         """
 
 
 class NoEditor:
-    """No editor: the command line, and tests."""
+    """An `Editor` without an editor, for the command line and tests."""
 
     async def look(self, paths: Sequence[Path] | None) -> Opened:
-        """Return that nothing is open."""
+        """Return no open files."""
         del paths
         return Opened()
 

@@ -1,4 +1,4 @@
-"""The title of and the approval question for a call of a user's own tool: its arguments, unchanged."""
+"""Creates the title and the approval question of a call of a user's own tool, with its arguments unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_SHOWN_CHARS = 20_000
 
 
 def title_of(name: str) -> Callable[[dict[str, Any]], str]:
-    """Return a function for the title of a call: its first text argument, shortened."""
+    """Return a function that returns the title of a call: its first text argument, shortened."""
 
     def title(arguments: dict[str, Any]) -> str:
         first = next((value for value in arguments.values() if isinstance(value, (str, int, float))), "")
@@ -24,7 +24,7 @@ def title_of(name: str) -> Callable[[dict[str, Any]], str]:
 
 
 def question_of(name: str) -> Callable[[dict[str, Any], ToolContext], ApprovalQuestion]:
-    """Return a function for the approval question of a call; "always" covers the tool."""
+    """Return a function that returns the approval question of a call; "always" covers the tool."""
     title = title_of(name)
 
     def question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:

@@ -19,14 +19,14 @@ _REST_FIELD = re.compile(r":\w[\w ]*:")
 
 
 class Described(msgspec.Struct, frozen=True):
-    """The text before the sections, and the descriptions of arguments."""
+    """The description in a docstring: the text before the sections, and the descriptions of arguments."""
 
     text: str
     arguments: dict[str, str]
 
 
 def read_docstring(docstring: str | None) -> Described:
-    """Return the descriptions in a docstring; empty without one."""
+    """Parse a docstring; return empty descriptions if there is none."""
     lines = inspect.cleandoc(docstring or "").splitlines()
     text, found = list[str](), dict[str, str]()
     section, body = "", list[str]()
@@ -45,7 +45,7 @@ def read_docstring(docstring: str | None) -> Described:
 
 
 def _section_at(lines: Sequence[str], number: int) -> str:
-    """Return the name of the section that begins on a line: `Args:`, or `Parameters` above a rule."""
+    """Return the name of the section that begins on a line: `Args:`, or `Parameters` above a line of dashes."""
     match = _SECTION.fullmatch(lines[number])
     if match is None:
         return ""

@@ -19,7 +19,7 @@ def load_function(where: str, key: str) -> Callable[..., Any]:
     """Return a function by `module.path:name` or `path/to/file.py:name`. Runs the user's code: call it in a thread.
 
     Raises:
-        ConfigError: it cannot be loaded, or is not a function; gives file and line.
+        ConfigError: it cannot be loaded or is not a function; names the file and line.
     """
     place, _, name = where.rpartition(":")
     try:
@@ -46,7 +46,7 @@ def _from_file(path: Path, key: str) -> Any:
     if spec is None or spec.loader is None:
         raise ConfigError(key, f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # dataclasses look their module up
+    sys.modules[module_name] = module  # dataclasses look up their module
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -56,7 +56,7 @@ def _from_file(path: Path, key: str) -> Any:
 
 
 def told_of(error: BaseException) -> str:
-    """Return an error of the user's code in one line, with its location."""
+    """Format an error in the user's code as one line, with its location."""
     sentence = " ".join(str(error).split())[:300]
     if isinstance(error, SyntaxError):
         return f"{error.msg} ({error.filename}, line {error.lineno})"

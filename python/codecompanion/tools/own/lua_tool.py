@@ -1,4 +1,4 @@
-"""A user's own tool in Lua: the editor runs it, and its answer is the result."""
+"""A user's own tool in Lua: the editor runs it and returns the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 def lua_tool(name: str, given: OwnToolSettings) -> Tool:
-    """Return the tool; its schema is as the user wrote it, and is checked where the tool is offered."""
+    """Return the tool; its schema is kept as the user wrote it, and checked when the tool is offered."""
 
     async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         fields = {"arguments": arguments, "root": str(context.root), "chat": context.chat_id}
@@ -32,7 +32,7 @@ def lua_tool(name: str, given: OwnToolSettings) -> Tool:
 
 
 def as_schema(given: Any) -> Any:
-    """Return a schema in which Lua's empty tables, which may be lists or objects, have the type their place needs."""
+    """Convert a schema from Lua: empty tables become lists or objects, as their position requires."""
     if given is None or given in ({}, []):
         return NO_ARGUMENTS
     return _repaired(given)

@@ -1,4 +1,4 @@
-"""The tools of the user's configuration, in Lua and in Python, by name."""
+"""Provides the tools of the user's configuration, in Lua and in Python."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A user's own tool in Python: a plain function, loaded once and run with the user's rights.
+"""A user's own tool in Python: a plain function, loaded once and run with the user's permissions.
 
-A function that is not `async` runs in a separate thread, so that one that never returns blocks nothing else; such a
-thread cannot be ended, only abandoned. Any exception of a function becomes a result that the model reads.
+A function that is not `async` runs in a separate thread, so that it blocks nothing else if it never returns; the thread
+cannot be ended, only abandoned. Any exception of a function becomes a result that the model reads.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from codecompanion.tools.own.signature import CONTEXT, CallContext, Signature, r
 from codecompanion.tools.tool import Tool, ToolContext, ToolOutput
 
 MAX_LEFT_BEHIND = 8
-"""Maximum number of timed-out calls of a tool that are still running; beyond it, the tool is not called again."""
+"""Maximum number of timed-out calls of a tool that are still running; after that, the tool is not called again."""
 _MAX_RESULT_CHARS = 20_000_000
 
 
 def python_tool(name: str, given: OwnToolSettings, failed: Callable[[str], None] = lambda sentence: None) -> Tool:
     """Load the function and return the tool. Runs the user's code: call it in a thread.
 
-    `failed` receives a sentence with key, file and line when a call raises.
+    `failed` receives a sentence with key, file and line if a call raises.
 
     Raises:
-        ConfigError: it cannot be loaded, or its schema cannot be derived; gives file and line.
+        ConfigError: it cannot be loaded, or its schema cannot be derived; names the file and line.
     """
     key = f"interactions.chat.tools.{name}"
     function = load_function(given.python, key)
@@ -89,7 +89,7 @@ def _runner(
 
 
 async def _in_own_thread(name: str, work: Callable[[], Any], left_behind: list[threading.Thread]) -> Any:
-    """Return the result of the work, or its exception; an abandoned thread is added to `left_behind`."""
+    """Run `work` in a new thread; return its result or exception. Add an abandoned thread to `left_behind`."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 
@@ -126,10 +126,10 @@ class _Raised:
 
 
 def text_of(name: str, result: Any) -> str:
-    """Return a result as the model reads it: text unchanged, everything else as JSON.
+    """Convert a result for the model: text is unchanged, everything else becomes JSON.
 
     Raises:
-        ToolError: it is neither, or too long.
+        ToolError: the result is neither text nor JSON, or too long.
     """
     if result is None:
         return ""

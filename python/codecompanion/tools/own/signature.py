@@ -1,7 +1,7 @@
 """Derives the schema of a plain function's arguments, and converts a call's arguments for the function.
 
-pydantic reads the type hints and checks a call; the docstring describes the arguments. A parameter named `context` is
-not the model's: it receives a `CallContext`.
+pydantic reads the type hints and validates calls; the docstring describes the arguments. A parameter named `context` is
+not set by the model: it receives a `CallContext`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_INLINED = 200
 
 
 class CallContext(msgspec.Struct, frozen=True):
-    """The information about a call for its function: the folder that tools work in, the editor's folder, the chat."""
+    """Information about a call for its function: the folder that tools work in, the editor's folder, the chat."""
 
     root: Path
     cwd: Path
@@ -45,7 +45,7 @@ class Signature(msgspec.Struct, frozen=True):
         """Return the arguments converted to the function's types.
 
         Raises:
-            ToolInputInvalid: they do not match; says how to correct them.
+            ToolInputInvalid: they do not match; the message says how to correct them.
         """
         try:
             return dict(self.adapter.validate_python(dict(given)))
@@ -60,7 +60,7 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 def read_signature(function: Callable[..., Any], key: str) -> Signature:
-    """Return the signature in the hints and the docstring of a function.
+    """Derive the signature from a function's type hints and docstring.
 
     Raises:
         ConfigError: no schema can be derived; `key` names the option.
@@ -116,7 +116,7 @@ def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
         if name in definitions:
             inlined += 1
             if name in inside or inlined > _MAX_INLINED:
-                return {"type": "object"}  # a recursive type: the function checks it
+                return {"type": "object"}  # a recursive type, checked by the function's type hints
             beside = {key: value for key, value in node.items() if key != "$ref"}
             return {**tidied(definitions[name], (*inside, name)), **tidied(beside, inside)}
         kept = {}

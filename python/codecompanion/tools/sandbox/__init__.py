@@ -1,1 +1,1 @@
-"""The sandbox for commands of a model: which files, networks and processes a command reaches."""
+"""The sandbox for a model's commands, which limits the files, networks and processes that they can reach."""

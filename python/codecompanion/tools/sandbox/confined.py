@@ -17,7 +17,7 @@ Kind = Literal["bubblewrap", "namespaces", "landlock", "sandbox-exec", ""]
 
 
 class Pipes(msgspec.Struct, frozen=True):
-    """The launcher's descriptors: `control` ends its processes, `status` reports how they ended.
+    """The launcher's descriptors: `control` tells it to end its processes, `status` reports how they ended.
 
     `plan` is an in-memory file with the sandbox plan: a single argument is limited to 128 KiB, and the readable paths
     of a large home folder need more. The launcher sends the proxy's listening socket (`host_proxy`) over `proxy`. -1
@@ -35,7 +35,7 @@ class Pipes(msgspec.Struct, frozen=True):
 
 
 class Confined(msgspec.Struct, frozen=True):
-    """A program as it is started in the sandbox."""
+    """How to start a program in the sandbox."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -92,7 +92,7 @@ class Launcher:
         return None
 
     def close_theirs(self) -> None:
-        """Close the descriptors that the launcher has inherited, or will never inherit."""
+        """Close the launcher's ends of the pipes, after it has inherited them or failed to start."""
         self._close(self.theirs.inherited())
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The sandbox test of `:checkhealth`: run a command that tries to escape the sandbox, and report what it reached.
+"""The sandbox test of `:checkhealth`: runs a command that tries to escape the sandbox, and reports what it reached.
 
 Creates the targets of the attempts and removes them afterwards. Starts a program and waits for it: call it in a thread.
 """

@@ -1,9 +1,9 @@
-"""An HTTP proxy that is the only way out of a sandbox whose command may reach a list of hosts.
+"""An HTTP proxy that is the only network access of a sandboxed command, limited to a list of hosts.
 
 The launcher opens the listening socket in the sandbox's network, where only this proxy is reachable, and sends it to
 the host. The proxy forwards `CONNECT host:port` and plain `http://` requests without inspecting their content. It
 refuses a listed name that resolves to this machine or to a metadata service, because DNS can point a name anywhere. It
-resolves each name once for a command.
+resolves each name once per command.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from codecompanion.formats.regex import regex
 from codecompanion.tools.commands.network import is_of_this_machine
 
 MAX_CONNECTIONS = 128
-"""Each uses two of the host's descriptors, often limited to 1,024."""
+"""Maximum number of connections; each uses two of the host's descriptors, often limited to 1,024."""
 MAX_LOOKUPS = 2
 """Maximum number of concurrent lookups: each blocks one of the threads that the whole host shares."""
 MAX_REFUSED = 10
-"""Maximum number of refused hosts kept for the next question."""
+"""Maximum number of refused hosts remembered for the next question."""
 _MAX_HEAD_BYTES = 64 * 1024
 _HEAD_S = 30.0
 _CONNECT_S = 30.0
@@ -34,7 +34,7 @@ MAX_PORT: Final = 65_535
 _REQUEST = regex(rb"(?s)([A-Z]{1,20}) (\S{1,8000}) (HTTP/1\.[01])\r\n(.*)")
 _TARGET = regex(r"(?ai)(?:http://)?(?:[^/@\s]{0,200}@)?(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(\d{1,5}))?(/\S*)?")
 HOST = regex(r"(?ai)(?:\[[0-9a-f:.]{2,45}\]|(?!-)[a-z0-9._-]{1,253})(?::[1-9]\d{0,4})?")
-"""A host as written in a list: `pypi.org` (ports 80 and 443), `pypi.corp:8443`."""
+"""Matches a host as written in a list: `pypi.org` (ports 80 and 443), `pypi.corp:8443`."""
 
 
 class HostProxy:
@@ -64,7 +64,7 @@ class HostProxy:
 
     @property
     def not_proxied(self) -> str:
-        """Return `NO_PROXY` for the command: localhost is the sandbox's own, unless the list has it."""
+        """Return `NO_PROXY` for the command: localhost is the sandbox's own, unless it is listed."""
         return "" if any(map(is_of_this_machine, self.hosts)) else "localhost,127.0.0.1,::1"
 
     async def serve(self, listener: socket.socket) -> None:
@@ -128,7 +128,7 @@ class HostProxy:
             to_outside.close()
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """Connect to the first address of a listed host that answers, None if none is allowed or none answers."""
+        """Connect to the first address of a listed host that answers; None if none is allowed or answers."""
         bare = host.strip("[]")
         with contextlib.suppress(ValueError):
             ipaddress.ip_address(bare)
@@ -151,7 +151,7 @@ class HostProxy:
 
 
 def _without_proxy_headers(headers: bytes) -> bytes:
-    """Return the request headers to send to the server: no proxy headers, one request per connection."""
+    """Return the request headers for the server, without proxy headers and with one request per connection."""
     lines = [line for line in headers.split(b"\r\n") if line]
     kept = [line for line in lines if not line.lower().startswith((b"proxy-", b"connection:"))]
     return b"\r\n".join([*kept, b"Connection: close"]) + b"\r\n\r\n"
@@ -171,7 +171,7 @@ def _without_last_dot(host: str) -> str:
 
 
 def _is_own_or_metadata(address: Address) -> bool:
-    """Return whether an address is one of this machine, a metadata service, or none of one machine."""
+    """Return whether an address is this machine's, a metadata service's, or not that of a single machine."""
     if why_refused(address) not in ("", PRIVATE):
         return True
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
@@ -190,7 +190,7 @@ async def _open(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.
 
 
 async def _copy(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
-    """Copy bytes as fast as the reader takes them, then forward end-of-file; an error ends both directions."""
+    """Copy bytes as fast as the receiver accepts them, then forward end-of-file; an error ends both directions."""
     while chunk := await source.read(_CHUNK_BYTES):
         to.write(chunk)
         await to.drain()

@@ -1,4 +1,4 @@
-"""The profile for macOS `sandbox-exec`, in Apple's language SBPL: the last matching rule wins."""
+"""Creates the profile for macOS `sandbox-exec` in Apple's language SBPL: the last matching rule wins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of mounts of a sandbox, derived from the workspace: which paths a command reads and writes. Changes nothing.
+"""Derives a sandbox's mounts from the workspace: which paths a command can read and write. Changes nothing.
 
 The paths are data (`hidden_paths.toml`). Of two nested paths the deeper one wins: a workspace inside a hidden folder is
 visible (except among keys), a hidden folder inside the workspace is not. Paths listed by the user override both.
@@ -28,7 +28,7 @@ _MAX_PARTS = 200
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """The content of a path for a command: a folder of the disk (`source`), nothing, or a private copy."""
+    """The content of a path in the sandbox: a folder on the disk (`source`), nothing, or a private copy."""
 
     operation: Operation
     path: str
@@ -68,9 +68,9 @@ def variables_without_network() -> dict[str, str]:
 
 
 def cache_variables(places: Places, temporary: str, *, overlays: bool) -> dict[str, str]:
-    """Return the variables that move caches below `temporary` if they cannot be written in the home folder.
+    """Return the variables that move caches below `temporary` if the home folder is not writable.
 
-    Without overlays these are all `only_caches`; other caches stay readable for the downloads in them.
+    Without overlays, all `only_caches` move; other caches stay readable for the downloads in them.
     """
     return {
         variable: f"{temporary}/caches/{variable}"
@@ -82,14 +82,14 @@ def cache_variables(places: Places, temporary: str, *, overlays: bool) -> dict[s
 
 
 def hidden_places(places: Places) -> list[Path]:
-    """Return the real paths of existing hidden places, except those that the user lists."""
+    """Return the real paths of existing hidden files and folders, except those that the user lists."""
     found = set(_real(_hidden_names(places)))
     listed = {*_listed(places.write, places), *_listed(places.read, places)}
     return sorted(found - listed)
 
 
 def is_hidden(name: str, places: Places) -> bool:
-    """Return whether a place of the table exists and is hidden, itself or by a folder above it."""
+    """Return whether a path in the table exists and is hidden, itself or by a parent folder."""
     hidden = set(hidden_places(places))
     return any(not hidden.isdisjoint((path, *path.parents)) for path in _existing([name], places))
 
@@ -102,7 +102,7 @@ def _hidden_names(places: Places) -> list[Path]:
 
 
 def _links(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the symlinks on the way to those of the paths that exist, each at its real location."""
+    """Yield the symlinks in the existing ones among the paths, each at its real location."""
     for path in filter(os.path.exists, paths):
         here, left = Path("/"), [*reversed(path.parts[1:])]
         for _ in range(_MAX_PARTS):
@@ -119,9 +119,8 @@ def _links(paths: Iterable[Path]) -> Iterator[Path]:
 def rights_in_root(places: Places) -> Literal["write", "read", ""]:
     """Return the command's rights in its workspace: read-only if it contains the home folder or the plugin's folder.
 
-    With write access the command could move a folder that contains hidden paths and put its own in its place, or
-    replace a symlink that leads to a hidden path. A workspace among the user's keys, which a symlink may point to,
-    stays hidden.
+    With write access the command could replace a folder that contains hidden paths with its own, or replace a symlink
+    that leads to a hidden path. A workspace among the user's keys, which a symlink may point to, stays hidden.
     """
     root = places.root.resolve()
     keys = {*_existing(_table()["keys"], places), *_real(places.hidden)} - set(_listed(places.read, places))
@@ -134,7 +133,7 @@ def rights_in_root(places: Places) -> Literal["write", "read", ""]:
 
 
 def written_places(places: Places, *, with_mounts: bool = True) -> list[str]:
-    """Return the real paths that a command may write: its workspace and the user's list.
+    """Return the real paths that a command may write: its workspace and those the user lists.
 
     Without mounts a subfolder cannot be excluded, so a workspace that contains a hidden path is read-only.
     """
@@ -181,7 +180,7 @@ def mounts(places: Places, *, overlays: bool) -> tuple[Mount, ...]:
 
 
 def _folders_above(mounts: Iterable[Mount]) -> list[str]:
-    """Return the folders between a writable path and a hidden or read-only path inside it.
+    """Return the folders between a writable path and any hidden or read-only path inside it.
 
     Mounting them prevents a command from moving them; otherwise the next command would find the hidden path under
     another name.
@@ -200,7 +199,7 @@ def _folders_above(mounts: Iterable[Mount]) -> list[str]:
 
 
 def _is_useless(mount: Mount, all_of_them: Sequence[Mount]) -> bool:
-    """Return whether a mount would cover a required path, or repeats the mount above it."""
+    """Return whether a mount would cover a required path, or repeats its parent mount."""
     inside = [one for one in all_of_them if _is_below(one.path, mount.path)]
     if mount.operation == "overlay":
         return any(one.operation in ("write", "read", "overlay") for one in inside) or any(
@@ -223,7 +222,7 @@ def repository_places(root: Path) -> list[tuple[Path, bool]]:
     """Return the paths of the workspace's repository, and whether a command writes there.
 
     A command may commit, but not choose the programs that git runs later. A linked worktree has its repository
-    elsewhere: it counts only when that repository lists this workspace as its worktree, because a `.git` file alone
+    elsewhere: it counts only if that repository lists this workspace as its worktree, because a `.git` file alone
     could name any folder.
     """
     git = root / ".git"
@@ -250,7 +249,7 @@ def repository_places(root: Path) -> list[tuple[Path, bool]]:
 def _submodules(folder: Path) -> list[Path] | None:
     """Return the repositories of submodules; their names may contain slashes, and they may have submodules.
 
-    None when there are too many folders to search.
+    None if there are too many folders to search.
     """
     found, left = list[Path](), [folder]
     for _ in range(_MAX_MODULE_FOLDERS):
@@ -259,7 +258,7 @@ def _submodules(folder: Path) -> list[Path] | None:
         here = left.pop()
         if not _is_real(here):
             continue
-        if (here / "config").is_file():  # a command can neither remove nor move it
+        if (here / "config").is_file():  # commands can neither remove nor move it
             found.append(here)
             left.append(here / "modules")
         elif here.is_dir():
@@ -308,7 +307,7 @@ def _expanded(name: str, places: Places) -> list[Path]:
 
 
 def _real(paths: Iterable[Path]) -> list[Path]:
-    """Return the real paths of the existing ones among the paths, without the root of the disk."""
+    """Return the real paths of those that exist, without the root of the disk."""
     found = []
     for path in paths:
         try:
@@ -344,9 +343,9 @@ def listed_to_write(places: Places) -> list[str]:
 
 
 def readable_without_namespaces(places: Places) -> tuple[str, ...]:
-    """Return the paths below which a command may read when nothing can be mounted: all except hidden ones.
+    """Return the paths below which a command may read if nothing can be mounted: all except hidden ones.
 
-    Landlock only adds rights, so every folder above a hidden path is expanded to its entries.
+    Landlock can only add rights, so every folder above a hidden path is expanded to its entries.
     """
     hidden = {*map(str, hidden_places(places)), "/tmp", "/var/tmp"}  # noqa: S108
     shown = [*map(Path, written_places(places, with_mounts=False)), *_listed(places.read, places)]

@@ -1,4 +1,4 @@
-"""Test a kind of sandbox on this system with one command that tries to write and read outside."""
+"""Tests a kind of sandbox on this system with one command that tries to write and read outside."""
 
 from __future__ import annotations
 

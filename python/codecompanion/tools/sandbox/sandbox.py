@@ -1,8 +1,8 @@
-"""The sandbox of a host: the kind this system supports, and command lines that run programs in it.
+"""Selects the kind of sandbox this system supports, and builds command lines that run programs in it.
 
-The kinds in the order of preference: `bubblewrap` if it is installed and works, `namespaces` created by our launcher,
-and `landlock` with a system call filter where the system forbids namespaces; on macOS `sandbox-exec`. Each is tested
-once with a command that tries to write and read outside; a kind that fails the test is not used.
+Kinds in order of preference: `bubblewrap` if it is installed and works, `namespaces` created by our launcher, and
+`landlock` with a system call filter where the system forbids namespaces; on macOS `sandbox-exec`. Each is tested once
+with a command that tries to write and read outside; a kind that fails the test is not used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LINUX_KINDS: Final[tuple[Kind, ...]] = ("bubblewrap", "namespaces", "landlock")
 MAX_PROCESSES = 4096
 _MEMORY_SHARE = 0.75
-"""Maximum share of the machine's memory for all processes of a command together (0..1)."""
+"""Maximum share (0..1) of the machine's memory for all processes of a command together."""
 _LAUNCHER = Path(__file__).with_name("inside") / "launcher.py"
 _DEVICES: Final = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"))
 _TO_PREPARE: Final = ("--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_DAC_OVERRIDE")
@@ -80,8 +80,8 @@ class Sandbox:
             if self._found is None:
                 ways = [(kind, kind in ("bubblewrap", "namespaces")) for kind in self._kinds]
                 if "bubblewrap" in self._kinds:
-                    # For ordinary users, bubblewrap 0.8 cannot mount cache copies, without which many builds fail: our
-                    # own namespaces are better then.
+                    # For ordinary users, bubblewrap 0.8 cannot mount cache copies, without which many builds fail, so
+                    # our own namespaces are better.
                     ways.insert(len(ways) - ("landlock" in self._kinds), ("bubblewrap", False))
                 found: Kind = next((kind for kind, overlays in ways if self._holds(kind, overlays=overlays)), "")
                 self._found = found
@@ -104,9 +104,9 @@ class Sandbox:
 
     @property
     def limits_hosts(self) -> bool:
-        """Return whether a command can be limited to some hosts instead of the whole network.
+        """Return whether a command's network access can be limited to certain hosts.
 
-        This needs a private network namespace and no user proxy on the way out.
+        This needs a private network namespace, and no proxy set by the user.
         """
         has_proxy = any(self._environment.get(name) for name in _PROXIES)
         return self.kind in ("bubblewrap", "namespaces") and not has_proxy
@@ -131,7 +131,7 @@ class Sandbox:
     ) -> Confined:
         """Return the command line and environment that run a program in the sandbox."""
         places = self._places(root)
-        with contextlib.suppress(OSError):  # a command could create the folder where it is missing
+        with contextlib.suppress(OSError):  # if the folder were missing, a command could create it
             git = root / ".git"
             if mount_plan.rights_in_root(places) == "write" and not git.is_symlink() and (git / "HEAD").is_file():
                 (git / "hooks").mkdir(exist_ok=True)
@@ -139,12 +139,12 @@ class Sandbox:
         return self._confined(self.kind, tuple(argv), places, cwd, network, pipes, environment)
 
     def only_reads(self, root: Path) -> bool:
-        """Return whether commands cannot write in a workspace, such as the home folder."""
+        """Return whether a workspace, such as the home folder, is read-only for commands."""
         places = self._places(root)
         return str(places.root.resolve()) not in mount_plan.written_places(places, with_mounts=self.kind != "landlock")
 
     def hides(self, root: Path, name: str) -> bool:
-        """Return whether commands of a workspace do not find a place of the tables that exists (`~/.ssh`)."""
+        """Return whether a path in the tables (`~/.ssh`) exists but is hidden from a workspace's commands."""
         return mount_plan.is_hidden(name, self._places(root))
 
     def _places(self, root: Path) -> mount_plan.Places:
@@ -171,7 +171,7 @@ class Sandbox:
         return Path(self._environment.get("HOME") or "~").expanduser().resolve()
 
     def _needed(self) -> tuple[Path, ...]:
-        """Return paths that the launcher needs although they would be hidden; the launcher is built in this process."""
+        """Return paths that the launcher needs even if they would be hidden."""
         return (
             (_LAUNCHER.parent, Path(sys.base_prefix)) if str(Path(sys.base_prefix)) != "/usr" else (_LAUNCHER.parent,)
         )
@@ -230,9 +230,9 @@ class Sandbox:
 
 
 def _without_libraries(environment: Mapping[str, str], root: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the environment to start the launcher with, and the variables that choose the command's libraries.
+    """Return the launcher's environment, and the variables that select the command's libraries.
 
-    The launcher and bubblewrap run outside the sandbox, in the workspace, and must not load libraries from there.
+    The launcher and bubblewrap start in the workspace outside the sandbox, and must not load libraries from there.
     """
     of_command = {name: value for name, value in environment.items() if name.startswith("LD_") or name == "GCONV_PATH"}
     kept = {name: value for name, value in environment.items() if name not in of_command}
@@ -281,7 +281,7 @@ def _inner_mounts(mounts: Sequence[mount_plan.Mount], private: Path) -> list[tup
 def _bubblewrap(
     program: str, mounts: Sequence[mount_plan.Mount], private: Path, cwd: Path, *, network: bool, prepares: bool
 ) -> tuple[str, ...]:
-    """Return the first part of the command line. `prepares`: the inner launcher mounts cache copies first."""
+    """Return the bubblewrap part of the command line. `prepares`: the launcher inside mounts cache copies first."""
     found = [
         program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
         *(() if network else ("--unshare-net",)),
@@ -289,7 +289,7 @@ def _bubblewrap(
         "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
     ]  # fmt: skip
     for path in () if prepares else ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
-        if Path(path).exists():  # bubblewrap leaves them to root; the launcher protects them
+        if Path(path).exists():  # bubblewrap leaves them writable for root; the launcher protects them
             found += ["--ro-bind", path, path]
     empty: list[str] = []
     for mount in mounts:

@@ -1,4 +1,4 @@
-"""Guess from the output of a failed command whether the sandbox caused the failure. Pure."""
+"""Guesses from the output of a failed command whether the sandbox caused the failure. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.formats.regex import regex
 
 Trouble = Literal["", "network", "outside", "unsure"]
 LOOKED_AT_CHARS = 8_000
-"""Characters from the end of the output to search: the cause of a failure is near the end."""
+"""Number of characters to search at the end of the output, where the cause of a failure usually is."""
 
 MAX_HOSTS = 10
 _PATH = regex(r"(?<![\w/.:])(/[^\s'’\":,]{1,1000})")
@@ -39,7 +39,7 @@ def is_refused_quietly(output: str) -> bool:
 
 @cache
 def _whole(word: str) -> re.Pattern[str]:
-    """Return a pattern that matches a word of the table only as a whole (not `enotfound` in `ModuleNotFoundError`)."""
+    """Return a pattern that matches a table entry only as a whole word (not `enotfound` in `ModuleNotFoundError`)."""
     return re.compile(rf"(?<!\w){re.escape(word)}" + ("" if " " in word else r"(?!\w)"))
 
 

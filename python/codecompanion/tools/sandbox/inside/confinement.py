@@ -1,7 +1,7 @@
-"""Drop rights of this process permanently: capabilities, system calls, files, resources. Linux, standard library only.
+"""Drops rights of this process permanently: capabilities, system calls, files, resources. Linux, standard library only.
 
 `launcher.py` calls these functions just before the command starts, so this module imports nothing from the package.
-Every function raises `OSError` when the system refuses. Sources: man 2 prctl, capset, seccomp; kernel documentation
+Every function raises `OSError` if the system refuses. Sources: man 2 prctl, capset, seccomp; kernel documentation
 userspace-api/landlock and userspace-api/seccomp_filter.
 """
 
@@ -22,7 +22,7 @@ _CAPSET_VERSION = 0x20080522
 _CAPSET_CALL = {"x86_64": 126, "aarch64": 91}
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _CLONE_NEW = 0x7E020080
-"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET, NEWTIME."""
+"""The flags CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME together."""
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 _FS_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
@@ -64,7 +64,7 @@ def drop_capabilities() -> None:
     for number in range(64):
         try:
             prctl(_PR_CAPBSET_DROP, number)
-        except OSError:  # no such capability, or dropping is not permitted: then none can be gained either
+        except OSError:  # no such capability, or dropping is not permitted; then it cannot be gained either
             break
     header = struct.pack("Ii", _CAPSET_VERSION, 0)
     system_call(_CAPSET_CALL[platform.machine()], header, bytes(24))
@@ -98,7 +98,7 @@ def seccomp_program(machine: str, families: tuple[int, ...]) -> bytes:
         _answer(_ENOSYS),
         struct.pack("HBBI", _LOAD, 0, 0, _NUMBER),
     ]
-    if machine == "x86_64":  # the x32 numbers
+    if machine == "x86_64":  # the x32 system calls
         parts += [_jump(_AT_LEAST, 0x40000000, 0, 1), _answer(_ENOSYS)]
     for number in (*calls.values(), *table["everywhere"].values()):
         parts += [_jump(_EQUAL, number, 0, 1), _answer(_EPERM)]
@@ -123,7 +123,7 @@ def _allow() -> bytes:
 
 
 def _look(number: int, argument: int, tests: list[bytes]) -> list[bytes]:
-    """Return the argument tests under which one system call is allowed."""
+    """Return the filter instructions that allow a system call only with tested arguments."""
     body = [struct.pack("HBBI", _LOAD, 0, 0, argument), *tests, _allow()]
     return [_jump(_EQUAL, number, 0, len(body)), *body]
 
@@ -154,7 +154,7 @@ def landlock_version() -> int:
 
 
 def restrict(paths: list[tuple[str, int]], scope: int) -> None:
-    """Allow only the listed rights below the listed paths; without paths, restrict only the scope."""
+    """Allow only the given rights below the given paths; without paths, restrict only the scope."""
     version = landlock_version()
     rights = _FS_RIGHTS[min(version, 5)] if version and paths else 0
     scope = scope if version >= 6 else 0
@@ -190,9 +190,9 @@ def _allow_below(rules: int, path: str, allowed: int) -> None:
 
 
 def limit_sizes(processes: int) -> None:
-    """Limit the number of processes; the launcher watches the memory of all of them together.
+    """Limit the number of processes; the launcher watches their total memory.
 
-    Address space has no limit: sanitizers reserve 16 TB and use little of it. `processes` is the limit of a user
+    Address space is not limited: sanitizers reserve 16 TB and use little of it. `processes` is the limit in a user
     namespace; 0 means no limit, because the user's other programs would count too.
     """
     bounds = [(resource.RLIMIT_CORE, 0)]

@@ -1,4 +1,4 @@
-"""Run one command in a sandbox: `python -I -S launcher.py DESCRIPTOR COMMAND…`. Linux, standard library only.
+"""Runs one command in a sandbox: `python -I -S launcher.py DESCRIPTOR COMMAND…`. Linux, standard library only.
 
 DESCRIPTOR is an open file with the plan, JSON written by `tools/sandbox/sandbox.py`. `kind` selects the work:
 "namespaces" builds the sandbox here, "bubblewrap" starts inside one that exists, "landlock" restricts the command
@@ -62,7 +62,7 @@ def _mount(
 
 
 def _set_flags(target: str, flags: int) -> None:
-    """Add flags (read-only 1, nosuid 2, nodev 4) to a mount and all mounts below it."""
+    """Add flags (1 = read-only, 2 = nosuid, 4 = nodev) to a mount and all mounts below it."""
     attributes = (ctypes.c_uint64 * 4)(flags, 0, 0, 0)
     confinement.system_call(
         _MOUNT_SETATTR, ctypes.c_int(-100), os.fsencode(target), ctypes.c_uint(_AT_RECURSIVE), attributes,
@@ -86,7 +86,7 @@ def enter_namespaces(network: bool) -> None:
 
 
 def _place(base: str, path: str, is_folder: bool) -> str:
-    """Return a path below the new root; create it where a private folder lacks it."""
+    """Return a path below the new root, after creating it in a private folder if it is missing there."""
     target = base + path
     if not os.path.lexists(target):
         os.makedirs(target if is_folder else os.path.dirname(target), exist_ok=True)
@@ -133,7 +133,7 @@ def apply_mounts(mounts: list[tuple[str, str, str]], base: str) -> None:
 
 
 def _overlay(target: str, lower: str, private: str) -> None:
-    """Redirect writes below a folder to a private copy; mount it read-only where the system has no overlays."""
+    """Redirect writes below a folder to a private copy; mount it read-only if the system has no overlays."""
     with contextlib.suppress(OSError):
         options = f"lowerdir={lower},upperdir={private}/upper,workdir={private}/work,userxattr"
         _mount("overlay", target, "overlay", _MS_NOSUID | _MS_NODEV, options)
@@ -161,9 +161,9 @@ def _make_proc(proc: str, processes: int) -> None:
 
 
 def _guard_proc(proc: str, processes: int) -> None:
-    """Limit the number of processes, and make kernel settings read-only: root may write them, in the sandbox too.
+    """Limit the number of processes, and make kernel settings read-only, which root could change even in the sandbox.
 
-    Since 6.14 Linux counts processes per process namespace; the resource limit does not apply to root.
+    Since 6.14 Linux has a process limit per PID namespace; the resource limit does not apply to root.
     """
     with contextlib.suppress(OSError, ValueError):
         if _version() >= (6, 14):
@@ -246,7 +246,7 @@ def _start(plan: Plan, command: list[str]) -> tuple[int, int]:
 
 
 class Family:
-    """All processes below this one. `all_of_them`: this is process 1 of a private process namespace."""
+    """All descendants of this process. `all_of_them`: this is process 1 of a private process namespace."""
 
     def __init__(self, all_of_them: bool) -> None:
         self.all_of_them = all_of_them
@@ -289,7 +289,7 @@ class Family:
         return found
 
     def excess(self, plan: Plan) -> str:
-        """Return which limit they exceed in total; "" means none."""
+        """Return which limit the processes exceed in total; "" means none."""
         members = self.members()
         if len(members) > plan["processes"]:
             return "processes"
@@ -313,7 +313,7 @@ def _told(problem: str) -> Plan:
 
 
 def serve(plan: Plan, command: list[str], all_of_them: bool) -> None:
-    """Run the command until it ends, end everything it started, and report the result to the host."""
+    """Run the command until it ends, end all processes it started, and report the result to the host."""
     control, status = plan["control"], plan["status"]
     wake, wakes = os.pipe()
     os.set_blocking(wakes, False)
@@ -324,7 +324,7 @@ def serve(plan: Plan, command: list[str], all_of_them: bool) -> None:
     main, failure = _start(plan, command)
     with os.fdopen(failure, "rb") as pipe:
         problem = pipe.read().decode("utf-8", "replace")
-    for standard in (0, 1, 2):  # the output belongs to the command: it ends with the last of its processes
+    for standard in (0, 1, 2):  # only the command keeps the output open, so it ends with the last of its processes
         os.dup2(os.open(os.devnull, os.O_RDWR), standard)
     family, told = Family(all_of_them), _told(problem)
     code: int | None = None
@@ -368,7 +368,7 @@ def serve(plan: Plan, command: list[str], all_of_them: bool) -> None:
 
 
 def main(plan: Plan, command: list[str]) -> None:
-    """Build the sandbox as far as the plan asks, and run the command in it."""
+    """Build the parts of the sandbox that the plan requests, and run the command in it."""
     for descriptor in (plan["control"], plan["status"], *([plan["proxy"]] if plan["proxy"] >= 0 else [])):
         os.set_inheritable(descriptor, False)
     os.write(plan["status"], b" ")
