@@ -99,7 +99,7 @@ class AdapterRegistry:
         return frozenset(filter(None, map(key_variable, self._settings.values())))
 
     def sent_values(self) -> frozenset[str]:
-        """Return the values of all headers, and the parts of addresses besides host and path: they may be secrets."""
+        """Return the values of all headers, and the secret parts of addresses."""
         entries = self._settings.values()
         headers = (value for entry in entries for value in entry.headers.values())
         return frozenset((*headers, *(value for entry in entries for value in secrets_in_url(entry.base_url))))

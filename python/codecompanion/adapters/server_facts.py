@@ -111,7 +111,7 @@ def read_listed(body: bytes) -> Told:
 
 
 def read_capabilities(body: bytes) -> ServerFacts | None:
-    """Return the facts in an answer of Ollama's `POST /api/show`, None if it lists no capabilities (older versions)."""
+    """Return the facts in a reply of Ollama's `POST /api/show`, None if it lists no capabilities (older versions)."""
     answer = decode_answer(body)
     listed = answer.get("capabilities") if isinstance(answer, Mapping) else None
     if not isinstance(listed, list) or not listed:

@@ -67,7 +67,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return setting.require_approval_before if setting else tool.effect != "read"
 
     def may_ask(self, tool: Tool) -> bool:
-        """Return whether a call of the tool must be checked, including tools that ask only about guarded files."""
+        """Return whether a call of the tool must be checked, even if only for guarded files."""
         return self.asks_before(tool) or tool.effect == "write"
 
     def with_reason(self, question: ApprovalQuestion, given_path: str, root: str) -> ApprovalQuestion:

@@ -43,7 +43,7 @@ LISTENER_S = 10.0
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a program ended. `code` is None after the time limit, negative for a signal; `left_running`: see above.
+    """How a program ended. `code` is None after a timeout, negative for a signal; `left_running`: as above.
 
     `excess`: the sandbox limit that ended it. `has_begun` is False if the sandbox ended before the command began.
     """

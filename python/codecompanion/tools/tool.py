@@ -234,7 +234,7 @@ class NoChat:
 
 
 class Narrowed(msgspec.Struct, frozen=True):
-    """The reason why the grants of a chat are narrowed (`tools.narrowing`): `because` in one line, "" = they are not.
+    """Why the grants of a chat are narrowed (`tools.narrowing`); `because` in one line, "" = not narrowed.
 
     `only_server`: the MCP server that is the only source of the text, "" = there are others. `has_changed_files`:
     the chat has changed files since the text arrived.
@@ -362,7 +362,7 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool of the registry.
 
-    `title(arguments)` is the fold's first half (`read_file lua/foo.lua 1-120`). `question(arguments, context)` returns
+    `title(arguments)` starts the fold's title (`read_file lua/foo.lua 1-120`). `question(arguments, context)` returns
     the action to approve, or None if the call may run at once; it may read files, so it is called in a thread, and it
     raises `errors.ToolError` if the call can only fail. `run` raises `errors.ToolError` for a failure that the model
     should read. `keeps_time`: `run` itself ends at `context.timeout_s`, so that its partial result is not lost.

@@ -23,7 +23,7 @@ OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
 BUILT_IN = "built in"
 """The source of the tools that come with the plugin."""
 ESSENTIAL = ("read_file", "insert_edit", "run_command", "grep_search")
-"""The built-in tools of a small window, most important first; a command can list, create and delete files."""
+"""Built-in tools offered in a small window, most important first; a command can list, create and delete files."""
 _ELSEWHERE = {
     **dict.fromkeys(
         ("edit", "edit_file", "multi_edit", "str_replace", "apply_patch", "replace_in_file"), "insert_edit"

@@ -30,7 +30,7 @@ _FOLLOWERS: dict[Kind | None, tuple[Kind, ...]] = {
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """The properties of an item that affect the order. `names`: unique values; `attached`: size of images and files."""
+    """The properties of an item that affect the order. `names`: unique values; `attached`: media size."""
 
     kind: Kind
     call_id: str = ""

@@ -99,7 +99,7 @@ class PieceRenderer:
         return self._render_all(list(messages), with_encrypted, None).join(in_turns=False)
 
     def _extend(self, kept: _Kept, messages: list[Message], with_encrypted: bool) -> bool:
-        """Append the new messages to the cached pieces; return False if they cannot be used (they are then damaged)."""
+        """Append the new messages to the cached pieces; return False if they are now unusable."""
         known = len(kept.messages)
         # List comparison checks identity before equality: 0.1 ms for 10,000 identical objects.
         if not known or kept.with_encrypted != with_encrypted or messages[:known] != kept.messages:

@@ -168,8 +168,8 @@ def make_http(settings: AdapterSettings) -> httpx2.AsyncClient:
         timeout=client_timeout(settings, ANSWER_LIMIT_S),
         limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=_KEEPALIVE_S),
         proxy=settings.proxy or None,
-        # A proxy from the environment (HTTP_PROXY) cannot reach this machine's own servers. Certificates named there
-        # (SSL_CERT_FILE) are still trusted.
+        # A proxy from the environment (HTTP_PROXY) is not used for this machine's own servers. Certificates named
+        # there (SSL_CERT_FILE) are still trusted.
         trust_env=not is_loopback(settings.base_url),
         verify=_certificates(settings),
     )
@@ -188,7 +188,7 @@ def client_timeout(settings: AdapterSettings, silence_s: float | None) -> httpx2
 
 
 def _certificates(settings: AdapterSettings) -> ssl.SSLContext:
-    """Return the context with the trusted certificates; an empty one without encryption: reading them takes 30 ms."""
+    """Return the context with the trusted certificates, or an empty one without encryption (reading takes 30 ms)."""
     import httpx2
 
     addresses = (settings.base_url, settings.chat_path, settings.models_path, settings.limits_path, settings.proxy)

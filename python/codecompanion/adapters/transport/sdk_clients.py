@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _NO_KEY = "set-by-the-request"
-"""The clients require a key on creation; the entry's own is among the headers of each request."""
+"""Placeholder for the key that the clients require; the entry's own key is a header of each request."""
 _ENTRA_SCOPES = {
     ".azure.us": "https://cognitiveservices.azure.us/.default",
     ".azure.cn": "https://cognitiveservices.azure.cn/.default",
@@ -52,7 +52,7 @@ def _anthropic(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Map
 
 
 def _aws_credentials(settings: AdapterSettings, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the AWS credentials in the user's environment, which the host process lacks; {} for other clouds.
+    """Return the AWS credentials in the user's environment, which the host process lacks; {} if there are none.
 
     As in AWS's libraries, a profile that the entry names takes precedence over the environment.
     """

@@ -23,7 +23,7 @@ MAX_HOSTS = 12
 """Maximum number of hosts of a command: more would not fit into the window that asks about them."""
 
 TITLE_CHARS = 1_000
-"""Maximum length of a command in its approval's heading; the editor cuts it after masking misleading characters."""
+"""Maximum length of a command in its approval's heading; the editor cuts it after masking characters."""
 REASON_CHARS = 160
 OUTSIDE = "it would run outside the sandbox"
 

@@ -42,7 +42,7 @@ class _Folders(msgspec.Struct, frozen=True):
 
     @property
     def hidden(self) -> Path:
-        """Return the folder of all projects' notes, whose path and other contents must not be revealed."""
+        """Return the folder that contains every project's notes, which the model must not see."""
         return Path(os.path.realpath(self.project)).parent
 
 

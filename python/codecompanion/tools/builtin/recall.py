@@ -79,7 +79,7 @@ def _read(key: str, part: int, context: ToolContext, check: Check) -> ToolOutput
 
 
 def split_parts(text: str) -> list[str]:
-    """Return the text in parts of at most `PART_CHARS` characters, split at a line end in the second half if any."""
+    """Split the text into parts of at most `PART_CHARS` characters, at a line end in the second half if any."""
     parts: list[str] = []
     while len(text) > PART_CHARS:
         border = text.rfind("\n", 0, PART_CHARS)
@@ -90,7 +90,7 @@ def split_parts(text: str) -> list[str]:
 
 
 def _free_tag(text: str) -> str:
-    """Return a tag that does not occur in the text."""
+    """Return a tag whose end tag does not occur in the text."""
     tag = "recalled"
     while f"</{tag}" in text:
         tag += "_"

@@ -24,7 +24,7 @@ ReadConfig: TypeAlias = Callable[[Path], Iterable[tuple[str, str]]]
 
 
 def is_harmless(folder: Path, root: Path, is_secret: Callable[[str], bool] | None, read_config: ReadConfig) -> bool:
-    """Return whether `folder` is in the repository at the workspace's root and git would run nothing from that.
+    """Return whether `folder` is in the repository at the workspace's root and git would run nothing it defines.
 
     With `is_secret` the repository must not track any secrets either.
     """

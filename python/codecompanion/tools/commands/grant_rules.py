@@ -47,7 +47,7 @@ class Places(Protocol):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """The harmless options of a program or subcommand. `flags` take no value; `values` maps an option to its kind.
+    """The harmless options of a program or subcommand. `flags` take no value; `values`: option → value type.
 
     `joined`: options whose value must be attached (`--color=always`); `count` allows `-5`.
     """

@@ -14,7 +14,7 @@ class Family(msgspec.Struct, frozen=True, order=True):
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """The grant that a question offers. All `families` are needed, () = none can cover it; `covers` is its label.
+    """The grant that a question offers. It needs all `families`, () = none can cover it; `covers` is its label.
 
     `digest` is the hash of the files that define what the command runs, even if only the exact command can be allowed;
     `files` are their names.

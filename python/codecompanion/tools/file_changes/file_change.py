@@ -76,7 +76,7 @@ async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext,
     """Carry out a tool's plan, recomputing it if the file changes meanwhile; return the result for the model.
 
     Raises:
-        ToolError: nothing was changed; gives the reason.
+        ToolError: nothing was changed; the message gives the reason.
     """
     for attempt in range(ATTEMPTS):
         opened = await context.editor.look([path]) if attempt else context.opened
@@ -101,7 +101,7 @@ async def carry_out(
     for a change in progress, so that its result is logged.
 
     Raises:
-        ToolError: nothing was changed; gives the reason.
+        ToolError: nothing was changed; the message gives the reason.
     """
     opened = context.opened.at(proposal.path)
     if opened is not None and proposal.after is not None and opened.locked == "nomodifiable" and opened.modified:

@@ -130,7 +130,7 @@ def _runs_in_emacs(text: str) -> bool:
 
 
 def _ends(text: str) -> str:
-    """Return the parts in which Emacs looks for variables: the first two lines, and the last 3,000 characters."""
+    """Return the parts where Emacs looks for variables: the first two lines, and the last 3,000 characters."""
     return "\n".join(text[:2000].split("\n", 2)[:2]) + "\n" + text[-3000:]
 
 

@@ -68,7 +68,7 @@ def variables_without_network() -> dict[str, str]:
 
 
 def cache_variables(places: Places, temporary: str, *, overlays: bool) -> dict[str, str]:
-    """Return the variables that move caches below `temporary` if the home folder is not writable.
+    """Return the variables that move caches below `temporary` if they cannot be written in the home folder.
 
     Without overlays, all `only_caches` move; other caches stay readable for the downloads in them.
     """

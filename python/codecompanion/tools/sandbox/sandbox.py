@@ -171,7 +171,7 @@ class Sandbox:
         return Path(self._environment.get("HOME") or "~").expanduser().resolve()
 
     def _needed(self) -> tuple[Path, ...]:
-        """Return paths that the launcher needs even if they would be hidden."""
+        """Return paths that the launcher needs even if hidden: its own folder, and its Python's."""
         return (
             (_LAUNCHER.parent, Path(sys.base_prefix)) if str(Path(sys.base_prefix)) != "/usr" else (_LAUNCHER.parent,)
         )

@@ -18,7 +18,7 @@ _PATH = regex(r"(?<![\w/.:])(/[^\s'’\":,]{1,1000})")
 
 
 def trouble_of(output: str) -> tuple[Trouble, str]:
-    """Return the likely sandbox cause in the output of a failed command, and the matching words of the table."""
+    """Return the likely sandbox cause of a failed command, and the words in its output that match the table."""
     table, end = package_table("tools/sandbox/trouble.toml"), output[-LOOKED_AT_CHARS:].lower()
     kinds: tuple[Trouble, ...] = ("outside", "network", "unsure")
     found = ((kind, word) for kind in kinds for word in table[kind] if _whole(word).search(end))

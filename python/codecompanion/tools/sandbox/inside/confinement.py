@@ -123,7 +123,7 @@ def _allow() -> bytes:
 
 
 def _look(number: int, argument: int, tests: list[bytes]) -> list[bytes]:
-    """Return the filter instructions that allow a system call only with tested arguments."""
+    """Return the filter instructions that allow a system call if one of its arguments passes the tests."""
     body = [struct.pack("HBBI", _LOAD, 0, 0, argument), *tests, _allow()]
     return [_jump(_EQUAL, number, 0, len(body)), *body]
 

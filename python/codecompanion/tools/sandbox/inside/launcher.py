@@ -181,7 +181,7 @@ def _version() -> tuple[int, int]:
 
 
 def start_loopback() -> None:
-    """Bring up the loopback interface, the only one in this network, so that sandboxed programs reach each other."""
+    """Bring up the loopback interface, the only one in this network, so that programs can reach each other."""
     import fcntl
     import socket
     import struct
@@ -302,7 +302,7 @@ class Family:
 
 
 def _shared_bytes() -> int:
-    """Return the machine's shared memory: part of a command's share belongs to no process (`memfd`, tmpfs)."""
+    """Return the size of the machine's shared memory, part of which belongs to no process (`memfd`, tmpfs)."""
     with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo", "rb") as file:
         return int(file.read().split(b"Shmem:")[1].split()[0]) * 1024
     return 0
