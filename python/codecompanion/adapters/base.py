@@ -179,7 +179,7 @@ class Adapter(Protocol):
         return False
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the limits that the endpoint reports for the model, None when it has reported none."""
+        """Return the limits that the endpoint reports for the model, None if it has reported none."""
         return None
 
     def facts(self, model: str) -> ServerFacts:
@@ -187,11 +187,11 @@ class Adapter(Protocol):
         return NO_FACTS
 
     def speed(self, model: str) -> Speed:
-        """Return the recent speed of such a server with the model."""
+        """Return the recent speed of a local server with the model."""
         return NO_SPEED
 
     def prompt_loss(self, model: str, chat_id: str) -> Loss:
-        """Return why the server's cache no longer has the prompt of a chat, "" if it may still have it."""
+        """Return why a local server's cache no longer has the prompt of a chat, "" if it may still have it."""
         return ""
 
     def learn_kept_prompt(self, model: str) -> None:
@@ -225,7 +225,7 @@ class Adapter(Protocol):
     async def compact(self, request: ChatRequest, instructions: str, on_wait: OnWait | None = None) -> CompactionDone:
         """Make the provider compact the messages of the request now (R-540).
 
-        With `on_wait`, a local server that starts or loads is waited for.
+        With `on_wait`, wait for a local server that is starting or loading.
 
         Raises:
             AdapterError: it failed; nothing was changed.

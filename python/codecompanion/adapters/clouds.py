@@ -57,7 +57,7 @@ def project_of(environ: Mapping[str, str]) -> str:
 
 
 def address_of(client: str, region: str, environ: Mapping[str, str]) -> str:
-    """Return the address of a cloud in a region, "" when it is unknown."""
+    """Return the address of a cloud in a region, "" if it is unknown."""
     given = environ.get(_ADDRESS_VARIABLE.get(client, ""), "")
     if given:
         return given.rstrip("/")

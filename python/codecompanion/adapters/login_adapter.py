@@ -1,4 +1,4 @@
-"""Adapters that use a login instead of a key: the login's interface for the host, and their common base.
+"""The base of adapters that use a login instead of a key, and the interface of logins for the host.
 
 The login yields a token with a limited lifetime, which is renewed before a request needs it, and once more if the
 endpoint refuses it. Imported only where such an adapter is used.

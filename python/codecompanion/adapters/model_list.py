@@ -106,7 +106,7 @@ def find_named(known: Mapping[str, Found], model: str) -> Found | None:
 
 
 def decode_answer(body: bytes) -> object:
-    """Return the content of a JSON body, None when it is not readable."""
+    """Return the content of a JSON body, None if it is not readable."""
     try:
         return msgspec.json.decode(body)
     except NOT_READABLE:

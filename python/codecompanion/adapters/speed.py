@@ -64,7 +64,7 @@ class Timings(msgspec.Struct, frozen=True):
 
 
 def read_timings(told: Any) -> Timings | None:
-    """Return the `timings` of llama.cpp's server, None when they are invalid."""
+    """Return the `timings` of llama.cpp's server, None if they are invalid."""
     if not isinstance(told, Mapping):
         return None
     read, written = count_in(told, "prompt_n"), count_in(told, "predicted_n")

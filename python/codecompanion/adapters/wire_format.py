@@ -90,7 +90,7 @@ class WireFormat(ABC):
         return False
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
-        """Return the request that compacts on demand, None when the model does not support it."""
+        """Return the request that compacts on demand, None if the model does not support it."""
         return None
 
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
@@ -98,7 +98,7 @@ class WireFormat(ABC):
         raise MalformedReply(endpoint.say("this kind of endpoint does not compact."))
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return the request that counts a prompt, None when the endpoint does not support it."""
+        """Return the request that counts a prompt, None if the endpoint does not support it."""
         return None
 
     def read_count(self, body: bytes) -> int | None:

@@ -17,7 +17,7 @@
 - A command that runs outside the sandbox always asks and grants nothing. A command that needs the network asks until
   "always" is answered for its hosts; then every command of this chat may reach them. If there is no sandbox although
   the user did not disable it, YOLO does not apply to commands.
-- A rejection or a cancel changes no grants.
+- A rejection or a cancellation changes no grants.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ _HEAD_SHARE = 0.6
 def shorten(text: str, limit_chars: int, stored_as: str) -> str:
     """Return the text, or its head and tail with a note between them, at most `limit_chars` characters.
 
-    Cut at line ends where that keeps at least half of each part, else within a line. `stored_as` is the sha256 of the
-    stored text, "" if it could not be stored.
+    The text is cut at line ends if that keeps at least half of each part, else within a line. `stored_as` is the
+    sha256 of the stored text, "" if it could not be stored.
 
     Raises:
         ValueError: `limit_chars` is below `MIN_LIMIT_CHARS`.

@@ -43,9 +43,10 @@ LISTENER_S = 10.0
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a program ended. `code` is None after a timeout, negative for a signal; `left_running`: as above.
+    """How a program ended. `code` is None after a timeout, negative for a signal.
 
-    `excess`: the sandbox limit that ended it. `has_begun` is False if the sandbox ended before the command began.
+    `left_running`: it left processes running, which were ended. `excess`: the sandbox limit that ended it. `has_begun`
+    is False if the sandbox ended before the command began.
     """
 
     code: int | None

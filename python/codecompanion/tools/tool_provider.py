@@ -47,7 +47,7 @@ class SettlingProvider(LateProvider, Protocol):
         """Return whether its list of tools is final; called before each request."""
 
     async def settle(self, root: Path) -> None:
-        """Complete the list of tools. A request waits for this a few seconds; then it continues on its own."""
+        """Complete the list of tools. A request waits a few seconds; loading then continues in the background."""
 
 
 NOT_STARTED = "not started"

@@ -1,4 +1,4 @@
-"""The Messages API's rules for a single content block, independent of its surroundings.
+"""Checks a single content block against the Messages API's rules, independent of its surroundings.
 
 Keys and shapes are those of the SDK's types (`Beta…BlockParam`); the other rules are from reported 400 errors. Block
 types that only the provider creates (server tools) are sent back unchanged and not examined.

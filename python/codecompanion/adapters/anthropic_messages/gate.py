@@ -31,7 +31,7 @@ _ENCRYPTED_KINDS = THINKING_KINDS | {"compaction"}
 def check_body(body: Mapping[str, Any], encrypted: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
     """Return one sentence per violation; empty if the API would accept the body.
 
-    encrypted: the thinking and compaction blocks that the request must return, in order and unchanged.
+    encrypted: the thinking and compaction blocks that the request must send back, in order and unchanged.
     """
     judge = MessagesJudge(strict=True)
     messages = body.get("messages") or ()

@@ -1,4 +1,4 @@
-"""Images and PDFs as content blocks, within the limits of the Messages API (pages "Vision" and "PDF support").
+"""Converts images and PDFs to content blocks, within the limits of the Messages API (pages "Vision" and "PDF support").
 
 An image that cannot be sent is replaced by a sentence, so that the model knows about it. Limits and media types are
 checked on the bytes, because a wrongly declared media type is refused as well.
@@ -94,7 +94,7 @@ def left_out(part: ImagePart) -> dict[str, Any]:
 
 
 def longest_side(part: ImagePart) -> int:
-    """Return the longer side in pixels, 0 when it is unknown."""
+    """Return the longer side in pixels, 0 if it is unknown."""
     return max(part.width, part.height)
 
 

@@ -95,7 +95,7 @@ class ModelFacts:
 
 
 class _ModelEntry(msgspec.Struct):
-    """One model of a listing. Fields that a gateway omits stay unknown."""
+    """One model in a list. Fields that a gateway omits stay unknown."""
 
     id: str
     max_input_tokens: int | None = None
@@ -113,7 +113,7 @@ class _Listing(msgspec.Struct):
 
 
 def _supported(capabilities: Any, *path: str) -> bool | None:
-    """Return the value of a capability; a parent that is not supported decides for its children."""
+    """Return the value of a capability; if a parent is unsupported, so are its children."""
     at = capabilities
     told: bool | None = None
     for name in path:

@@ -13,7 +13,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class ToolClearing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Clearing of old tool results on the server (`clear_tool_uses_20250919`).
+    """Settings for clearing old tool results on the server (`clear_tool_uses_20250919`).
 
     trigger: minimum input tokens. keep: number of tool uses to keep. clear_at_least: minimum tokens to clear, 0 = any.
     Defaults as on the page "Context editing".

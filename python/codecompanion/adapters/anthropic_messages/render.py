@@ -74,10 +74,10 @@ class BodyRenderer:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     def read(self, request: ChatRequest, want: Want, *, keep: bool) -> Rendered:
-        """Return the conversation of a request; `keep` caches it for the next one of the chat.
+        """Return the conversation of a request; `keep` caches it for the chat's next request.
 
         Raises:
-            RequestRejected: the API would refuse it, and it cannot be repaired (our bug).
+            RequestRejected: the API would refuse it, and it cannot be repaired (a bug in this plugin).
         """
         messages = list(request.messages)
         chat = request.chat_id if request.purpose == "chat" else ""

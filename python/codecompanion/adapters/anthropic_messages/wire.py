@@ -120,7 +120,7 @@ class AnthropicMessages(WireFormat):
         return wanted is not False and not self._facts.has_quirk(model, "threshold") and bool(wanted or known)
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
-        """Return the request that compacts now (R-540), None when the model does not support it.
+        """Return the request that compacts now (R-540), None if the model does not support it.
 
         It cannot contain an automatic compaction by the server: its summary is sent as text.
         """
@@ -142,7 +142,7 @@ class AnthropicMessages(WireFormat):
         """Return the result; without a part, the model wrote no summary and nothing changed.
 
         Raises:
-            RequestRejected: the endpoint does not compact on demand; it will not be asked again.
+            RequestRejected: the endpoint does not compact on demand; this is remembered.
         """
         decoder = self.decoder(endpoint)
         is_json = body.lstrip()[:1] == b"{"
@@ -181,7 +181,7 @@ class AnthropicMessages(WireFormat):
             return None
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a listing, and remember their facts."""
+        """Return the model names in a list, and remember the facts about them."""
         self._facts.read_listing(body)
         return read_model_names(body)
 

@@ -1,4 +1,4 @@
-"""The access token for requests, renewed before it expires: by one Neovim at a time, and never lost.
+"""Provides the access token for requests: renewed before it expires, by one Neovim at a time, and never lost.
 
 A refresh token is valid once and yields the next one. So the renewing process holds a lock between processes, reads the
 login again first (another Neovim may have renewed it), and stores the response before any other use. Cancelling the
@@ -47,7 +47,7 @@ class ChatGPTAccess:
         self._refused = ""
 
     async def token(self) -> str:
-        """Return the access token, a fresh one when the last is about to expire or was refused.
+        """Return the access token, a new one if the last is about to expire or was refused.
 
         Raises:
             AdapterError: no login, no permission, no network; names the remedy.
@@ -69,7 +69,7 @@ class ChatGPTAccess:
         self._refused, self._unkept = "", None
 
     async def aclose(self) -> None:
-        """Let a renewal in progress store its result, then close the connections."""
+        """Wait for a renewal in progress to store its result, then close the connections."""
         if self._renewal is not None and not self._renewal.done():
             await asyncio.wait([self._renewal], timeout=_LAST_WAIT_S)
             self._renewal.cancel()

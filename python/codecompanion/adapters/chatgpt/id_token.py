@@ -1,4 +1,4 @@
-"""The identity of the logged-in user: checks the ID token that comes with the tokens.
+"""Checks the ID token that comes with the tokens, and reads the identity of the logged-in user.
 
 It arrives in the response of the token endpoint, over TLS from the issuer's own host, so TLS validation replaces the
 signature check (OpenID Connect Core 1.0, 3.1.3.7, point 6). OpenAI's page asks for the signature check as well; that

@@ -58,7 +58,7 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 class SignInServer:
-    """The server of one adapter."""
+    """Sends the requests of one adapter to its token server."""
 
     def __init__(self, settings: AdapterSettings, provider: Provider) -> None:
         self._name, self._provider = settings.name, provider

@@ -79,7 +79,7 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredLogin:
-    """The files in a folder."""
+    """Reads and writes the login files in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / LOGIN_FILE

@@ -108,7 +108,7 @@ def check_entry(settings: AdapterSettings) -> PlanOptions:
     """Return the options of an entry.
 
     Raises:
-        ConfigError: it sets a field that a plan does not accept, or that every request sets by itself.
+        ConfigError: it sets a field that a plan does not accept, or that the request itself sets.
     """
     path = f"adapters.http.{settings.name}"
     for name in sorted(settings.parameters):

@@ -126,7 +126,7 @@ class CompletionClient:
         return f"{NAME}: {model} at {self.address} cannot fill in code. {remedy}, for example Qwen2.5-Coder."
 
     async def _running_model(self) -> str:
-        """Return the name of the model that llama.cpp runs, "" when it is unknown."""
+        """Return the name of the model that llama.cpp runs, "" if it is unknown."""
         try:
             async with asyncio.timeout(PROPS_LIMIT_S):
                 props = read_props(
@@ -173,7 +173,7 @@ class CompletionClient:
     async def _exchange(
         self, method: str, path: str, endpoint: Endpoint, timeout_s: float, content: tuple[bytes, ...] | None = None
     ) -> tuple[bytes, str]:
-        """Return the answer's body and its content type."""
+        """Send a request; return the body and the content type of the response."""
         try:
             if self._client is None:
                 self._client = await asyncio.to_thread(make_client, self._settings)

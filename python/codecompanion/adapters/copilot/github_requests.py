@@ -21,7 +21,7 @@ class GitHubRequests:
     async def ask(
         self, method: str, path: str, *, token: str = "", where: str = "", body: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Return the JSON object of the answer. `token` is the login's token, `where` names its source.
+        """Return the JSON object in the response. `token` is the login's token, `where` names its source.
 
         Raises:
             AdapterError: the request failed; `status` is GitHub's status, `code` its error code.

@@ -206,7 +206,7 @@ class HttpEmbedder:
         raise NotServed(self._not_served(str(error))) if error.status == _NOT_SERVED else error
 
     def _not_served(self, said: str) -> str:
-        """Return the message for a server without embeddings, with the remedy first."""
+        """Return the message for a server without embeddings, with the remedy if it is known."""
         remedy = "Start it with --embeddings and an embedding model." if _LLAMA_CPP in said else said
         return f"embeddings: {plain_url(self._settings.base_url)} does not serve embeddings. {remedy}"
 

@@ -113,7 +113,7 @@ class HttpAdapter:
         return self._wire.render_count(ChatRequest(messages=(), model=model)) is not None
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the limits that the endpoint reports for the model, None when it has reported none."""
+        """Return the limits that the endpoint reports for the model, None if it has reported none."""
         return self._models.limits(model)
 
     def facts(self, model: str) -> ServerFacts:

@@ -91,7 +91,7 @@ class Connection:
             self._exchange.forget_credentials()
 
     async def endpoint(self, model: str) -> Endpoint:
-        """Return the endpoint as error messages describe it; read the key and cache it.
+        """Return the facts about the endpoint for error messages; read the key and cache it.
 
         Raises:
             AdapterError: there is no key.

@@ -1,4 +1,4 @@
-"""The models of one endpoint: their names and windows, and the facts that the user's own server reports about them.
+"""Reads the models of one endpoint: names, windows, and the facts that the user's own server reports about them.
 
 The list of models is read on demand, and during a first reply if it may show who runs the model: a gateway on this
 machine forwards requests to providers who bill. `server_reader.py` queries the server itself.
@@ -26,7 +26,7 @@ LISTING_LIMIT_S = 5.0
 class EndpointModels:
     """The known models of one endpoint.
 
-    `default` is the model of requests that name none, "" until the listing has been read for it. `on_facts` is called
+    `default` is the model of requests that name none, "" until the list of models was read. `on_facts` is called
     when the server reports something new.
     """
 
@@ -42,7 +42,7 @@ class EndpointModels:
         self._may_be_unnamed = names_no_server(settings)
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the limits that the endpoint reports for the model, None when it has reported none."""
+        """Return the limits that the endpoint reports for the model, None if it has reported none."""
         window = self.server.facts(model or self.default).window
         return ModelLimits(window) if window else self._wire.limits(model)
 

@@ -112,7 +112,7 @@ class ServerReader:
         return msgspec.structs.replace(facts, tools=False, refuses_tools=why) if why else facts
 
     def learn_toolless(self, error: AdapterError, model: str) -> bool:
-        """Check whether the user's own server refused a request because of its tools; if so, record it. Return that."""
+        """Record if the user's own server refused a request because of its tools; return whether it did."""
         is_refusal = isinstance(error, RequestRejected) and error.status in _REFUSALS
         why = tool_refusal(str(error)) if self._is_local and (is_refusal or error.status == _FAILED) else ""
         if why:

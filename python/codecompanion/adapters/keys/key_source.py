@@ -1,6 +1,6 @@
 """Reads an adapter's key from an environment variable, a command, a file, or the configuration itself.
 
-A key exists only in memory. It is never logged, stored or shown; an error names the place, never its content.
+A key exists only in memory. It is never logged, stored or shown; an error names its source, never its content.
 """
 
 from __future__ import annotations

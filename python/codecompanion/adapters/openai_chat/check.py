@@ -32,7 +32,7 @@ def is_silent(message: Message) -> bool:
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether there is nothing to send in the message: reasoning alone, or files not from the user."""
+    """Return whether the message has nothing to send: only reasoning, or files not from the user."""
     content = message.content
     if isinstance(content, str):
         return not content

@@ -1,6 +1,6 @@
 """Assembles tool calls from the deltas of a Chat Completions stream.
 
-A delta belongs to the call with its index. Endpoints break it in these ways, all handled here: no index; no
+A delta belongs to the call with its index. Endpoints break this rule in these ways, all handled here: no index; no
 id; an index that is 0 for every parallel call; the name repeated in every delta; a fresh id in every delta; arguments
 as an object instead of text, all at once, or missing. Ids are unique within the reply and never empty (`base.py`).
 

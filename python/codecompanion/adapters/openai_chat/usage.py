@@ -15,7 +15,7 @@ import msgspec
 from codecompanion.adapters.speed import Timings
 from codecompanion.model.messages import Usage
 
-MAX_TOKENS = 10**12  # A report beyond this is invalid: no context window comes near it.
+MAX_TOKENS = 10**12  # maximum plausible token count; a larger report is invalid
 
 
 def normalise_usage(reported: object) -> Usage | None:

@@ -1,4 +1,4 @@
-"""Tool call ids as the endpoint accepts them: at most 64 letters, digits, `_` and `-`, each once per request (R-517).
+"""Converts tool call ids to the accepted form: at most 64 letters, digits, `_` and `-`, each once per request (R-517).
 
 Ids of other providers may be longer, and real histories repeat them. The n-th use of an id always yields an identical
 result, so that an unchanged history keeps its bytes.

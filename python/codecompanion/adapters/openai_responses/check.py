@@ -4,7 +4,7 @@ Rules: each call is answered once, after it and before any other speaker; call i
 reasoning is followed by its result, an item of the model that is not reasoning (unencrypted reasoning of compatible
 endpoints may be consecutive); the request has at most one compaction (a provider may write it as several consecutive
 items), and only messages before it; ids, keys, content and sizes as in `check_items.py`. Stricter than the endpoint
-where it is silent: a violation here is our bug in any case.
+where it is silent: any violation is a bug in this plugin.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class PieceRenderer:
         return _Piece(call_ids, encode(items)[1:-1] if items else b"", tuple(map(mark_of, items)), problems)
 
     def _select(self, messages: list[Message], with_encrypted: bool) -> list[Message]:
-        """Return the messages to send as items: without the system prompt, from the newest compaction on (R-539).
+        """Return the messages to send as items: without the system prompt, starting at the newest compaction (R-539).
 
         Protected messages before the compaction are sent after it, so that their text is kept.
         """

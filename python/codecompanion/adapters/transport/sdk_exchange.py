@@ -192,6 +192,6 @@ def open_sdk_exchange(settings: AdapterSettings, environ: Mapping[str, str]) -> 
             raise why_no_credentials(error, settings.client) from None
         raise
     for name in LOGGERS:
-        # They log requests with their bodies.
+        # The clients log requests with their bodies.
         logging.getLogger(name).setLevel(logging.WARNING)
     return exchange

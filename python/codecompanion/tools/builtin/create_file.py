@@ -47,7 +47,7 @@ def _plan(arguments: dict[str, Any], context: ToolContext) -> Plan:
 
 
 def _proposal(path: Path, arguments: dict[str, Any], context: ToolContext) -> Proposal:
-    """Return the file before and after; a file that is not text counts as missing."""
+    """Return the proposed change; a file that is not text counts as missing."""
     before = None
     if is_there(path, context):
         with contextlib.suppress(text_files.UnreadableFile):

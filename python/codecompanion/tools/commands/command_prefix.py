@@ -46,10 +46,10 @@ _LETTERS = {
     "curl": "oOKD",
     "wget": "Oo",
 }
-"""Single-letter forms of these options, which can be joined with others."""
+"""Single-letter forms of the dangerous options, which can be joined with others."""
 
 _DANGEROUS_SINGLE = {"go": ("-exec", "-toolexec", "-vettool", "-o", "-overlay", "-modfile")}
-"""Long options that some programs take with one dash."""
+"""Dangerous long options that some programs accept with one dash."""
 
 _WRITES_LAST = frozenset("uniq xxd".split())
 """Programs that write to their second operand."""

@@ -1,4 +1,4 @@
-"""Checks, without running git, whether a read-only git command would run a program or show secrets of a repository.
+"""Checks, without running git, whether a repository makes read-only git commands run a program or show secrets.
 
 A repository is harmless if its configuration has only known keys, if it has no hook that read-only commands
 start, and no submodule; the keys are an allow-list (`grants/git_config.toml`).

@@ -205,7 +205,7 @@ def allows(rule: Rule, words: Sequence[str], places: Places) -> tuple[str, ...] 
 def _read(rule: Rule, words: Sequence[str]) -> tuple[list[tuple[str, str, str]], list[str], int | None] | None:
     """Parse the words into options (name, kind, value), operands, and the number of operands before `--`.
 
-    None if a word is unknown.
+    Return None if a word is unknown.
     """
     given, operands, ahead = list[tuple[str, str, str]](), list[str](), None
     rest = iter(words)

@@ -19,7 +19,7 @@ from codecompanion.tools.files.diff import common_length, file_diff
 from codecompanion.tools.tool import Accepted, ApprovalQuestion
 
 MAX_SHOWN_CHARS = 4_000_000
-"""Maximum characters of a text sent to the editor, which would block comparing longer ones; it gets their diff."""
+"""Maximum characters of a text that the editor compares; it would block on longer ones, so it gets their diff."""
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):

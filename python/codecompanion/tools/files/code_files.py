@@ -137,7 +137,7 @@ def _ends(text: str) -> str:
 def comparable(path: str, root: str) -> str:
     """Return the path relative to the root, without `..`, normalised as by lenient file systems.
 
-    Some ignore case, invisible characters (HFS+), or trailing dots and blanks (NTFS).
+    Such file systems ignore case, invisible characters (HFS+), or trailing dots and blanks (NTFS).
     """
     absolute = os.path.normpath(path if path.startswith("/") else f"{root}/{path}")
     relative = os.path.relpath(absolute, root)

@@ -1,4 +1,4 @@
-"""Changes on disk, all or nothing, and file work off the event loop.
+"""Changes files on disk atomically, and runs file work off the event loop.
 
 A file is written next to its target and renamed over it: a crash, a full disk or a cancellation leaves the old content.
 The mode is kept, and the owner where permitted; hard links are broken, and other names keep the old content.

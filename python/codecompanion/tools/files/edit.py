@@ -112,7 +112,7 @@ def _ambiguous(text: str, starts: list[int]) -> str:
 
 
 def _not_found(text: str, old: str) -> str:
-    """Return the error: the text that differs only in whitespace, else the most similar one, with its lines."""
+    """Return the error message, with the text that differs only in whitespace or is most similar, and its lines."""
     wanted = [line.strip() for line in split_lines(old)]
     lines = split_lines(text)
     stripped = [line.strip() for line in lines]

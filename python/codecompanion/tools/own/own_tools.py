@@ -52,7 +52,7 @@ class OwnTools:
         return not self.is_settled and name in self._given and name not in self._made
 
     async def settle(self, root: Path) -> None:
-        """Load the Python functions; this takes as long as their imports do."""
+        """Load the Python functions, which takes as long as their imports."""
         del root
         if self._loaded is None:
             self._loaded = asyncio.Event()

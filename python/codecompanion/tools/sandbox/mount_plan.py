@@ -219,7 +219,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def repository_places(root: Path) -> list[tuple[Path, bool]]:
-    """Return the paths of the workspace's repository, and whether a command writes there.
+    """Return (path, whether commands may write there) for each path of the workspace's repository.
 
     A command may commit, but not choose the programs that git runs later. A linked worktree has its repository
     elsewhere: it counts only if that repository lists this workspace as its worktree, because a `.git` file alone

@@ -174,7 +174,7 @@ def restrict(paths: list[tuple[str, int]], scope: int) -> None:
 def _allow_below(rules: int, path: str, allowed: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:  # it was removed
+    except OSError:  # the path was removed
         return
     try:
         if not os.path.isdir(f"/proc/self/fd/{place}"):

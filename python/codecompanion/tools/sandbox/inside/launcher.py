@@ -253,7 +253,7 @@ class Family:
         self._shared_before = _shared_bytes()
 
     def signal(self, number: int) -> None:
-        """Send a signal to all of them."""
+        """Send a signal to all descendants."""
         with contextlib.suppress(OSError):
             if self.all_of_them:
                 os.kill(-1, number)
@@ -263,7 +263,7 @@ class Family:
                     os.kill(pid, number)
 
     def _stopped(self) -> set[int]:
-        """Stop all of them, including those they start in the meantime; return their ids."""
+        """Stop all descendants, including those started meanwhile; return their ids."""
         found: set[int] = set()
         while new := [pid for pid in self.members() if pid not in found]:
             for pid in new:
@@ -273,7 +273,7 @@ class Family:
         return found
 
     def members(self) -> list[int]:
-        """Return their process ids."""
+        """Return the process ids of all descendants."""
         if self.all_of_them:
             return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
         found: list[int] = []
