@@ -21,7 +21,7 @@ from codecompanion.model.messages import Usage
 
 _log = logging.getLogger(__name__)
 _SAME_HOST = {"api.together.ai": "https://api.together.xyz"}
-"""Current address → the older address under which the table lists it."""
+"""Host → the older address under which the table lists it."""
 _COPILOT = ".githubcopilot.com"
 """Domain of Copilot's hosts: Business and Enterprise have their own, with the same models and windows."""
 _NO_PRICES = frozenset(["api.tokenfactory.nebius.com"])

@@ -24,7 +24,7 @@ from codecompanion.tools.tool import ApprovalQuestion, Narrowed, Tool
 def is_narrowed_away(
     narrowed: Narrowed, tool: Tool, question: ApprovalQuestion | None, given_path: str, root: str, *, granted: bool
 ) -> bool:
-    """Return whether the call asks although it may be granted; `granted`: an "always" or a prefix covers it."""
+    """Return whether the call asks regardless of grants; `granted`: an "always" or a prefix covers it."""
     if not narrowed.because or tool.effect == "read":
         return False
     if question is not None and question.command:

@@ -157,7 +157,7 @@ class HttpEmbedder:
         return halves[0] + halves[1]
 
     async def _embed_shortened(self, text: str, refusal: errors.AdapterError) -> Vector:
-        """Truncate the text to what the model accepts, and return its vector."""
+        """Truncate the text to a length that the model accepts, and return its vector."""
         while isinstance(refusal, ContextOverflow) and len(text) > _MIN_CHARS:
             known = refusal.limit_tokens and refusal.prompt_tokens > refusal.limit_tokens
             share = 0.9 * refusal.limit_tokens / refusal.prompt_tokens if known else 0.5

@@ -27,7 +27,7 @@ HOSTED_CALLS = frozenset(
         *("custom_tool_call", "tool_search_call", "program"),
     ]
 )
-"""Types of items from tools that run on the server; never requested here, but not an error."""
+"""Types of items for the provider's built-in tools; never requested here, but not an error."""
 _OTHER_ITEMS = frozenset(
     [
         *(

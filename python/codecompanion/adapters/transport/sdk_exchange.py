@@ -105,7 +105,7 @@ class SdkExchange:
         import httpx2
 
         params: dict[str, str] = {}
-        if self._settings.client not in TAKES_FIELDS:  # other clients build the path themselves
+        if self._settings.client not in TAKES_FIELDS:  # clients in TAKES_FIELDS build the path
             path, params = self._address.of(path)
         options = {
             "headers": {**self._left_out, "accept-encoding": ACCEPT_ENCODING, **headers},

@@ -1,4 +1,4 @@
-"""Creates the question about a shell command: where it runs, which hosts it may reach, and what the user sees.
+"""Creates the question about a shell command: where it runs, which hosts it may reach, and its displayed text.
 
 `run_command` runs it as decided here.
 """

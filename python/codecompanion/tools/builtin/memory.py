@@ -42,7 +42,7 @@ class _Folders(msgspec.Struct, frozen=True):
 
     @property
     def hidden(self) -> Path:
-        """Return the folder that contains every project's notes, which the model must not see."""
+        """Return the folder that contains the notes of all projects; those of other projects must stay hidden."""
         return Path(os.path.realpath(self.project)).parent
 
 
