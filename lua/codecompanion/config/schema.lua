@@ -52,7 +52,7 @@ return {
     },
     {
       name = "interactions",
-      description = "Ways to talk to a model.",
+      description = "The chat, edits in place and other ways to use a model.",
       fields = {
         {
           name = "chat",
@@ -75,7 +75,7 @@ return {
     },
     {
       name = "context",
-      description = "Code that is sent with a question, see |codecompanion-gather|.",
+      description = "Code sent with a question, see |codecompanion-gather|.",
       fields = require("codecompanion.config.options.gathering"),
     },
     {
@@ -85,7 +85,7 @@ return {
     },
     {
       name = "mcp",
-      description = "Servers of the Model Context Protocol, see |codecompanion-mcp|.",
+      description = "Model Context Protocol servers, see |codecompanion-mcp|.",
       fields = require("codecompanion.config.options.mcp"),
     },
     {
@@ -120,14 +120,14 @@ return {
             type = { "integer", "string" },
             check = require("codecompanion.config.tokens").check(),
             optional = true,
-            description = "Maximum tokens of a reply; by default 10 % of the context window, at most 4096.",
+            description = "Maximum tokens in a reply; by default 10 % of the context window, at most 4096.",
           },
         },
       },
     },
     {
       name = "workspace",
-      description = "Project that tools can read and change.",
+      description = "The project that tools can read and change.",
       fields = {
         {
           name = "root",
@@ -161,7 +161,7 @@ return {
       type = "string",
       enum = { "private", "python3" },
       default = "private",
-      description = "`private` is the plugin's own environment, `python3` Neovim's Python provider.",
+      description = "Python of the host: `private` is the plugin's own environment, `python3` Neovim's provider.",
     },
     {
       name = "python",
@@ -171,7 +171,7 @@ return {
           name = "host_prog",
           type = "string",
           optional = true,
-          description = "Python with the packages of requirements.lock, instead of the plugin's environment.",
+          description = "Python with the packages in requirements.lock, to use instead of the plugin's environment.",
         },
       },
     },
@@ -184,7 +184,7 @@ return {
           type = "string",
           enum = { "TRACE", "DEBUG", "INFO", "WARN", "ERROR" },
           default = "ERROR",
-          description = "Least severe level in the log file.",
+          description = "Minimum severity of messages in the log file.",
         },
         {
           name = "language",

@@ -17,7 +17,7 @@ local M = {}
 M.list = {
   {
     name = "CodeCompanionChatOpened",
-    description = "A chat was opened: its buffer exists and the host has it open.",
+    description = "A chat was opened: its buffer exists and the host has loaded it.",
     data = {
       { "resumed", "boolean: restored from the history" },
       { "adapter", "string" },
@@ -31,8 +31,8 @@ M.list = {
     data = {
       { "submit_id", "integer: number of your message" },
       { "message_id", "string" },
-      { "cycle", "integer: the cycle it starts" },
-      { "tokens", "integer: its size, 0 when unknown" },
+      { "cycle", "integer: number of the cycle that it starts" },
+      { "tokens", "integer: its size, 0 if unknown" },
     },
   },
   {
@@ -40,9 +40,9 @@ M.list = {
     description = "Code was gathered for the newest message.",
     data = {
       { "message_id", "string" },
-      { "title", "string: how many snippets from how many files" },
+      { "title", "string: number of snippets and files" },
       { "body", "string: one line per snippet, best first: `path:10-40` …" },
-      { "tokens", "integer: its size" },
+      { "tokens", "integer: size of the code" },
       { "duration_ms", "integer" },
     },
   },
@@ -66,7 +66,7 @@ M.list = {
     description = "Tool results were cleared from the context, or cut to fit.",
     data = {
       { "cleared", "integer: number of cleared results" },
-      { "cut", "table<string, integer>: percent that is still sent, by message id" },
+      { "cut", "table<string, integer>: percentage still sent, by message id" },
       { "tokens_before", "integer: size of the request before" },
       { "tokens_after", "integer" },
       { "call_ids", "string[]" },
@@ -76,7 +76,7 @@ M.list = {
     name = "CodeCompanionChatCompacting",
     description = "A compaction began; exactly one Compacted or CompactFailed follows.",
     data = {
-      { "compaction_id", "string: also in the event that follows" },
+      { "compaction_id", "string: same id as in the event that follows" },
       { "trigger", 'string: "proactive", "reactive" or "manual"' },
       { "summariser", "string: author of the summary" },
     },

@@ -53,7 +53,7 @@ vim.list_extend(fields, {
     type = "table",
     default = {},
     entries = true,
-    description = "Overrides by name: { openai = { env = { … } } }.",
+    description = "Overrides by adapter name: { openai = { env = { … } } }.",
   },
   {
     name = "opts",
@@ -73,8 +73,7 @@ vim.list_extend(fields, {
         type = "list",
         items = { type = "string" },
         default = ORDER,
-        description = "New chats use the first usable one of these adapters, see |codecompanion-choose|; {} chooses"
-          .. " none.",
+        description = "New chats use the first usable adapter in this list, see |codecompanion-choose|; {} = none.",
       },
     },
   },

@@ -9,11 +9,11 @@ return {
     type = { "string", "table" },
     optional = true,
     adapter = true,
-    description = "Adapter of new chats; by default |codecompanion-choose|.",
+    description = "Adapter of new chats; by default see |codecompanion-choose|.",
   },
   {
     name = "roles",
-    description = "The names in the headers of the chat buffer.",
+    description = "Names in the headers of the chat buffer.",
     fields = {
       {
         name = "llm",
@@ -36,7 +36,7 @@ return {
   },
   {
     name = "keymaps",
-    description = "Keys of the chat: { modes = { n = …, i = … } }, false for none; your own need a `callback`, see"
+    description = "Keys of the chat: { modes = { n = …, i = … } }, or false; your own need a `callback`, see"
       .. " |codecompanion-keymaps|.",
     fields = require("codecompanion.config.options.keymaps").list(),
     values = require("codecompanion.config.options.keymaps").custom(),
@@ -71,15 +71,14 @@ return {
         type = { "string", "function" },
         optional = true,
         signature = "fun(ctx: CodeCompanion.SystemPromptContext): string",
-        description = "Replaces the system prompt; `${default_system_prompt}`, or a field of `ctx`, is the built-in"
-          .. " one.",
+        description = "Replaces the system prompt; `${default_system_prompt}`, or the field of `ctx`, is the built-in one.",
       },
       {
         name = "context_window",
         type = { "integer", "string" },
         optional = true,
         check = require("codecompanion.config.tokens").check(),
-        description = "Size of the context window of all models, in tokens; by default |codecompanion-windows|.",
+        description = "Context window size of all models, in tokens; by default see |codecompanion-windows|.",
       },
       {
         name = "policy",
@@ -87,7 +86,7 @@ return {
         items = { type = "string" },
         default = "codecompanion",
         check = require("codecompanion.config.policies").check_choice,
-        description = "Policy of context management, or policies by adapter, see |codecompanion-policies|.",
+        description = "Context management policy, or policies by adapter, see |codecompanion-policies|.",
       },
       {
         name = "policies",
@@ -103,7 +102,7 @@ return {
       },
       {
         name = "strategies",
-        description = "Your own steps of policies, in Python, see |codecompanion-own-strategies|.",
+        description = "Your own policy steps, in Python, see |codecompanion-own-strategies|.",
         fields = {},
         values = {
           name = "<name>",
@@ -129,7 +128,7 @@ return {
         check = function(value)
           return (value < 0 or value > 2) and "expected 0, 1 or 2" or nil, value
         end,
-        description = "Automatic continuations per turn of a reply that reached the output limit: 0, 1 or 2.",
+        description = "Automatic continuations per turn when a reply reaches the output limit: 0, 1 or 2.",
       },
       {
         name = "tell_open_file",
@@ -175,14 +174,14 @@ return {
         enum = { "auto", "submit", "ask", "stop" },
         default = "auto",
         description = "After a compaction, `auto` continues an interrupted turn, `submit` always continues, `ask` and"
-          .. " `stop` wait (`ask` says so).",
+          .. " `stop` wait (`ask` with a notice).",
       },
       {
         name = "tokenizer",
         type = "string",
         enum = { "estimate", "exact" },
         default = "estimate",
-        description = "A fast estimate (1 % off in coding chats), or exact for OpenAI models (0.2 s at start, 80 MB).",
+        description = "`estimate`: fast, 1 % off in coding chats; `exact`: for OpenAI models (0.2 s at start, 80 MB).",
       },
       {
         name = "compaction_timeout",
@@ -199,8 +198,8 @@ return {
           local fits = value == false or (type(value) == "number" and value >= 1)
           return not fits and "expected 1 or more messages, or false" or nil, value
         end,
-        description = "Write a checkpoint after this many messages, see |codecompanion-checkpoints|; false: only those"
-          .. " of the policy.",
+        description = "Write a checkpoint after this many messages, see |codecompanion-checkpoints|; false: only the"
+          .. " policy's.",
       },
       {
         name = "memory",
@@ -224,7 +223,7 @@ return {
             type = "list",
             default = {},
             items = { type = "string", description = "A regular expression." },
-            description = "Python regular expressions: matching summaries are not remembered.",
+            description = "Python regular expressions; matching summaries are not stored.",
           },
         },
       },
@@ -232,8 +231,7 @@ return {
         name = "live_attachments",
         type = "boolean",
         default = true,
-        description = "Send changes of attached files before each message, see |codecompanion-live|; false sends a file"
-          .. " once.",
+        description = "Send changes to attached files with each message, see |codecompanion-live|; false: send once.",
       },
       {
         name = "response_style",

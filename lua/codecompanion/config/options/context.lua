@@ -14,7 +14,7 @@ local THRESHOLD = {
   name = "compaction_threshold",
   type = { "number", "string" },
   optional = true,
-  description = "Trigger of policy `kodacode` (0.8).",
+  description = "Trigger of the policy `kodacode` (0.8).",
 }
 
 ---@type CodeCompanion.Option
@@ -22,7 +22,7 @@ local TARGET = {
   name = "compaction_target_threshold",
   type = { "number", "string" },
   optional = true,
-  description = "Target of policy `kodacode` (0.6), below its trigger.",
+  description = "Target of the policy `kodacode` (0.6); must be below its trigger.",
 }
 
 local TRIGGER = { "number", "string", "boolean", "function" }
@@ -39,7 +39,7 @@ return {
     name = "strict",
     type = "boolean",
     default = false,
-    description = "Follow the policy's document, see |codecompanion-strict|.",
+    description = "Follow only the policy's document, see |codecompanion-strict|.",
   },
   {
     name = "editing",
@@ -50,21 +50,21 @@ return {
         type = TRIGGER,
         default = 0.65,
         signature = "fun(ctx: CodeCompanion.TriggerContext): number",
-        description = "See |codecompanion-context-settings|; false for never.",
+        description = "When to edit, see |codecompanion-context-settings|; false = never.",
       },
       {
         name = "exclude_tools",
         type = "list",
         items = { type = "string" },
         default = { "memory" },
-        description = "Tools whose results stay.",
+        description = "Tools whose results are never cleared.",
       },
       {
         name = "keep_cycles",
         type = "integer",
         min = 0,
         default = 3,
-        description = "Newest cycles that keep their tool results.",
+        description = "Number of newest cycles that keep their tool results.",
       },
     },
   },
@@ -77,27 +77,27 @@ return {
         type = TRIGGER,
         default = 0.85,
         signature = "fun(ctx: CodeCompanion.TriggerContext): number",
-        description = "As in editing; with false `/compact` still works.",
+        description = "When to compact, as for editing; with false, `/compact` still works.",
       },
       {
         name = "min_token_savings",
         type = { "integer", "string" },
         check = require("codecompanion.config.tokens").check(0),
         default = 10000,
-        description = "Minimum savings; in a small context window a fifth of it is enough.",
+        description = "Minimum tokens saved; in a small context window, a fifth of the window is enough.",
       },
       {
         name = "adapter",
         type = { "string", "table" },
         optional = true,
         adapter = true,
-        description = "Adapter of summaries; by default the chat's own.",
+        description = "Adapter for summaries; by default the chat's.",
       },
       {
         name = "fallback_to_chat_adapter",
         type = "boolean",
         default = false,
-        description = "Try the chat's own adapter once if that one fails.",
+        description = "If that adapter fails, try the chat's own once.",
       },
     },
   },
@@ -105,7 +105,7 @@ return {
   TARGET,
   {
     name = "sessions",
-    description = "Options of policy `kodacode`, in the form of its document.",
+    description = "Options of the policy `kodacode`, named as in its document.",
     fields = {
       THRESHOLD,
       TARGET,

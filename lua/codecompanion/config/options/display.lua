@@ -33,7 +33,7 @@ local window = {
     type = "string",
     enum = { "left", "right", "top", "bottom" },
     optional = true,
-    description = "Side of a split; by default 'splitright' and 'splitbelow' decide.",
+    description = "Side of a split; by default as set by 'splitright' and 'splitbelow'.",
   },
   { name = "full_height", type = "boolean", default = true, description = "Use the full height for a vertical split." },
   size("width", 0.5, "Width: a fraction of the editor (up to 1), or columns."),
@@ -42,16 +42,16 @@ local window = {
     type = "integer",
     min = 0,
     default = 60,
-    description = "Minimum columns of a vertical split; if fewer than 40 columns remain, `narrow_layout` is used. 0 ="
-      .. " no minimum.",
+    description = "Minimum columns of a vertical split; if fewer than 40 would remain, `narrow_layout` is used. 0 = no"
+      .. " minimum.",
   },
   {
     name = "narrow_layout",
     type = "string",
     enum = { "float", "buffer", "tab", "horizontal", "vertical" },
     default = "buffer",
-    description = "Layout without room for a vertical split; `buffer` uses the current Neovim window, or a float if it"
-      .. " is narrow.",
+    description = "Layout if there is no room for a vertical split; `buffer` uses the current Neovim window, or a float"
+      .. " if it is narrow.",
   },
   size("height", 0.8, "Height: a fraction of the editor (up to 1), or lines."),
   {
@@ -95,7 +95,7 @@ return {
     name = "separator",
     type = "string",
     default = "─",
-    description = "Character of the line after a header.",
+    description = "Character used for the line after a header.",
   },
   {
     name = "show_header_separator",
@@ -108,7 +108,7 @@ return {
   { name = "show_reasoning", type = "boolean", default = true, description = "Show the model's reasoning." },
   { name = "fold_reasoning", type = "boolean", default = true, description = "Fold the model's reasoning." },
   { name = "fold_tools", type = "boolean", default = true, description = "Fold tool calls and their results." },
-  { name = "show_token_count", type = "boolean", default = true, description = "Show token counts at headers." },
+  { name = "show_token_count", type = "boolean", default = true, description = "Show token counts next to headers." },
   {
     name = "token_count",
     type = "function",
@@ -120,20 +120,21 @@ return {
     name = "show_meter",
     type = "boolean",
     default = true,
-    description = "Show the size of the context at the input if no bar does.",
+    description = "Show the context size at the input if no bar shows it.",
   },
   {
     name = "winbar",
     type = "string",
     enum = { "auto", "always", "never" },
     default = "auto",
-    description = "Title, model and size in the 'winbar'; `auto`: if the status line has none. Your own stays.",
+    description = "Show title, model and size in the 'winbar'; `auto`: if the status line does not. Your own 'winbar'"
+      .. " stays.",
   },
   {
     name = "tabline",
     type = "boolean",
     default = true,
-    description = "Titles of chats in the tab line. Your own 'tabline' stays.",
+    description = "Show the titles of chats in the tab line. Your own 'tabline' stays.",
   },
   {
     name = "notify_unseen",

@@ -20,11 +20,11 @@ return {
     type = { "string", "table" },
     optional = true,
     adapter = true,
-    description = "Adapter of edits in place; by default that of new chats.",
+    description = "Adapter for edits in place; by default that of new chats.",
   },
   {
     name = "keymaps",
-    description = "More keys of a buffer with a proposal: { modes = { n = … } }, or false.",
+    description = "More keys for a buffer with a proposal: { modes = { n = … } }, or false.",
     fields = vim.tbl_map(function(key)
       return {
         name = key[1],

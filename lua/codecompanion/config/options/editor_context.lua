@@ -31,13 +31,13 @@ local function fields_of(optional, takes_argument)
       optional = true,
       signature = "fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any",
       description = optional and "Returns the content, in place of the built-in one."
-        or "Returns the content; or the path of a Lua file that returns such a function.",
+        or "Function that returns the content, or the path of a Lua file that returns the function.",
     },
     {
       name = "description",
       type = "string",
       optional = true,
-      description = "Text in the completion menu.",
+      description = "Text shown in the completion menu.",
     },
     {
       name = "opts",
@@ -47,7 +47,7 @@ local function fields_of(optional, takes_argument)
           name = "async",
           type = "boolean",
           default = false,
-          description = "The callback calls `done(content)`.",
+          description = "The callback calls `done(content)` instead of returning it.",
         },
         {
           name = "timeout",
@@ -61,20 +61,20 @@ local function fields_of(optional, takes_argument)
           type = "boolean",
           default = takes_argument,
           description = optional and "Your callback takes an argument, `#{name:argument}`."
-            or "It takes an argument, `#{name:argument}`.",
+            or "The item takes an argument, `#{name:argument}`.",
         },
         {
           name = "contains_code",
           type = "boolean",
           default = optional,
-          description = "Refuse it while `opts.send_code` is false.",
+          description = "Refuse the item while `opts.send_code` is false.",
         },
         {
           name = "complete",
           type = "function",
           optional = true,
           signature = "fun(lead: string): string[]",
-          description = "Returns arguments.",
+          description = "Returns completion candidates for the argument.",
         },
       },
     },

@@ -76,7 +76,7 @@ return {
     type = { "boolean", "string" },
     default = "auto",
     check = check_enabled,
-    description = '"auto": with `#{codebase}` or `@file`, and for project questions under `codebuddy`; true: every'
+    description = '"auto": for `#{codebase}` or `@file`, and for project questions under `codebuddy`; true: for every'
       .. " project question; false: never.",
   },
   {
@@ -90,7 +90,7 @@ return {
     name = "classify",
     type = "boolean",
     default = true,
-    description = "Only for questions about the project.",
+    description = "Add code only to questions about the project.",
   },
   {
     name = "utility",
@@ -104,15 +104,14 @@ return {
     type = { "integer", "string" },
     check = tokens.check(),
     optional = true,
-    description = "Context window for the budget of code, in tokens; by default the model's. Code takes at most a"
-      .. " quarter.",
+    description = "Context window for the code budget, in tokens; by default the model's. Code gets at most a quarter.",
   },
   {
     name = "budgets",
     type = "table",
     default = {},
     check = check_budgets,
-    description = "Maximum tokens of code by model name or its beginning; `default` for the others.",
+    description = "Maximum tokens of code by model name or name prefix; `default` for others.",
   },
   {
     name = "timeout",
@@ -132,13 +131,13 @@ return {
     type = "number",
     default = 1,
     check = between(0, 100),
-    description = "Leave out larger files, in megabytes; of those named with `@` this much is read.",
+    description = "Leave out files larger than this, in megabytes; of files named with `@` this much is read.",
   },
   {
     name = "supplement_when_files_selected",
     type = "boolean",
     default = true,
-    description = "Find more than the named files.",
+    description = "Search for more code if the question names files.",
   },
   {
     name = "hybrid",
@@ -149,14 +148,14 @@ return {
         type = "number",
         default = 0.7,
         check = between(0, 1),
-        description = "Weight of similar meaning.",
+        description = "Weight of semantic similarity.",
       },
       {
         name = "text_weight",
         type = "number",
         default = 0.3,
         check = between(0, 1),
-        description = "Weight of matching words.",
+        description = "Weight of keyword matches.",
       },
       {
         name = "top_k",
@@ -189,7 +188,7 @@ return {
             type = "integer",
             default = 30,
             check = between(1, 365),
-            description = "Age in days at which a result counts half.",
+            description = "Age in days at which the weight of a result is halved.",
           },
         },
       },
@@ -197,7 +196,7 @@ return {
   },
   {
     name = "embedding",
-    description = "Search by meaning, see |codecompanion-embedding|; without `url` and `onnx` words decide alone.",
+    description = "Semantic search, see |codecompanion-embedding|; without `url` or `onnx` only keywords are used.",
     fields = {
       {
         name = "url",
@@ -224,51 +223,51 @@ return {
         name = "onnx",
         type = "string",
         optional = true,
-        description = "Or a folder with `model.onnx` and `tokenizer.json`.",
+        description = "Instead of `url`: a folder with `model.onnx` and `tokenizer.json`.",
       },
       {
         name = "dimensions",
         type = "integer",
         min = 1,
         optional = true,
-        description = "Length of the vectors.",
+        description = "Number of dimensions of the vectors.",
       },
       {
         name = "query_prefix",
         type = "string",
         optional = true,
-        description = "Text before a question; by default the model's.",
+        description = "Text to put before a question; by default the model's.",
       },
       {
         name = "document_prefix",
         type = "string",
         optional = true,
-        description = "Text before code; by default the model's.",
+        description = "Text to put before code; by default the model's.",
       },
     },
   },
   {
     name = "memories",
-    description = "Your notes for every question, see |codecompanion-gather-memories|.",
+    description = "Notes sent with every gathered question, see |codecompanion-gather-memories|.",
     fields = {
       { name = "enabled", type = "boolean", default = true, description = "Send the notes." },
       {
         name = "user",
         type = "string",
         default = "~/.codecompanion/memories.md",
-        description = "Your preferences.",
+        description = "File with your preferences.",
       },
       {
         name = "project",
         type = "string",
         default = ".codecompanion/memories.md",
-        description = "Notes on a project.",
+        description = "File with notes on a project.",
       },
     },
   },
   {
     name = "team",
-    description = "Text for questions about people, meetings or sprints.",
+    description = "Text to send with questions about people, meetings or sprints.",
     fields = {
       {
         name = "enabled",
@@ -288,7 +287,7 @@ return {
         items = { type = "string" },
         optional = true,
         check = check_command,
-        description = "Program and arguments, run in the project's folder at most once a minute; wins over `file`.",
+        description = "Program and arguments, run in the project's folder at most once a minute; replaces `file`.",
       },
     },
   },

@@ -74,14 +74,14 @@ local function fields_of(modes, description)
       type = "string",
       default = description,
       optional = description == nil,
-      description = "Text in the `g?` window.",
+      description = "Text shown in the `g?` window.",
     },
     {
       name = "callback",
       type = "function",
       optional = true,
       signature = "fun(chat: table)",
-      description = "The function of the key, instead of the built-in action.",
+      description = "Function to call instead of the built-in action.",
     },
     {
       name = "opts",

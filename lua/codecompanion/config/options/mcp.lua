@@ -80,7 +80,7 @@ local server = {
     check = check_command,
     description = "Program and arguments of a local server (stdio).",
   },
-  texts("env", "More environment variables."),
+  texts("env", "Additional environment variables."),
   {
     name = "cwd",
     type = "string",
@@ -92,7 +92,7 @@ local server = {
     type = "string",
     optional = true,
     check = check_address,
-    description = "Address of a server with streamable HTTP.",
+    description = "Address of a server that uses streamable HTTP.",
   },
   texts("headers", "HTTP headers of every request to `url`."),
   {
@@ -117,7 +117,7 @@ local server = {
   },
   {
     name = "tools",
-    description = "Single tools by name.",
+    description = "Settings of single tools, by name.",
     fields = {},
     values = { name = "<tool>", description = "A tool.", disable = true, fields = tool },
   },
@@ -143,7 +143,7 @@ return {
     name = "project_file",
     type = "boolean",
     default = true,
-    description = "Use the project's `.mcp.json` after you trust it, see |codecompanion-mcp-project|.",
+    description = "Use the project's `.mcp.json` once you trust it, see |codecompanion-mcp-project|.",
   },
   {
     name = "claude_desktop",

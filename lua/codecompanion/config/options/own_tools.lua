@@ -19,7 +19,7 @@ return {
       name = "schema",
       type = "table",
       optional = true,
-      description = "JSON schema of the arguments, or a function as in OpenAI's API; without it a Lua tool takes none.",
+      description = "JSON schema of the arguments, or a function definition as in OpenAI's API; if missing, none.",
     },
     {
       name = "callback",
@@ -34,7 +34,7 @@ return {
       type = "string",
       optional = true,
       check = own_tools.check_python,
-      description = 'The function in Python: `path/to/file.py:function` (from `stdpath("config")`) or'
+      description = 'The Python function: `path/to/file.py:function` (from `stdpath("config")`) or'
         .. " `module.path:function`.",
     },
     {

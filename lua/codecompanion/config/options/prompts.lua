@@ -11,7 +11,7 @@ return {
           type = "list",
           items = { type = "string" },
           default = {},
-          description = "More folders with prompts.",
+          description = "Additional folders with prompts.",
         },
       },
     },

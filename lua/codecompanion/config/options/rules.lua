@@ -45,7 +45,7 @@ local function group_fields(group)
       type = "string",
       enum = { "none", "claude" },
       default = "none",
-      description = "`claude` follows `@path`.",
+      description = "`claude` includes the files named by `@path`.",
     },
     {
       name = "enabled",
@@ -100,7 +100,7 @@ local fields = {
             items = { type = "string" },
             default = "default",
             signature = "fun(): string|string[]",
-            description = "Group or groups of every new chat.",
+            description = "Group or groups to add to every new chat.",
           },
         },
       },

@@ -36,6 +36,6 @@ return {
   default = "auto",
   replace = true,
   check = check,
-  description = "`auto` uses the system's sandbox, `required` refuses commands without one, `off` uses none; as a"
-    .. " table, see |codecompanion-sandbox|.",
+  description = "`auto` uses a sandbox if the system has one, `required` refuses commands without one, `off` uses none;"
+    .. " for the table, see |codecompanion-sandbox|.",
 }

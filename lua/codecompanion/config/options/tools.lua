@@ -52,7 +52,7 @@ local prefixes = {
   type = "list",
   default = {},
   items = { type = "string", description = "The beginning of a command, such as `git status`." },
-  description = "Commands that run without a question, see |codecompanion-approvals|.",
+  description = "Commands that run without asking, see |codecompanion-approvals|.",
 }
 
 ---@param name string
@@ -75,8 +75,8 @@ return {
   tool("read_file", "Reads a file, or a range of its lines."),
   tool("file_search", "Finds files by name."),
   tool("grep_search", "Searches the text of the files."),
-  tool("code_search", "Finds code by a question or a name, from the index."),
-  tool("get_diagnostics", "Reads the diagnostics of the editor."),
+  tool("code_search", "Finds code for a question or a name in the index."),
+  tool("get_diagnostics", "Reads the editor's diagnostics."),
   tool("insert_edit", "Changes a file by search and replace.", { ask = true }),
   tool("create_file", "Creates a file.", { ask = true }),
   tool("delete_file", "Deletes a file.", { ask = true, never_yolo = true }),
@@ -107,13 +107,13 @@ return {
           name = "description",
           type = "string",
           default = "Your own group.",
-          description = "Text in lists.",
+          description = "Text shown in lists.",
         },
         {
           name = "system_prompt",
           type = "string",
           optional = true,
-          description = "Added to the system prompt.",
+          description = "Text added to the system prompt.",
         },
         {
           name = "opts",
@@ -140,14 +140,13 @@ return {
         type = "list",
         optional = true,
         items = { type = "string", description = "The name of a tool or of a group." },
-        description = "Tools and groups of new chats; by default all.",
+        description = "Tools and groups of new chats; by default all tools.",
       },
       {
         name = "yolo",
         type = "boolean",
         default = false,
-        description = "Start new chats in YOLO mode: no questions, except for tools with `allowed_in_yolo_mode ="
-          .. " false`.",
+        description = "Start new chats in YOLO mode: only tools with `allowed_in_yolo_mode = false` ask.",
       },
       {
         name = "save_with_autocmds",
@@ -160,14 +159,14 @@ return {
         type = "list",
         default = {},
         items = { type = "string", description = "A pattern as in a `.gitignore`." },
-        description = "More files whose changes always ask, see |codecompanion-guarded-files|; `!` excludes.",
+        description = "More files whose changes always ask, see |codecompanion-guarded-files|; `!` excludes files.",
       },
       {
         name = "max_result_chars",
         type = "integer",
         min = 1000,
         default = 40000,
-        description = "Maximum characters of a tool result in a request; the history keeps all of it.",
+        description = "Maximum characters of a tool result in a request; the history keeps the full result.",
       },
     },
   },

@@ -22,6 +22,6 @@ return {
     type = "list",
     items = { type = "string", check = check_folder },
     default = {},
-    description = "Folders to trust: `~/src/mine`, `~/src/mine/*` (each in it), `~/src/mine/**` (all below).",
+    description = "Folders to trust: `~/src/mine`, `~/src/mine/*` (its subfolders), `~/src/mine/**` (at any depth).",
   },
 }

@@ -24,12 +24,12 @@ end
 return {
   {
     name = "cmd",
-    description = "A command line from words, see |:CodeCompanionCmd|.",
+    description = "Generating a command line, see |:CodeCompanionCmd|.",
     fields = fields("the command line"),
   },
   {
     name = "commit",
-    description = "A commit message from the staged changes, see |codecompanion-commit|.",
+    description = "Writing a commit message for staged changes, see |codecompanion-commit|.",
     fields = fields("the message"),
   },
 }
