@@ -53,7 +53,7 @@ vim.list_extend(fields, {
     type = "table",
     default = {},
     entries = true,
-    description = "Overrides by adapter name: { openai = { env = { … } } }.",
+    description = "Overrides by name: { openai = { env = { … } } }.",
   },
   {
     name = "opts",

@@ -71,7 +71,7 @@ return {
         type = { "string", "function" },
         optional = true,
         signature = "fun(ctx: CodeCompanion.SystemPromptContext): string",
-        description = "Replaces the system prompt; `${default_system_prompt}`, or the field of `ctx`, is the built-in one.",
+        description = "Replaces the system prompt; `${default_system_prompt}` or its `ctx` field is the built-in one.",
       },
       {
         name = "context_window",

@@ -199,7 +199,7 @@ return {
     type = "number",
     min = 0,
     default = 1,
-    description = "No suggestions in files larger than this, in megabytes.",
+    description = "Maximum file size for suggestions, in megabytes.",
   },
   {
     name = "keymaps",

@@ -127,8 +127,7 @@ return {
     type = "string",
     enum = { "auto", "always", "never" },
     default = "auto",
-    description = "Show title, model and size in the 'winbar'; `auto`: if the status line does not. Your own 'winbar'"
-      .. " stays.",
+    description = "Show title, model and size in the 'winbar'; `auto`: if no status line does. Your own stays.",
   },
   {
     name = "tabline",

@@ -47,7 +47,7 @@ local function fields_of(optional, takes_argument)
           name = "async",
           type = "boolean",
           default = false,
-          description = "The callback calls `done(content)` instead of returning it.",
+          description = "The callback calls `done(content)`.",
         },
         {
           name = "timeout",
@@ -61,20 +61,20 @@ local function fields_of(optional, takes_argument)
           type = "boolean",
           default = takes_argument,
           description = optional and "Your callback takes an argument, `#{name:argument}`."
-            or "The item takes an argument, `#{name:argument}`.",
+            or "It takes an argument, `#{name:argument}`.",
         },
         {
           name = "contains_code",
           type = "boolean",
           default = optional,
-          description = "Refuse the item while `opts.send_code` is false.",
+          description = "Refuse it while `opts.send_code` is false.",
         },
         {
           name = "complete",
           type = "function",
           optional = true,
           signature = "fun(lead: string): string[]",
-          description = "Returns completion candidates for the argument.",
+          description = "Completes the argument.",
         },
       },
     },

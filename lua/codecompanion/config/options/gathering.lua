@@ -137,7 +137,7 @@ return {
     name = "supplement_when_files_selected",
     type = "boolean",
     default = true,
-    description = "Search for more code if the question names files.",
+    description = "Search beyond the named files.",
   },
   {
     name = "hybrid",
@@ -188,7 +188,7 @@ return {
             type = "integer",
             default = 30,
             check = between(1, 365),
-            description = "Age in days at which the weight of a result is halved.",
+            description = "Age in days at which the weight halves.",
           },
         },
       },
@@ -196,7 +196,7 @@ return {
   },
   {
     name = "embedding",
-    description = "Semantic search, see |codecompanion-embedding|; without `url` or `onnx` only keywords are used.",
+    description = "Semantic search, see |codecompanion-embedding|; without `url` or `onnx`, keywords are used.",
     fields = {
       {
         name = "url",
@@ -223,7 +223,7 @@ return {
         name = "onnx",
         type = "string",
         optional = true,
-        description = "Instead of `url`: a folder with `model.onnx` and `tokenizer.json`.",
+        description = "Local folder with `model.onnx` and `tokenizer.json`.",
       },
       {
         name = "dimensions",
@@ -236,19 +236,19 @@ return {
         name = "query_prefix",
         type = "string",
         optional = true,
-        description = "Text to put before a question; by default the model's.",
+        description = "Prefix of a question; by default the model's.",
       },
       {
         name = "document_prefix",
         type = "string",
         optional = true,
-        description = "Text to put before code; by default the model's.",
+        description = "Prefix of code; by default the model's.",
       },
     },
   },
   {
     name = "memories",
-    description = "Notes sent with every gathered question, see |codecompanion-gather-memories|.",
+    description = "Notes sent with every question, see |codecompanion-gather-memories|.",
     fields = {
       { name = "enabled", type = "boolean", default = true, description = "Send the notes." },
       {

@@ -45,7 +45,7 @@ local function group_fields(group)
       type = "string",
       enum = { "none", "claude" },
       default = "none",
-      description = "`claude` includes the files named by `@path`.",
+      description = "`claude` includes `@path` files.",
     },
     {
       name = "enabled",

@@ -11,7 +11,7 @@ return {
       type = "function",
       optional = true,
       signature = "fun(chat: CodeCompanion.SlashChat, argument: string): string?",
-      description = "The function; a string it returns is inserted into the input.",
+      description = "The function; a returned string becomes input.",
     },
     {
       name = "description",
@@ -36,7 +36,7 @@ return {
       type = "function",
       optional = true,
       signature = "fun(lead: string): string[]",
-      description = "Returns completion candidates for the argument.",
+      description = "Completes the argument.",
     },
     {
       name = "enabled",

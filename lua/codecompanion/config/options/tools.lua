@@ -140,7 +140,7 @@ return {
         type = "list",
         optional = true,
         items = { type = "string", description = "The name of a tool or of a group." },
-        description = "Tools and groups of new chats; by default all tools.",
+        description = "Tools and groups of new chats (default: all).",
       },
       {
         name = "yolo",
