@@ -12,16 +12,16 @@
 ---@field pid integer
 ---@field mistakes string[]
 
----The complete list of mistakes, because more were found while the host runs.
+---The complete list of mistakes, sent again because more were found.
 ---
----`mistakes` as in `HostReady`; `failures` are sentences on the user's own tools and strategies that failed.
+---`mistakes` as in `HostReady`; `failures`: sentences about the user's own tools and strategies that failed.
 ---@class CodeCompanion.Event.Mistakes
 ---@field type "mistakes"
 ---@field chat string
 ---@field mistakes string[]
 ---@field failures string[]
 
----The answer to a request that carried an `id`: `result` or, when `ok` is false, `error` (one sentence).
+---The response to a request with an `id`: `result` or, if `ok` is false, `error` (one sentence).
 ---@class CodeCompanion.Event.Reply
 ---@field type "reply"
 ---@field chat string
@@ -33,7 +33,7 @@
 ---One sentence for the user.
 ---
 ---With `while_paused` it is removed when the meter shows that nothing is paused, with `until_compacted` when a
----compaction succeeds, with `until_restored` when no chat is missing any more.
+---compaction succeeds, with `until_restored` when no chat is missing.
 ---@class CodeCompanion.Event.Notice
 ---@field type "notice"
 ---@field chat string
@@ -43,17 +43,17 @@
 ---@field until_compacted boolean
 ---@field until_restored boolean
 
----A submit that was stored before the host could confirm it.
+---A submit that was stored, but that the host could not confirm.
 ---@class CodeCompanion.Wire.StoredSubmit
 ---@field key string
 ---@field message_id string
 ---@field text string
 ---@field tokens? integer
 
----The chat exists in the log (new or resumed). `draft` is the text of the input region when it was last saved.
+---The chat exists in the log (new or resumed). `draft`: the last saved text of the input region.
 ---
----`beside`: text typed into read-only copies that are gone. `stored`: the request's `unconfirmed` submits that are in
----the log, in its order.
+---`beside`: text typed into read-only copies that no longer exist. `stored`: the request's `unconfirmed` submits that
+---are in the log, in log order.
 ---@class CodeCompanion.Event.ChatOpened
 ---@field type "chat_opened"
 ---@field chat string
@@ -68,18 +68,18 @@
 ---@field beside string
 ---@field stored CodeCompanion.Wire.StoredSubmit[]
 
----The chat has this title from now on.
+---The chat got a new title.
 ---@class CodeCompanion.Event.TitleChanged
 ---@field type "title_changed"
 ---@field chat string
 ---@field title string
 
----The buffer is redrawn: the following events have all of it (context block, marks, pieces, running work).
+---The buffer must be redrawn from the following events (context block, marks, pieces, running work).
 ---@class CodeCompanion.Event.Redrawn
 ---@field type "redrawn"
 ---@field chat string
 
----The chat uses another adapter or model from now on.
+---The chat switched to another adapter or model.
 ---@class CodeCompanion.Event.ModelChanged
 ---@field type "model_changed"
 ---@field chat string
@@ -87,27 +87,27 @@
 ---@field model string
 ---@field window integer
 
----The chat uses another policy from now on.
+---The chat switched to another policy.
 ---@class CodeCompanion.Event.PolicyChanged
 ---@field type "policy_changed"
 ---@field chat string
 ---@field policy string
 ---@field description string
 
----The session's state; `label` describes the activity (`running grep_search`), "" when idle.
+---The session's state changed; `label`: the activity (`running grep_search`), "" when idle.
 ---@class CodeCompanion.Event.State
 ---@field type "state"
 ---@field chat string
 ---@field state string
 ---@field label string
 
----A submit waits for the next request boundary.
+---A submit is queued until the next request boundary.
 ---@class CodeCompanion.Event.Queued
 ---@field type "queued"
 ---@field chat string
 ---@field submit_id integer
 
----A user message is durable and may be shown as sent. `number`: its position among the user's messages, from 1.
+---A user message is stored and may be shown as sent. `number`: its position among the user's messages, 1-based.
 ---@class CodeCompanion.Event.MessageSent
 ---@field type "message_sent"
 ---@field chat string
@@ -118,18 +118,18 @@
 ---@field tokens integer
 ---@field number integer
 
----Attachments of a submit are being gathered: until `message_sent` or `submit_failed` it is a draft.
+---Attachments of a submit are being gathered; until `message_sent` or `submit_failed` it is a draft.
 ---
----`what`: the pending step, in two words.
+---`what`: the current step, in two words.
 ---@class CodeCompanion.Event.Gathering
 ---@field type "gathering"
 ---@field chat string
 ---@field submit_id integer
 ---@field what string
 
----Code was placed before the message sent last (R-253): one line, and its pieces in a fold.
+---Code was placed before the last message (R-253): one line, and its pieces in a fold.
 ---
----`title` shows the amount, `body` has a line for each piece, which begins with its place (`path:10-40`).
+---`title`: the amount; `body`: a line for each piece, beginning with its location (`path:10-40`).
 ---@class CodeCompanion.Event.CodeGathered
 ---@field type "code_gathered"
 ---@field chat string
@@ -139,7 +139,7 @@
 ---@field tokens integer
 ---@field duration_ms integer
 
----The changes of a live attachment were placed before the message sent last: one line, and the diff in a fold.
+---The changes of a live attachment were placed before the last message: one line, and the diff in a fold.
 ---@class CodeCompanion.Event.FileUpdated
 ---@field type "file_updated"
 ---@field chat string
@@ -148,7 +148,7 @@
 ---@field body string
 ---@field tokens integer
 
----Editor content mentioned in the message sent last was placed before it: one line, its first lines in a fold.
+---Editor content mentioned in the last message was placed before it: one line, its first lines in a fold.
 ---@class CodeCompanion.Event.EditorContextSent
 ---@field type "editor_context_sent"
 ---@field chat string
@@ -157,7 +157,7 @@
 ---@field body string
 ---@field tokens integer
 
----A submit could not be stored; the text returns to the input region.
+---A submit could not be stored; its text returns to the input region.
 ---@class CodeCompanion.Event.SubmitFailed
 ---@field type "submit_failed"
 ---@field chat string
@@ -165,7 +165,7 @@
 ---@field text string
 ---@field error string
 
----The model's side begins (once per provider request); a header is drawn unless this turn already has one.
+---The model's reply begins (once per provider request); a header is drawn unless this turn already has one.
 ---@class CodeCompanion.Event.ReplyStarted
 ---@field type "reply_started"
 ---@field chat string
@@ -178,9 +178,9 @@
 ---@field chat string
 ---@field text string
 
----Lines of arriving code for an edit in place, with the file's indentation; `edit_ended` brings all of them.
+---Streamed code for an edit in place, with the file's indentation; `edit_ended` has the complete lines.
 ---
----The first `kept` of the lines sent before stay, and `lines` follow them.
+---The first `kept` of the previously sent lines stay, followed by `lines`.
 ---@class CodeCompanion.Event.EditText
 ---@field type "edit_text"
 ---@field chat string
@@ -188,11 +188,10 @@
 ---@field kept integer
 ---@field placement "after"|"before"|"chat"|"new"|"replace"
 
----The reply to an edit in place: exactly one per edit, after the end of its turn.
+---The result of an edit in place: exactly one per edit, after the end of its turn.
 ---
----`proposal`: `lines` for `placement`, in `language` (as the reply names it); `note` is a sentence of warning.
----`answer`: a text to read in the chat. `failed`: no edit was produced, for the reason `error` ("" = it was
----cancelled).
+---`proposal`: `lines` for `placement`, in `language` (as the reply names it); `note`: a warning sentence.
+---`answer`: text to show in the chat. `failed`: no edit was produced, for the reason `error` ("" = it was cancelled).
 ---@class CodeCompanion.Event.EditEnded
 ---@field type "edit_ended"
 ---@field chat string
@@ -211,7 +210,7 @@
 
 ---The reply of one provider request is complete and logged. `cut`: it ended before its end marker.
 ---
----`other_model` is the model that wrote it, if the server answered with another one than the chat's.
+---`other_model`: the model that wrote it, if that is not the chat's model.
 ---@class CodeCompanion.Event.ReplyFinished
 ---@field type "reply_finished"
 ---@field chat string
@@ -221,13 +220,13 @@
 ---@field output_tokens integer
 ---@field other_model string
 
----A question of a tool to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer wanted).
+---A request to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer expected).
 ---
----`look`: which of `paths` are open (without: all files with unsaved changes) → `{files}`. `change`: make `text` the
----content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: reload files that changed on disk.
----`run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, at any later time; `stop_tool`:
----the answer to `ask_id` is no longer needed. After `until_ms` (milliseconds since the epoch, 0 = never) the call must
----not be started: the host no longer waits.
+---`look`: which of `paths` are open (without `paths`: all files with unsaved changes) → `{files}`. `change`: make
+---`text` the content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: reload files that changed on
+---disk. `run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, at any later time;
+---`stop_tool`: the answer to `ask_id` is no longer needed. The call must not be started after `until_ms` (milliseconds
+---since the epoch, 0 = no limit), because the host no longer waits.
 ---@class CodeCompanion.Event.Ask
 ---@field type "ask"
 ---@field chat string
@@ -236,13 +235,13 @@
 ---@field until_ms integer
 ---@field fields table<string, any>
 
----The complete list of file changes that are reverted now: their folds show it.
+---The complete list of file changes that are currently reverted, as their folds show.
 ---@class CodeCompanion.Event.ChangesReverted
 ---@field type "changes_reverted"
 ---@field chat string
 ---@field change_ids string[]
 
----A tool call began (or waits for approval). `title` is the fold's first half: `read_file lua/foo.lua 1-120`.
+---A tool call began (or waits for approval). `title`: the fold's first half, `read_file lua/foo.lua 1-120`.
 ---@class CodeCompanion.Event.ToolStarted
 ---@field type "tool_started"
 ---@field chat string
@@ -251,10 +250,10 @@
 ---@field title string
 ---@field reply_id string
 
----A tool call has its result. `summary` is the fold's second half: `120 lines · 1.4k tokens`.
+---A tool call has a result. `summary`: the fold's second half, `120 lines · 1.4k tokens`.
 ---
----`reply_id` is the message that made the call. `preview` is the text that the buffer shows inside the fold (head and
----tail of a long result), never the whole result; for a `change` of a file it is the diff.
+---`reply_id`: the message that made the call. `preview`: the text that the buffer shows inside the fold (head and tail
+---of a long result), never the whole result; for a file `change`, the diff.
 ---@class CodeCompanion.Event.ToolFinished
 ---@field type "tool_finished"
 ---@field chat string
@@ -270,19 +269,19 @@
 ---@field change CodeCompanion.Wire.FileChange|nil
 ---@field reply_id string
 
----A tool call asks for permission. `body` is the exact command or diff, `filetype` its syntax (`sh`, `diff`).
+---A tool call asks for approval. `body`: the exact command or diff, `filetype`: its syntax (`sh`, `diff`).
 ---
----A change of a file also has its absolute `path` and whole texts with Unix line ends: `before` and `after` are "" for
----a missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of
----grants, so that `always` grants nothing; `again`: why an earlier grant no longer covers it. `covers`: which commands
----`always` could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: the text in the
----context because of which nothing can be granted, in one line.
+---A file change also has its absolute `path` and whole texts with Unix line endings: `before` or `after` is "" for a
+---missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of grants,
+---so that `always` grants nothing; `again`: why an earlier grant no longer applies. `covers`: which commands `always`
+---could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: why nothing can be granted
+---(the text in the context that prevents it), in one line.
 ---
----`kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` is the
----focus of the summary. "sampling": a server wants a reply of the model; "elicitation": values from the user, `form`
----is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of texts
----by name. `place`: where a command runs (`ApprovalQuestion`), `note`: why it needs the network, in a sentence;
----`retry`: it failed in the sandbox and would run again there.
+---`kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason`: the
+---focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input; `form` is a
+---JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of texts by
+---name. `place`: where a command runs (`ApprovalQuestion`); `note`: why it needs the network, in a sentence; `retry`:
+---it failed in the sandbox and would run again there.
 ---@class CodeCompanion.Event.ApprovalRequested
 ---@field type "approval_requested"
 ---@field chat string
@@ -305,7 +304,7 @@
 ---@field hosts string[]
 ---@field retry boolean
 
----The question was answered (or the turn cancelled): its block is removed.
+---The approval was answered (or the turn cancelled), so its block is removed.
 ---@class CodeCompanion.Event.ApprovalClosed
 ---@field type "approval_closed"
 ---@field chat string
@@ -314,10 +313,10 @@
 
 ---The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
 ---
----`assumed`: the window is a guess (`?`, R-506). `paused`: neither happens automatically, because the user undid one,
----until they compact, redo or choose a policy. `stopped` is the chat's configured policy if it does not run because
----the option `stopped_by` is wrong; neither is sent while it runs. `no_tools`: why no tools are sent: the model would
----not see them. `held_back`: the tools that are not sent in a small window.
+---`assumed`: the window is a guess (`?`, R-506). `paused`: automatic edits and compactions are paused after an undo,
+---until the user compacts, redoes or chooses a policy. `stopped`: the chat's configured policy if it is stopped
+---because the option `stopped_by` is invalid; otherwise neither is sent. `no_tools`: why the model would not see
+---tools, so that none are sent. `held_back`: the tools that are not sent in a small context window.
 ---@class CodeCompanion.Event.Meter
 ---@field type "meter"
 ---@field chat string
@@ -334,7 +333,7 @@
 ---@field no_tools string
 ---@field held_back string[]
 
----One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show.
+---One line of the context block. `kind`: the message tag; `label`: the path or name; `note`: additional text.
 ---
 ---`live`: the model receives its changes.
 ---@class CodeCompanion.Wire.ContextItem
@@ -351,11 +350,11 @@
 ---@field chat string
 ---@field items CodeCompanion.Wire.ContextItem[]
 
----`cleared` tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
+---`cleared` tool results were cleared from the view (R-516), or truncated. `call_ids`: the folds concerned.
 ---
----`code`: the number of messages whose gathered code was cleared; they count as results. `why`: the reason in a few
----words, "" if the result says enough. `changed` are the messages with a shorter text now, `removed` those that left
----the view; for cut ones `cut` is the percentage still sent, by message id (R-524).
+---`code`: the number of messages whose gathered code was cleared, included in `cleared`. `why`: the reason in a few
+---words, "" if none is needed. `changed`: messages whose text is now shorter; `removed`: messages that left the view.
+---`cut`: the percentage still sent of truncated messages, by id (R-524).
 ---@class CodeCompanion.Event.ContextEdited
 ---@field type "context_edited"
 ---@field chat string
@@ -370,21 +369,21 @@
 ---@field why string
 ---@field code integer
 
----An answer that was replaced by another: the ids of its messages.
+---A replaced answer: the ids of its messages.
 ---
----`undone`: the change was undone, so the new answer is the one that does not count.
+---`undone`: the change was undone, so these are the messages of the new answer.
 ---@class CodeCompanion.Wire.Replaced
 ---@field change_id string
 ---@field items string[]
 ---@field undone? boolean
 
----The complete marks of the view: sent whenever the user or a change of provider undid or redid something.
+---All marks of the view, sent whenever the user or a change of provider undid or redid something.
 ---
----`undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now; `cleared` and `pinned`
----are message ids: shortened, and kept. For those that were only cut `cut` is the percentage still sent, by message
----id. `gone` are the messages that are not in the view, by the kind of change that removed them. `lost` are messages
----that refer to text which is no longer sent. `next_undo` and `next_redo` can be undone and redone now; `undo_kind` is
----the kind of the first.
+---`undone`: ids of undone changes (a compaction's is its `compaction_id`). `cleared`, `pinned`: ids of shortened and
+---of pinned messages. `cut`: the percentage still sent of messages that were only truncated, by id. `gone`: the
+---messages that are not in the view, by the kind of change that removed them. `lost`: messages that refer to text
+---which is no longer sent. `next_undo`, `next_redo`: the changes that can be undone and redone now; `undo_kind`: the
+---kind of the first.
 ---@class CodeCompanion.Event.ViewMarks
 ---@field type "view_marks"
 ---@field chat string
@@ -399,7 +398,7 @@
 ---@field undo_kind string
 ---@field lost string[]
 
----A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows. `label` is the text shown.
+---A compaction began (R-543); exactly one `compacted` or `compaction_failed` follows. `label`: the text shown.
 ---@class CodeCompanion.Event.CompactionStarted
 ---@field type "compaction_started"
 ---@field chat string
@@ -408,7 +407,7 @@
 ---@field summariser string
 ---@field label string
 
----A section of a summary: the 0-based line of its heading, its number (0 = none), whether a card shows it open.
+---A section of a summary: 0-based line of its heading, number (0 = none), whether the card shows it open.
 ---@class CodeCompanion.Wire.SummarySection
 ---@field line integer
 ---@field title string
@@ -417,10 +416,10 @@
 
 ---The history up to here was replaced in the view by `summary` (R-543).
 ---
----`removed` are the messages that left the view, `summary_ids` those that replaced them, `before` the message that
----follows them in the view ("" = none that is drawn): the card is placed above it. `title` and `folded` describe the
----card (with CoWork's title it shows its document's text, R-453), `sections` its folds. `tier` > 0: which of the
----policy's tiers it was, with the `counts` of messages before and after (R-137).
+---`removed`: the messages that left the view; `summary_ids`: those that replaced them; `before`: the message that
+---follows them in the view, above which the card is placed ("" = no drawn message). `title` and `folded` describe the
+---card (with CoWork's title it shows its document's text, R-453), `sections` its folds. `tier` > 0: the policy's tier
+---that was used, with the `counts` of messages before and after (R-137).
 ---@class CodeCompanion.Event.Compacted
 ---@field type "compacted"
 ---@field chat string
@@ -442,7 +441,7 @@
 ---@field summary_ids string[]
 ---@field before string
 
----No valid summary; nothing was changed. `reason` is one sentence for the user.
+---A compaction failed and changed nothing. `reason`: one sentence for the user.
 ---@class CodeCompanion.Event.CompactionFailed
 ---@field type "compaction_failed"
 ---@field chat string
@@ -450,7 +449,7 @@
 ---@field reason string
 ---@field cancelled boolean
 
----A policy's own documented event: nothing is drawn, `User CodeCompanion<NameInCamelCase>` fires with `fields`.
+---A policy's own documented event; nothing is drawn, `User CodeCompanion<NameInCamelCase>` fires with `fields`.
 ---@class CodeCompanion.Event.PolicyEvent
 ---@field type "policy_event"
 ---@field chat string
@@ -460,8 +459,8 @@
 
 ---The provider request failed with an error worth retrying; the next attempt is in `wait_ms`.
 ---
----`reason` is the whole sentence, `brief` its short form in two or three words, "" if there is none. `waiting`: the
----pending condition while a local server starts; the event repeats with every check.
+---`reason`: the whole sentence; `brief`: two or three words, "" = none. `waiting`: the pending condition while a local
+---server starts; the event repeats with every check.
 ---@class CodeCompanion.Event.Retrying
 ---@field type "retrying"
 ---@field chat string
@@ -471,9 +470,9 @@
 ---@field brief string
 ---@field waiting string
 
----Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`.
+---The turn ended. `error`: one sentence if `reason` is `failed` or `limit`.
 ---
----`unsent`: the message was not sent, so the error applies until it is; if `stopped` before that, there is no reply to
+---`unsent`: the message was not sent, so the error applies until it is; with `reason` `stopped`, there is no reply to
 ---regenerate.
 ---@class CodeCompanion.Event.TurnFinished
 ---@field type "turn_finished"
@@ -483,7 +482,7 @@
 ---@field unsent boolean
 ---@field duration_ms integer
 
----A change of a file that a tool made: `change_id` identifies it in `revert_changes` and `show_change`.
+---A file change made by a tool; `change_id` identifies it in `revert_changes` and `show_change`.
 ---@class CodeCompanion.Wire.FileChange
 ---@field change_id string
 ---@field path string
@@ -494,10 +493,10 @@
 ---One entry of a restored chat, in buffer order.
 ---
 ---kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
----`cleared` | `changed` | `note`; fields as in the live events. `change_id` identifies the change that made `edited`,
----`compacted` and `cleared`, `undone` means that it is undone now. `gone`: the message is not in the view; the value
----is the kind of change that removed it. `opens`: the entry is the first of the model's side of a turn, or of a new
----answer to the same message. `kept_percent`: the percentage still sent of a truncated tool result, or of each one
+---`cleared` | `changed` | `note`; fields as in the live events. `change_id`: the change that made `edited`,
+---`compacted` and `cleared`; `undone`: it is currently undone. `gone`: the message is not in the view; the value is
+---the kind of change that removed it. `opens`: the entry is the first of the model's side of a turn, or of a new
+---answer to the same message. `kept_percent`: the percentage still sent of a truncated tool result, or of each result
 ---that an edit truncated. `level`: the severity of a note; a note on the end of a turn has its outcome in `ended`.
 ---`changes`: file changes by the tools of a turn that ends here.
 ---@class CodeCompanion.Wire.Entry
@@ -540,7 +539,7 @@
 ---@field change? CodeCompanion.Wire.FileChange|nil
 ---@field changes? CodeCompanion.Wire.FileChange[]
 
----A piece of a restored chat: pieces arrive newest first, each one belongs above those before it.
+---A piece of a restored chat; pieces arrive newest first, and each belongs above the previous ones.
 ---
 ---The first piece (`first`) is enough to fill a screen; `last` ends the restore.
 ---@class CodeCompanion.Event.Restored
@@ -550,10 +549,10 @@
 ---@field first boolean
 ---@field last boolean
 
----Progress of the code index of `root`: `done` of `total` files while it is built (total 0: not counted).
+---Progress of the code index of `root`: `done` of `total` files while it is built (`total` 0 = not counted).
 ---
----`why`: one sentence, when the index cannot be used or was not finished. `of_vectors`: the event is about the vectors
----of the pieces of code, and `done` and `total` count these.
+---`why`: one sentence if the index cannot be used or was not finished. `of_vectors`: the event is about the vectors of
+---the pieces of code, and `done` and `total` count these.
 ---@class CodeCompanion.Event.IndexProgress
 ---@field type "index_progress"
 ---@field chat string
@@ -564,10 +563,10 @@
 ---@field why string
 ---@field of_vectors boolean
 
----A login waits for the user: enter `code` on the page `url` within `expires_s` seconds; "" = no code.
+---A login waits for the user to enter `code` on the page `url` within `expires_s` seconds; "" = no code.
 ---
 ---`comes_back`: the page redirects to an address of this machine; if that fails (the browser is elsewhere), the user
----may enter that address (`login` with `answer`). `account` is the requested one, `accounts` are other known ones.
+---may enter that address (`login` with `answer`). `account`: the requested account; `accounts`: other known accounts.
 ---@class CodeCompanion.Event.LoginCode
 ---@field type "login_code"
 ---@field chat string
@@ -579,7 +578,7 @@
 ---@field account string
 ---@field accounts string[]
 
----A verb without `id` failed; `verb` is its name, `error` is one sentence.
+---A request without `id` failed; `verb`: its name, `error`: one sentence.
 ---@class CodeCompanion.Event.RequestFailed
 ---@field type "request_failed"
 ---@field chat string
@@ -592,7 +591,7 @@
 ---@field chat string
 ---@field server string
 
----The files of the chat's folder that wait for the user's trust, as text; "" = none waits any more.
+---The files of the chat's folder that wait for the user's trust, as text; "" = none.
 ---@class CodeCompanion.Event.TrustWaits
 ---@field type "trust_waits"
 ---@field chat string
@@ -607,11 +606,11 @@
 
 ---First request: the user's settings (see `settings.py`), folders, the Neovim version, shell and language.
 ---
----`shell` is the value of Neovim's option, `language` the configured one or the locale, "" = unknown. `adapters`: the
----user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none. `environment`: variables
+---`shell`: the value of Neovim's option; `language`: the configured language or the locale, "" = unknown. `adapters`:
+---the user's own entries by name (`adapters/entries`); `proxy`: for all of them, "" = none. `environment`: variables
 ---withheld from the process at start, because programs of the same user could read them there. `mistakes`: errors in
----the settings found by the editor, which a chat must show before it is used; `wrong_options`: its errors in options
----that policies read, each sentence beginning with its key.
+---the settings found by the editor, which a chat must show before it is used; `wrong_options`: errors in options that
+---policies read, each sentence beginning with its key.
 ---@class CodeCompanion.Request.Hello
 ---@field id? integer
 ---@field chat? string
@@ -645,9 +644,9 @@
 ---@field message string
 ---@field source? string
 
----The state of the editor for Python, taken at one moment; no call-backs during a turn.
+---The state of the editor at one moment, so that a turn does not need callbacks.
 ---
----`cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and its
+---`cursor`: (row, column) in the file `current`; `visible`: the first and last of its lines on the screen and its
 ---number of lines; rows and lines are 1-based. `send_code` False: the user does not allow code to be sent
 ---(`opts.send_code`). The editor sends the `buffers` with unsaved changes; the bridge adds the others, which
 ---`GiveOpenFiles` names.
@@ -660,14 +659,14 @@
 ---@field diagnostics? CodeCompanion.Wire.Diagnostic[]
 ---@field send_code? boolean
 
----Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
+---Open a new chat (the editor chooses the id `chat`), or the stored chat `resume`, which is then the chat's id too.
 ---
 ---`unconfirmed`: keys of submits for which the editor does not know whether they were stored. `copy`: the id of this
----copy of the chat, unique among all editors; its input has its own draft. `shown`: the part it shows of the reply
----that a host was receiving when it was killed. `purpose`: a chat without a window, for requests of one kind. It
----appears in the list of chats only after the user gives it a title or opens it in a window. `edit_in_place` is a chat
----like any other; with another purpose the system prompt is `prompts/purpose_<purpose>.md`, and there are no tools, no
----rules and no gathered code.
+---copy of the chat, unique among all editors; its input has its own draft. `shown`: the displayed part of a reply that
+---a host was receiving when it was killed. `purpose`: a chat without a buffer, for one kind of request; it appears in
+---the list of chats only after the user gives it a title or opens it in a window. `edit_in_place` is a chat like any
+---other; with any other purpose the system prompt is `prompts/purpose_<purpose>.md`, without tools, rules and gathered
+---code.
 ---@class CodeCompanion.Request.OpenChat
 ---@field id? integer
 ---@field chat? string
@@ -680,10 +679,11 @@
 ---@field copy? string
 ---@field shown? string
 
----A text of the editor. `title` describes it, before the file and its lines.
+---A text from the editor. `title`: its description, shown before the file and its lines.
 ---
----`path` is its file, "" = none; `first` the 1-based line at which it begins there, 0 = it is not text of the file;
----`whole`: it is all of the file, `partial`: its lines are parts of the file's. `language` marks the fence.
+---`path`: its file, "" = none; `first`: the 1-based line at which it begins there, 0 = it is not text of the file;
+---`whole`: it is the whole file; `partial`: its lines are parts of the file's lines. `language`: that of the code
+---block.
 ---@class CodeCompanion.Wire.EditorText
 ---@field text string
 ---@field title? string
@@ -696,9 +696,9 @@
 
 ---Editor content that a message mentions (`written`: `#{diff:staged}`), as it was when the message was sent.
 ---
----Without `texts` there is no content, for the reason `nothing`. `error` is the reason why the message cannot be sent.
----If the content does not fit, the end named by `keep` is kept. `comes`: it follows in a later request
----(`editor_context`), or the host reads it itself by `name` and `argument`.
+---Without `texts` there is no content, for the reason `nothing`. `error`: the reason why the message cannot be sent.
+---If the content does not fit, the end named by `keep` is kept. `comes`: with this request, in a later one
+---(`editor_context`), or by the host, which reads it by `name` and `argument`.
 ---@class CodeCompanion.Wire.EditorItem
 ---@field written string
 ---@field name string
@@ -709,10 +709,10 @@
 ---@field keep? "head"|"tail"
 ---@field comes? "by_host"|"later"|"now"
 
----Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
+---Send the text of the input region. `submit_id` rises by one per submit of the chat, so each is sent exactly once.
 ---
----`key` is unique among all editors; it is logged with the message. With `edit` the text is the instruction of an edit
----in place: no tools are offered in its turn, and its reply is also sent as `edit_text` and `edit_ended`. `items`: the
+---`key`: unique among all editors, logged with the message. With `edit` the text is the instruction of an edit in
+---place: no tools are offered in its turn, and its reply is also sent as `edit_text` and `edit_ended`. `items`: the
 ---editor content it mentions.
 ---@class CodeCompanion.Request.Submit
 ---@field id? integer
@@ -724,21 +724,21 @@
 ---@field edit? CodeCompanion.Wire.EditTarget|nil
 ---@field items? CodeCompanion.Wire.EditorItem[]
 
----Editor content that a submit mentions and that was not ready at the time; the submit waits for it.
+---Send editor content that a submit mentions and waits for, because it was not ready then.
 ---@class CodeCompanion.Request.EditorContext
 ---@field id? integer
 ---@field chat? string
 ---@field submit_id integer
 ---@field items CodeCompanion.Wire.EditorItem[]
 
----Stop all running work in the chat (stream, tool, compaction, retry wait). Queued submits become drafts again.
+---Stop all running work in the chat (stream, tool, compaction, retry delay). Queued submits become drafts again.
 ---@class CodeCompanion.Request.Cancel
 ---@field id? integer
 ---@field chat? string
 
 ---`/compact [instructions]` (R-533). The editor asks the user for confirmation.
 ---
----With `go_on` the model continues afterwards, also in an idle chat (R-528).
+---With `go_on` the model continues afterwards, even in an idle chat (R-528).
 ---@class CodeCompanion.Request.Compact
 ---@field id? integer
 ---@field chat? string
@@ -747,15 +747,15 @@
 
 ---→ `{label, tokens}`. Attach a file, a buffer, an image … to the next request; 0 tokens while a turn is running.
 ---
----`text` is its content, for kinds that the host does not read.
+---`text`: its content, for kinds that the host does not read.
 ---
----The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` selects the diff, "" = all
----uncommitted changes.
+---The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`, for which `path` selects the diff, "" =
+---all uncommitted changes.
 ---
 ---Only attachments of the kind `file` or `buffer` are live; a `text` never changes, whatever its label.
 ---
----A file with the extension of a PDF is attached as a document. `live`: the model is notified when the file or buffer
----changes; None = as configured.
+---A `.pdf` file is attached as a document. `live`: the model is notified when the file or buffer changes; None = as
+---configured.
 ---@class CodeCompanion.Request.Attach
 ---@field id? integer
 ---@field chat? string
@@ -764,7 +764,7 @@
 ---@field text? string
 ---@field live? boolean|nil
 
----→ one sentence. Attach the readable text of a page (`/fetch`); `again`: ignore the copy of the last hour.
+---→ one sentence. Attach the readable text of a page (`/fetch`); `again`: ignore the copy cached for an hour.
 ---@class CodeCompanion.Request.FetchPage
 ---@field id? integer
 ---@field chat? string
@@ -795,9 +795,9 @@
 ---@field chat? string
 ---@field group string
 
----Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
+---Answer an approval. `always` applies to this tool (for a shell: this command) in this chat.
 ---
----`text`: the proposal (`after`) as edited by the user; it is written instead, and the model sees the difference.
+---`text`: the proposal (`after`) as edited by the user, which is written instead; the model sees the difference.
 ---`family` with `always`: the commands in `ApprovalRequested.covers` run without asking in this chat.
 ---@class CodeCompanion.Request.Approve
 ---@field id? integer
@@ -808,7 +808,7 @@
 ---@field text? string|nil
 ---@field family? boolean
 
----The answer to an `ask` event; `error` is the reason for a failure.
+---Answer an `ask` event; `error`: the reason for a failure.
 ---@class CodeCompanion.Request.Answer
 ---@field id? integer
 ---@field chat? string
@@ -817,7 +817,7 @@
 ---@field error? string
 ---@field result? any
 
----Turn approvals off (`on`) or on again for the chat.
+---Turn YOLO mode on or off for the chat; while `on`, approvals are skipped.
 ---@class CodeCompanion.Request.SetYolo
 ---@field id? integer
 ---@field chat? string
@@ -842,28 +842,28 @@
 ---@field id? integer
 ---@field chat? string
 
----Keys that functions of the configuration returned, by adapter name: for adapters not in `hello`.
+---Send keys returned by functions in the configuration, by adapter name, for adapters not in `hello`.
 ---@class CodeCompanion.Request.GiveSecrets
 ---@field id? integer
 ---@field chat? string
 ---@field secrets table<string, string>
 
----Variables of the kind in `Hello.environment` that have changed in the editor since, and those that are gone.
+---Send variables as in `Hello.environment` that have since changed in the editor or been removed.
 ---@class CodeCompanion.Request.GiveEnvironment
 ---@field id? integer
 ---@field chat? string
 ---@field changed? table<string, string>
 ---@field gone? string[]
 
----The names of all listed file buffers; sent after changes, before the request whose snapshot needs them.
+---Send the names of all listed file buffers; sent after changes, before the request whose snapshot needs them.
 ---@class CodeCompanion.Request.GiveOpenFiles
 ---@field id? integer
 ---@field chat? string
 ---@field names string[]
 
----Evaluated functions of the config (R-502, R-503): the subtree `context_management` for this chat.
+---Send the values of functions in the configuration (R-502, R-503): the subtree `context_management` for this chat.
 ---
----`wrong`: a sentence for each function that failed or returned a value of the wrong type; it begins with the key.
+---`wrong`: a sentence for each function that failed or returned a value of the wrong type, beginning with the key.
 ---@class CodeCompanion.Request.SetOverrides
 ---@field id? integer
 ---@field chat? string
@@ -887,12 +887,12 @@
 ---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 
----Send the editor the whole content of the chat's buffer, from `redrawn` on.
+---Send the editor the whole content of the chat's buffer, beginning with `redrawn`.
 ---@class CodeCompanion.Request.RedrawChat
 ---@field id? integer
 ---@field chat? string
 
----The buffer is gone; release the chat.
+---Release the chat, whose buffer was deleted.
 ---@class CodeCompanion.Request.CloseChat
 ---@field id? integer
 ---@field chat? string
@@ -909,7 +909,7 @@
 ---→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, draft, first_question, …}]`.
 ---
 ---Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch). With
----`chat` only that one, even if it is empty.
+---`chat`, only that chat, even if it is empty.
 ---@class CodeCompanion.Request.ListSessions
 ---@field id? integer
 ---@field chat? string
@@ -928,7 +928,7 @@
 ---@field id? integer
 ---@field chat? string
 
----→ one sentence. Give the stored chat `chat` another title; it does not have to be open.
+---→ one sentence. Rename the stored chat `chat`, open or not.
 ---@class CodeCompanion.Request.RenameSession
 ---@field id? integer
 ---@field chat? string
@@ -945,15 +945,15 @@
 ---@field path? string
 ---@field form? "html"|"md"
 
----→ one sentence. Permanently delete the stored chat `chat`; an open one is refused. The editor asks before.
+---→ one sentence. Permanently delete the stored chat `chat`, unless it is open. The editor asks before.
 ---@class CodeCompanion.Request.DeleteSession
 ---@field id? integer
 ---@field chat? string
 
----→ id of the branch. Copy the chat up to (not including) its message `at`, or whole, into the new chat `fork`.
+---→ id of the branch. Copy the chat up to (not including) its message `at`, or all of it, into the new chat `fork`.
 ---
----`draft` is stored with it. Repeating the request for an existing branch does nothing; `fork` "" = the host finds an
----id.
+---`draft` is stored with it. Repeating the request for an existing branch does nothing; `fork` "" = the host chooses
+---an id.
 ---@class CodeCompanion.Request.ForkChat
 ---@field id? integer
 ---@field chat? string
@@ -980,13 +980,13 @@
 ---@field checkpoint string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 
----→ `{folder, user, project, unused, of, others, entries}`: the memory of a project; with a `query` the best hits.
+---→ `{folder, user, project, unused, of, others, entries}`: the memory of a project; with a `query`, the best hits.
 ---
----The project is that of the chat, or `cwd` if the host has no such chat open. `folder` is that of the project's
----notes, `user` and `project` are the files the user writes ("" = not used), `unused` are sentences on unused files,
----`of` counts all entries, `others` those of other projects, which `everything` adds. `entries`: `{path, line, origin,
----scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is "you", "model" or
----"compaction".
+---The project is that of the chat, or of `cwd` if the host does not have the chat open. `folder`: that of the
+---project's notes; `user`, `project`: the files the user writes ("" = not used); `unused`: sentences about unused
+---files; `of`: the number of entries; `others`: the number in other projects, which `everything` adds. `entries`:
+---`{path, line, origin, scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is
+---"you", "model" or "compaction".
 ---@class CodeCompanion.Request.ShowMemory
 ---@field id? integer
 ---@field chat? string
@@ -994,13 +994,13 @@
 ---@field query? string
 ---@field everything? boolean
 
----→ a sentence. Delete a file of the memory that was not written by a person (`can_delete`).
+---→ one sentence. Delete a memory file that was not written by a person (`can_delete`).
 ---@class CodeCompanion.Request.DeleteMemory
 ---@field id? integer
 ---@field chat? string
 ---@field path string
 
----→ a sentence. Restore the file of the memory that was deleted last since the host started.
+---→ one sentence. Restore the memory file that was deleted last since the host started.
 ---@class CodeCompanion.Request.RestoreMemory
 ---@field id? integer
 ---@field chat? string
@@ -1011,7 +1011,7 @@
 ---@field chat? string
 ---@field adapter? string
 
----→ `[{adapter, text, advice}]` of those of these adapters whose servers report something; see `server_card`.
+---→ `[{adapter, text, advice}]` of the adapters in the request whose servers report anything; see `server_card`.
 ---@class CodeCompanion.Request.ServerCards
 ---@field id? integer
 ---@field chat? string
@@ -1019,10 +1019,10 @@
 
 ---→ `{user, models, problem, notice}`: log in to an adapter that uses a login instead of a key.
 ---
----The event `login_code` tells the user what to do; `account` "" = the one used last, "new" = another one, else one of
----its `accounts`. `notice` is a `{title, text}` to show at a first login, or empty. `answer` passes the `address` at
----which the browser ended. `stop` ends the login; the waiting request then fails. `forget` deletes our own login, →
----`{forgotten, note}`.
+---The event `login_code` tells the user what to do. `account`: "" = the last used, "new" = another account, else one
+---of the event's `accounts`. `notice`: a `{title, text}` to show at the first login, or empty. `answer` passes the
+---`address` to which the browser was redirected. `stop` cancels the login; the waiting request then fails. `forget`
+---deletes our own login, → `{forgotten, note}`.
 ---@class CodeCompanion.Request.Login
 ---@field id? integer
 ---@field chat? string
@@ -1039,9 +1039,9 @@
 
 ---→ `{prompts: [{name, description, alias, messages, origin, label, path, sha256, state, …}], problems}`.
 ---
----The prompt files of `own_folder` and `folders`, and those of the project below `cwd`. `state` of a project's prompt
----is "allowed" or "waits" for the user's trust (`show_trust`); the latter have no `messages`. `problems`: a sentence
----for each unusable file; `notes` of a prompt: its unusable parts.
+---The prompt files of `own_folder` and `folders`, and those of the project at `cwd`. `state` of a project's prompt:
+---"allowed", or "waits" for the user's trust (`show_trust`), then without `messages`. `problems`: a sentence for each
+---unusable file; `notes` of a prompt: its unusable parts.
 ---@class CodeCompanion.Request.ListPrompts
 ---@field id? integer
 ---@field chat? string
@@ -1051,10 +1051,10 @@
 
 ---→ `{folder, why, since, identity, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
 ---
----The folder is that of the chat, or `cwd` if the host has no such chat open; `why` it is trusted: "" (it is not),
----"user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text, does,
----is_trusted, runs, leads_out, cut}`, `others`: `{path, kind, since, here}` of every decision. `folders` and
----`own_folder` are those of prompts (`list_prompts`).
+---The folder is that of the chat, or `cwd` if the host does not have the chat open. `why` it is trusted: "" (it is
+---not), "user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text,
+---does, is_trusted, runs, leads_out, cut}`; `others`: `{path, kind, since, here}` of every decision. `folders` and
+---`own_folder`: those of prompts (`list_prompts`).
 ---@class CodeCompanion.Request.ShowTrust
 ---@field id? integer
 ---@field chat? string
@@ -1062,16 +1062,16 @@
 ---@field folders? string[]
 ---@field own_folder? string
 
----A file of a folder with the hash of the content shown.
+---A file of a folder, with the hash of the content shown to the user.
 ---@class CodeCompanion.Wire.ShownFile
 ---@field path string
 ---@field sha256 string
 
 ---→ one sentence. Trust a folder or files, revoke that, or silence the reminder of waiting files (`silence`).
 ---
----`folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: the files trusted
----with the content shown; if `what` is "folder", all files shown. `path`: a file to trust with its current content, or
----the subject of `revoke`, "" = the folder.
+---`folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: the files to trust
+---as shown; if `what` is "folder", all files shown. `path`: a file to trust with its current content, or the file or
+---folder to `revoke`, "" = the folder.
 ---@class CodeCompanion.Request.ChangeTrust
 ---@field id? integer
 ---@field chat? string
@@ -1084,7 +1084,7 @@
 ---@field folders? string[]
 ---@field own_folder? string
 
----→ `{written: why}`: mentions in an external text that lead outside the project below `cwd`, or to secrets.
+---→ `{written: why}`: mentions in an external text of files outside the project at `cwd`, or with secrets.
 ---@class CodeCompanion.Request.CheckMentions
 ---@field id? integer
 ---@field chat? string
@@ -1093,18 +1093,18 @@
 
 ---→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 ---
----The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null. With `request`, the
----request of that number (from 1, −1 = the newest) as it was sent, with its `turn`, or its purpose `asked` for a
----summary, a `note`, the number of `requests`, and whether its `total` is `exact`.
+---The next request, message by message; `cache` is `hit`, `miss` or "", `cost` is in US dollars or null. With
+---`request`, the request of that number (1-based, −1 = the newest) as it was sent, with its `turn` (or its purpose
+---`asked` for a summary), a `note`, the number of `requests`, and whether its `total` is `exact`.
 ---@class CodeCompanion.Request.Inspect
 ---@field id? integer
 ---@field chat? string
 ---@field request? integer
 
----→ `{title, text, filetype, state}`: the body of a request as JSON, 0 = the next one; or one message of it.
+---→ `{title, text, filetype, state}`: the body of a request as JSON (0 = the next request), or a message in it.
 ---
----The text differs from the bytes that were sent only in white space between JSON values. `item`: id of a message,
----`system` or `tools`.
+---The text differs from the bytes sent only in whitespace between JSON values. `item`: id of a message, `system` or
+---`tools`.
 ---@class CodeCompanion.Request.ShowRequest
 ---@field id? integer
 ---@field chat? string
@@ -1124,9 +1124,9 @@
 ---@field id? integer
 ---@field chat? string
 
----→ `{title, text, filetype, state, summary}`: the stored content of a message or call id.
+---→ `{title, text, filetype, state, summary}`: the stored content for a message id or call id.
 ---
----`summary`: of a tool result, as on its line ("" for other messages).
+---`summary`: that of a tool result, as on its line ("" for other messages).
 ---@class CodeCompanion.Request.ShowOriginal
 ---@field id? integer
 ---@field chat? string
@@ -1134,21 +1134,21 @@
 
 ---→ `{title, text, spans}`: the cost of the chat, as Markdown (R-356). Read from the log; the chat may be closed.
 ---
----`spans` are the colours of its chart: (line from 0, first byte, end, ink). `ascii`: drawn without Braille.
+---`spans`: the colours of its chart, (0-based line, first byte, end, ink). `ascii`: draw without Braille.
 ---@class CodeCompanion.Request.ShowCost
 ---@field id? integer
 ---@field chat? string
 ---@field width? integer
 ---@field ascii? boolean
 
----→ `{title, text, turn, turns}`: a turn call by call, without a number the newest (R-357). Read from the log.
+---→ `{title, text, turn, turns}`: a turn call by call, by default the newest (R-357). Read from the log.
 ---@class CodeCompanion.Request.ShowTrace
 ---@field id? integer
 ---@field chat? string
 ---@field turn? integer|nil
 ---@field width? integer
 
----→ `{title, text, said}`: the audit log as Markdown, for the chat `of` or all; `file` is the export's target.
+---→ `{title, text, said}`: the audit log as Markdown, for the chat `of` or all; `file`: the file to export to.
 ---@class CodeCompanion.Request.ShowAudit
 ---@field id? integer
 ---@field chat? string
@@ -1166,13 +1166,13 @@
 ---@field chat? string
 ---@field change_id? string
 
----→ one sentence naming the change that counts again.
+---→ one sentence naming the redone change.
 ---@class CodeCompanion.Request.RedoChange
 ---@field id? integer
 ---@field chat? string
 ---@field change_id? string
 
----→ one sentence. Restore the original of a message or call id to the view (R-516).
+---→ one sentence. Restore the original message with this message or call id to the view (R-516).
 ---@class CodeCompanion.Request.RestoreMessage
 ---@field id? integer
 ---@field chat? string
@@ -1184,7 +1184,7 @@
 ---@field chat? string
 ---@field item string
 
----→ one sentence. Pin a message or call id, without one the newest message, or `text` as an instruction (R-361).
+---→ one sentence. Pin a message by message or call id ("" = the newest), or `text` as an instruction (R-361).
 ---
 ---`source`: the project file that the instruction is from, "" = it is the user's own. `again`: pinning an already
 ---pinned message succeeds without effect.
@@ -1196,7 +1196,7 @@
 ---@field source? string
 ---@field again? boolean
 
----→ one sentence. By message or call id, or by its `number` in the list of pins.
+---→ one sentence. Unpin a message by message or call id, or by its `number` in the list of pins.
 ---@class CodeCompanion.Request.Unpin
 ---@field id? integer
 ---@field chat? string
@@ -1208,7 +1208,7 @@
 ---@field id? integer
 ---@field chat? string
 
----→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: removed messages, by words.
+---→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: a search in removed messages.
 ---@class CodeCompanion.Request.Recall
 ---@field id? integer
 ---@field chat? string
@@ -1217,21 +1217,21 @@
 ---→ `{title, head, rows, text, root, can_choose}`: the code that would be gathered for a question (`/context`).
 ---
 ---Without a question, for the user's newest message; nothing is sent. A row is `{path, start, end, what, source,
----score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why` is the reason),
----or "left out" or "pinned" by the user; `chosen_at` is the line by which it was pinned, 0 = `start`.
+---score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why`: the reason),
+---or "left out" or "pinned" by the user; `chosen_at`: the line at which it was pinned, 0 = `start`.
 ---@class CodeCompanion.Request.PreviewCode
 ---@field id? integer
 ---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 ---@field question? string
 
----→ as `preview_code`: the code gathered for a message; `item` is the gathered message.
+---→ as `preview_code`: the code gathered for a message; `item`: the id of the gathered message.
 ---@class CodeCompanion.Request.ShowGathered
 ---@field id? integer
 ---@field chat? string
 ---@field item string
 
----→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = reset to neither.
+---→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = neither.
 ---@class CodeCompanion.Request.ChooseCode
 ---@field id? integer
 ---@field chat? string
@@ -1246,8 +1246,8 @@
 
 ---→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, places}]`.
 ---
----The file changes that tools made in this chat, and their reverts, newest first. With `hunks` each row has `places`,
----as `tools.files.diff.Hunk`, and whether each is `reverted`.
+---The file changes that tools made in this chat, and their reverts, newest first. With `hunks` each row has its hunks
+---as `places` (`tools.files.diff.Hunk`), and whether each is `reverted`.
 ---@class CodeCompanion.Request.ListChanges
 ---@field id? integer
 ---@field chat? string
@@ -1265,8 +1265,8 @@
 ---→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
 ---
 ---Revert file changes with a three-way merge against later changes; files with conflicts are unchanged. With `markers`
----the conflict is put into the file's buffer, unsaved. `hunk`: only this hunk of the one change, counted from 0 as in
----the `places` of `list_changes`; a reverted one is applied again.
+---the conflict is put into the file's buffer, unsaved. `hunk`: revert only this hunk of a single change (0-based, as
+---in the `places` of `list_changes`), or reapply it if it is reverted.
 ---@class CodeCompanion.Request.RevertChanges
 ---@field id? integer
 ---@field chat? string
@@ -1279,25 +1279,25 @@
 ---@field id? integer
 ---@field chat? string
 
----→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, costs, which are on.
+---→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, token costs, which are on.
 ---
----`sent`: the tool is part of the next request; `why_not` is the reason why one that is on is not. `coming`: name and
----state of servers whose tools are not known yet.
+---`sent`: the tool is part of the next request; `why_not`: why a tool that is on is not sent. `coming`: name and state
+---of servers whose tools are not known yet.
 ---@class CodeCompanion.Request.ListTools
 ---@field id? integer
 ---@field chat? string
 
 ---→ one sentence. Enable or disable these tools and groups in the chat from now on.
 ---
----`how`: `on` and `off` switch them, `toggle` inverts each; `only` offers just these, without names those of the
----configuration.
+---`how`: `on`, `off` and `toggle` switch them; `only` offers just these, or those of the configuration if `names` is
+---empty.
 ---@class CodeCompanion.Request.ChooseTools
 ---@field id? integer
 ---@field chat? string
 ---@field names string[]
 ---@field how? "off"|"on"|"only"|"toggle"
 
----→ one sentence. Ask again before the calls that `grant` allowed.
+---→ one sentence. Revoke `grant`, so that the calls it allowed ask again.
 ---@class CodeCompanion.Request.RevokeGrant
 ---@field id? integer
 ---@field chat? string
@@ -1310,8 +1310,8 @@
 
 ---Return the MCP servers of a folder, one table each: state, tools with their sizes, resources, prompts, log.
 ---
----The folder (`root`) is that of the chat, or `cwd` if the host has no such chat open. `files` are the files that name
----servers: path, names of the servers, whether it is trusted, its problem.
+---The folder (`root`) is that of the chat, or `cwd` if the host does not have the chat open. `files`: the server
+---files, each with its path, the names of its servers, whether it is trusted, and its problem.
 ---@class CodeCompanion.Request.ShowMcp
 ---@field id? integer
 ---@field chat? string
@@ -1328,7 +1328,7 @@
 
 ---Return the text of a resource (`uri`) of a server, or of a prompt with its arguments filled in (`prompt`).
 ---
----A stopped server is started. With `attach` the resource is attached to the next request of the chat instead.
+---A stopped server is started. With `attach` the resource is instead attached to the chat's next request.
 ---@class CodeCompanion.Request.ReadMcp
 ---@field id? integer
 ---@field chat? string
@@ -1341,11 +1341,11 @@
 
 ---→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete, left_out, no_vectors}`.
 ---
----The code index.
+---Build or report the code index.
 ---
----`start`: build it in the background if it is out of date; `rebuild`: from scratch. Events `index_progress` report
----the progress. With neither, only the current index is reported, and in `left_out`, one sentence, which files are not
----searched and why. `no_vectors`: why making vectors ended early the last time, "" = it did not.
+---`start`: build it in the background if it is out of date; `rebuild`: from scratch. `index_progress` events report
+---the progress. With neither, only the current index is reported, with `left_out`: a sentence on which files are not
+---searched and why. `no_vectors`: why the last run that made vectors ended early, "" = it did not.
 ---@class CodeCompanion.Request.IndexProject
 ---@field id? integer
 ---@field chat? string
@@ -1355,7 +1355,7 @@
 
 ---→ `{diff, stat, subjects, secret}`: the staged changes; `diff` "" = none. `secret`: files left out (R-266).
 ---
----`index`, `git_dir` and `work_tree`: the paths that `git commit` gave its editor, "" = the defaults of the folder.
+---`index`, `git_dir` and `work_tree`: the paths that `git commit` passed to its editor, "" = the folder's defaults.
 ---@class CodeCompanion.Request.ReadStaged
 ---@field id? integer
 ---@field chat? string
@@ -1364,19 +1364,19 @@
 ---@field git_dir? string
 ---@field work_tree? string
 
----→ the names that git lists below a folder, each after a NUL, "" if it lists none.
+---→ the file names that git lists below a folder, each preceded by a NUL, "" = none.
 ---@class CodeCompanion.Request.ListNames
 ---@field id? integer
 ---@field chat? string
 ---@field cwd string
 
----Files (absolute paths) that the editor has written, or found changed: their indexes check them first.
+---Report files (absolute paths) that the editor wrote or found changed, so that indexes check them first.
 ---@class CodeCompanion.Request.FilesChanged
 ---@field id? integer
 ---@field chat? string
 ---@field paths string[]
 
----Lines of a file that were edited or visited: 1-based, both included.
+---Lines of a file that were edited or visited, 1-based and inclusive.
 ---@class CodeCompanion.Wire.RecentLines
 ---@field path string
 ---@field start integer
@@ -1384,14 +1384,14 @@
 
 ---→ `{items: [{text}], model, ms, cached, why, failed, off}`: completions at the cursor, or the reason for none.
 ---
----`failed`: the server was unreachable or answered with an error; the editor shows `why` once and waits before the
----next request. `off`: this file never gets any (a secret file); the editor stops asking for it.
+---`failed`: the server was unreachable or returned an error; the editor shows `why` once and waits before the next
+---request. `off`: this file never gets completions (a secret file); the editor stops asking for it.
 ---
 ---`before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: the text
 ---above `before`, from the top of the file (≤ 20,000). `line` and `column` of the cursor are 0-based, in bytes.
----`recent`: newest first. `manual`: the user asked for it. `count`: number of different completions; 0 sends no
+---`recent`: newest first. `manual`: the user requested it. `count`: number of different completions; 0 sends no
 ---request and only checks whether a server is available. A newer request of the same editor cancels this one, whose
----answer then has neither items nor a reason.
+---reply then has neither items nor a reason.
 ---@class CodeCompanion.Request.CompleteCode
 ---@field id? integer
 ---@field chat? string
@@ -1407,7 +1407,7 @@
 ---@field manual? boolean
 ---@field count? integer
 
----Stop the completion that request `of` asked for (0 = the running one); its connection is closed.
+---Cancel the completion requested by `of` (0 = the running one) and close its connection.
 ---@class CodeCompanion.Request.CancelCompletion
 ---@field id? integer
 ---@field chat? string
@@ -1612,7 +1612,7 @@
 ---@field proxy? string
 ---@field order? string[]
 
----Ways to talk to a model.
+---The chat, edits in place and other ways to use a model.
 ---@class CodeCompanion.Options.interactions
 ---@field chat? CodeCompanion.Options.interactions.chat
 ---@field inline? CodeCompanion.Options.interactions.inline
@@ -1630,13 +1630,12 @@
 ---@field editor_context? CodeCompanion.Options.interactions.chat.editor_context
 ---@field opts? CodeCompanion.Options.interactions.chat.opts
 
----The names in the headers of the chat buffer.
+---Names in the headers of the chat buffer.
 ---@class CodeCompanion.Options.interactions.chat.roles
 ---@field llm? string|(fun(adapter: CodeCompanion.AdapterInfo): string)
 ---@field user? string|(fun(): string)
 
----Keys of the chat: { modes = { n = …, i = … } }, false for none; your own need a `callback`, see |codecompanion-
----keymaps|.
+---Keys of the chat: { modes = { n = …, i = … } }, or false; your own need a `callback`, see |codecompanion-keymaps|.
 ---@class CodeCompanion.Options.interactions.chat.keymaps
 ---@field options? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field completion? CodeCompanion.Options.interactions.chat.keymaps.key|false
@@ -1982,7 +1981,7 @@
 ---@class CodeCompanion.Options.interactions.chat.opts.policies
 ---@field [string] table
 
----Your own steps of policies, in Python, see |codecompanion-own-strategies|.
+---Your own policy steps, in Python, see |codecompanion-own-strategies|.
 ---@class CodeCompanion.Options.interactions.chat.opts.strategies
 ---@field [string] string
 
@@ -2019,7 +2018,7 @@
 ---@field adapter? string|table
 ---@field fallback_to_chat_adapter? boolean
 
----Options of policy `kodacode`, in the form of its document.
+---Options of the policy `kodacode`, named as in its document.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.sessions
 ---@field compaction_threshold? number|string
 ---@field compaction_target_threshold? number|string
@@ -2030,7 +2029,7 @@
 ---@field adapter? string|table
 ---@field keymaps? CodeCompanion.Options.interactions.inline.keymaps
 
----More keys of a buffer with a proposal: { modes = { n = … } }, or false.
+---More keys for a buffer with a proposal: { modes = { n = … } }, or false.
 ---@class CodeCompanion.Options.interactions.inline.keymaps
 ---@field options? CodeCompanion.Options.interactions.inline.keymaps.options|false
 ---@field stop? CodeCompanion.Options.interactions.inline.keymaps.stop|false
@@ -2216,17 +2215,17 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----A command line from words, see |:CodeCompanionCmd|.
+---Generating a command line, see |:CodeCompanionCmd|.
 ---@class CodeCompanion.Options.interactions.cmd
 ---@field adapter? string|table
 ---@field timeout? integer
 
----A commit message from the staged changes, see |codecompanion-commit|.
+---Writing a commit message for staged changes, see |codecompanion-commit|.
 ---@class CodeCompanion.Options.interactions.commit
 ---@field adapter? string|table
 ---@field timeout? integer
 
----Code that is sent with a question, see |codecompanion-gather|.
+---Code sent with a question, see |codecompanion-gather|.
 ---@class CodeCompanion.Options.context
 ---@field enabled? boolean|string
 ---@field pipeline? "ranked"|"document"
@@ -2261,7 +2260,7 @@
 ---@field enabled? boolean
 ---@field half_life_days? integer
 
----Search by meaning, see |codecompanion-embedding|; without `url` and `onnx` words decide alone.
+---Semantic search, see |codecompanion-embedding|; without `url` or `onnx`, keywords are used.
 ---@class CodeCompanion.Options.context.embedding
 ---@field url? string
 ---@field model? string
@@ -2271,13 +2270,13 @@
 ---@field query_prefix? string
 ---@field document_prefix? string
 
----Your notes for every question, see |codecompanion-gather-memories|.
+---Notes sent with every question, see |codecompanion-gather-memories|.
 ---@class CodeCompanion.Options.context.memories
 ---@field enabled? boolean
 ---@field user? string
 ---@field project? string
 
----Text for questions about people, meetings or sprints.
+---Text to send with questions about people, meetings or sprints.
 ---@class CodeCompanion.Options.context.team
 ---@field enabled? boolean
 ---@field file? string
@@ -2306,7 +2305,7 @@
 ---@field max_file_size_mb? number
 ---@field keymaps? CodeCompanion.Options.completion.keymaps
 
----Keys in Insert mode, none by default, see |codecompanion-complete-plug|.
+---Insert mode keys, none by default, see |codecompanion-complete-plug|.
 ---@class CodeCompanion.Options.completion.keymaps
 ---@field accept? string|string[]
 ---@field accept_line? string|string[]
@@ -2316,7 +2315,7 @@
 ---@field dismiss? string|string[]
 ---@field complete? string|string[]
 
----Servers of the Model Context Protocol, see |codecompanion-mcp|.
+---Model Context Protocol servers, see |codecompanion-mcp|.
 ---@class CodeCompanion.Options.mcp
 ---@field enabled? boolean
 ---@field start_with_chat? boolean
@@ -2342,7 +2341,7 @@
 ---@field start_timeout? integer
 ---@field tools? CodeCompanion.Options.mcp.servers.server.tools
 
----Single tools by name.
+---Settings of single tools, by name.
 ---@class CodeCompanion.Options.mcp.servers.server.tools
 ---@field [string] CodeCompanion.Options.mcp.servers.server.tools.tool|false
 
@@ -2399,7 +2398,7 @@
 ---@field context_window? integer|string
 ---@field max_output_tokens? integer|string
 
----Project that tools can read and change.
+---The project that tools can read and change.
 ---@class CodeCompanion.Options.workspace
 ---@field root? string|(fun(): string)
 

@@ -27,7 +27,7 @@ ALLOWED = {
     ("health.lua", 'vim.fn.getcompletion("codecompanion-install", "help")'): "a constant",
     ("chat/sources/help_tags.lua", 'nvim_get_runtime_file("doc/tags*", true)'): "a constant",
     ("commands/conflict.lua", 'nvim_get_runtime_file("lua/codecompanion/init.lua", true)'): "a constant",
-    ("commands/subcommands.lua", 'nvim_get_runtime_file("doc/codecompanion.txt", false)'): "a constant",
+    ("commands/manual.lua", 'nvim_get_runtime_file("doc/codecompanion.txt", false)'): "a constant",
     (
         "chat/buffer/markdown_colours.lua",
         'nvim_get_runtime_file("parser/" .. lang .. ".*", false)',

@@ -77,8 +77,8 @@ def test_an_edit_is_counted_to_the_token_and_a_first_request_to_a_percent(
     everything: dict[str, dict[str, float]],
 ) -> None:
     """The recordings lack the tool schemas: the calibration of another chat with the same tools replaces them."""
-    assert everything["taken back"]["n"] > 100
-    assert everything["taken back"]["p95"] <= 0.1
+    assert everything["reverted"]["n"] > 100
+    assert everything["reverted"]["p95"] <= 0.1
     assert everything["first"]["p50"] <= 1
 
 

@@ -396,7 +396,7 @@ def test_a_rejected_edit_is_proposed_again_with_u_on_its_line(nvim_factory, tmp_
         chat.nvim.wait_lua("return vim.b.codecompanion_edit ~= nil")
         chat.nvim.lua("vim.ui.select = function(items, o, done) _G.names = vim.tbl_map(o.format_item, items) end")
         chat.nvim.command("CodeCompanionActions")
-        assert "Reopen a rejected change" in str(chat.nvim.wait_lua("return _G.names"))
+        assert ":CodeCompanion reopen" in str(chat.nvim.wait_lua("return _G.names"))
 
 
 def test_a_rejected_edit_is_proposed_in_a_file_opened_through_a_link(nvim_factory, tmp_path: Path) -> None:

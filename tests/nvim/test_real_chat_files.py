@@ -98,7 +98,7 @@ def test_models_are_listed_with_the_window_reported_by_their_endpoint(nvim_facto
         chat.nvim.wait_lua("return _G.shown ~= nil")
         shown = chat.nvim.lua("return _G.shown")
         assert [line for line in shown if line.startswith("plain")] == ["plain · large · 32.8k", "plain · test-model"]
-        unusable = ["anthropic · ANTHROPIC_API_KEY is not set", "openai · OPENAI_API_KEY is not set"]
+        unusable = ["anthropic · needs ANTHROPIC_API_KEY", "openai · needs OPENAI_API_KEY"]
         assert [line for line in shown if line.startswith(("anthropic", "openai ·"))] == unusable
         usable = [n for n, line in enumerate(shown) if line.startswith(("plain", "offline"))]
         assert max(usable) < min(map(shown.index, unusable))

@@ -95,7 +95,7 @@ def test_a_chat_with_a_wrong_address_continues_with_another_adapter(nvim_factory
         chat.nvim.feed("<Esc>ga")
         chat.nvim.wait_screen(r"mine · env.url: got")
         chat.nvim.wait_screen(r"broken · the command `false` failed with exit status 1")
-        chat.nvim.wait_screen(r"openai · OPENAI_API_KEY is not set")
+        chat.nvim.wait_screen(r"openai · needs OPENAI_API_KEY")
         chat.nvim.feed("/^broken<CR><CR>")
         chat.nvim.wait_for(
             lambda: "Change adapters.http.broken or the adapter (:CodeCompanion adapter). The adapter" in chat.text(),

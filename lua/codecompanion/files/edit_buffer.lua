@@ -7,8 +7,8 @@ local reload = require("codecompanion.files.reload_buffers")
 
 local M = {}
 
----@alias CodeCompanion.Hunk { [1]: integer, [2]: integer, [3]: string[] } Rows [first, last), 0-based, and their
----replacement
+---@alias CodeCompanion.ReplacedRows { [1]: integer, [2]: integer, [3]: string[] } Rows [first, last), 0-based, and
+---their replacement
 
 ---@param text string
 ---@return string[] lines
@@ -63,7 +63,7 @@ end
 ---Return the differences, the lowest hunk first.
 ---@param old string[] As in the buffer
 ---@param new string[]
----@return CodeCompanion.Hunk[]
+---@return CodeCompanion.ReplacedRows[]
 local function hunks(old, new)
   local head, tail = common(old, new)
   local before = vim.tbl_map(buffers.shown, vim.list_slice(old, head + 1, #old - tail))
@@ -86,7 +86,7 @@ end
 
 ---Return the position of a row after one hunk is applied.
 ---@param row integer 0-based
----@param hunk CodeCompanion.Hunk
+---@param hunk CodeCompanion.ReplacedRows
 ---@return integer
 local function moved(row, hunk)
   local first, last, count = hunk[1], hunk[2], #hunk[3]
@@ -110,7 +110,7 @@ local function views(bufnr)
 end
 
 ---@param saved table<integer, table>
----@param changes CodeCompanion.Hunk[]
+---@param changes CodeCompanion.ReplacedRows[]
 local function restore_views(saved, changes)
   for win, view in pairs(saved) do
     if api.nvim_win_is_valid(win) then

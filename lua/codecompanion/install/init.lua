@@ -31,7 +31,7 @@ local WAIT_MS = 250
 ---@type CodeCompanion.InstallProgress? The running installation, or nil
 M.progress = nil
 
----@type { report: CodeCompanion.Report, done: fun(problem: string?) }[] Callers that wait for the running installation
+---@type { report: CodeCompanion.InstallReport, done: fun(problem: string?) }[] Callers that wait for the running installation
 local waiting = {}
 ---@type table<fun(), true>
 local watchers = {}
@@ -155,7 +155,7 @@ local function begin()
 end
 
 ---Build a new environment, or wait for the running installation.
----@param report CodeCompanion.Report
+---@param report CodeCompanion.InstallReport
 ---@param done fun(problem: string?) Called on the main loop; after a failure the environment in use is unchanged
 function M.run(report, done)
   table.insert(waiting, { report = report, done = done })

@@ -12,7 +12,7 @@ local programs = dofile(system .. "/programs.lua")
 
 local M = {}
 
----@alias CodeCompanion.Report fun(message: string)
+---@alias CodeCompanion.InstallReport fun(message: string)
 
 local CANDIDATES = { "python3", "python3.14", "python3.13", "python3.12", "python3.11", "python" }
 local PROBE = [[
@@ -120,7 +120,7 @@ end
 
 ---@async
 ---@param dir string
----@param report CodeCompanion.Report
+---@param report CodeCompanion.InstallReport
 ---@return string? tool
 ---@return string? problem
 local function make(dir, report)
@@ -202,7 +202,7 @@ local function clean_up(python)
 end
 
 ---@async
----@param report CodeCompanion.Report
+---@param report CodeCompanion.InstallReport
 ---@return string? problem
 function M.install(report)
   if environment.lock_hash() == "" then

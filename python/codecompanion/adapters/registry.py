@@ -140,7 +140,7 @@ class AdapterRegistry:
             try:
                 self._made[name] = self._make(settings)
             except ConfigError as error:
-                from codecompanion.adapters.misconfigured_adapter import UnusableAdapter  # not part of the start
+                from codecompanion.adapters.misconfigured_adapter import UnusableAdapter  # not needed at startup
 
                 self._made[name] = UnusableAdapter(settings, error)
                 self._problems[name] = error
@@ -205,7 +205,7 @@ class AdapterRegistry:
     def _make(self, settings: AdapterSettings) -> Adapter:
         path = f"adapters.http.{settings.name}"
         if settings.kind == "offline":
-            from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions  # not part of the start
+            from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions  # not needed at startup
 
             offline = options_of(settings, OfflineOptions)
             return OfflineAdapter(settings, options=offline, summarise=self._summarise)

@@ -1,5 +1,4 @@
-"""Connects the host's MCP servers with the editor; imported and created only if there are servers.
-"""
+"""Connects the host's MCP servers with the editor; imported and created only if there are servers."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
         return _open_sound(path), foreign
     kept = None
     if path.with_name(path.stem + marks.REBUILT).exists():
-        from codecompanion.store.damage.salvage import finish_swap  # not part of the start
+        from codecompanion.store.damage.salvage import finish_swap  # not needed at startup
 
         kept = finish_swap(path, now)
     repaired = StoreCorrupt(f"Damaged chat history: now repaired; {SEE_RESTORE}") if kept else None
@@ -114,7 +114,7 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
             raise StoreCorrupt(
                 f"close all other Neovims and open the chat again: that repairs the damaged {path} ({error})"
             ) from error
-    from codecompanion.store.damage.salvage import repair  # not part of the start
+    from codecompanion.store.damage.salvage import repair  # not needed at startup
 
     repaired = repair(path, now)
     return _open_sound(path), repaired

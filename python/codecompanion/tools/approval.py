@@ -76,17 +76,17 @@ class Approvals(msgspec.Struct, frozen=True):
         `given_path` is the path as the model wrote it, which may be a symlink into a guarded place.
         """
         if question.command:
-            from codecompanion.tools.commands.destructive_commands import destroys_work  # not part of the start
+            from codecompanion.tools.commands.destructive_commands import destroys_work  # not needed at startup
 
             why = "cannot be undone" if destroys_work(question.command) else ""
-            from codecompanion.tools.commands.lasting_changes import why_no_always  # not part of the start
+            from codecompanion.tools.commands.lasting_changes import why_no_always  # not needed at startup
 
             why = why or why_no_always(question.command, question.folder, root)
             why = "; ".join(filter(None, (why, question.why)))
             return msgspec.structs.replace(question, why=why, again="" if why else self._why_again(question))
         if not question.path:
             return question
-        from codecompanion.tools.files.code_files import why_it_runs_code  # not part of the start
+        from codecompanion.tools.files.code_files import why_it_runs_code  # not needed at startup
 
         why = why_it_runs_code((question.path, given_path or question.path), root, self.guarded_files, question.becomes)
         return msgspec.structs.replace(question, why=why)
@@ -153,8 +153,8 @@ class Approvals(msgspec.Struct, frozen=True):
         `./run.sh` is a different program in another folder, so a prefix whose program is a path applies only in the
         root of the workspace.
         """
-        from codecompanion.tools.commands.command_line import words  # not part of the start
-        from codecompanion.tools.commands.command_prefix import covers  # not part of the start
+        from codecompanion.tools.commands.command_line import words  # not needed at startup
+        from codecompanion.tools.commands.command_prefix import covers  # not needed at startup
 
         for prefix in setting.allowed_prefixes if setting else ():
             found = words(prefix)

@@ -144,7 +144,7 @@ class ToolRegistry:
         Raises:
             ToolInputInvalid: unknown tool, broken JSON, or arguments that do not match; explains how to fix them.
         """
-        from codecompanion.tools import check_arguments  # not part of the start
+        from codecompanion.tools import check_arguments  # not needed at startup
 
         tool = self.get(name)
         if len(arguments_json) > MAX_ARGUMENTS_LENGTH:

@@ -179,7 +179,7 @@ async def test_a_refusal_in_a_tool_loop_keeps_the_question(tmp_path):
     question, call, result, reply = session.log.view.messages
     assert question.text == "question 1"
     assert call.tool_calls[0].id == result.tool_call_id == "c1"
-    assert "left out: the result is larger than what is left of the context window" in result.text
+    assert "left out: the result is larger than the rest of the context window" in result.text
     assert reply.text == "done"
 
 

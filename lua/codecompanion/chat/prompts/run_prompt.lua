@@ -79,8 +79,8 @@ local function put(prompt, use, text, system, notes)
   end
   local chat = use.chat or new_chat(prompt)
   if prompt.interaction == "inline" then
-    local text = "The prompt %s edits in place; in a chat it is sent as a message."
-    say.chat(chat, text:format(prompt.name), severity.INFO)
+    local notice = "The prompt %s edits in place; in a chat it is sent as a message."
+    say.chat(chat, notice:format(prompt.name), severity.INFO)
   end
   attach(prompt, chat)
   if system == "" then

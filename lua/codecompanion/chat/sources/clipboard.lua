@@ -108,7 +108,8 @@ local function image_of(program, result)
   elseif not vim.startswith(bytes, PNG) then
     return nil, "No image in the clipboard."
   elseif #bytes > MAX_BYTES then
-    return nil, ("The image in the clipboard is %.1f MB, over the limit of %d MB."):format(#bytes / 1e6, MAX_BYTES / 1e6)
+    local text = "The image in the clipboard is %.1f MB, over the limit of %d MB."
+    return nil, text:format(#bytes / 1e6, MAX_BYTES / 1e6)
   end
   return write(bytes)
 end

@@ -52,7 +52,7 @@ class Said(msgspec.Struct, frozen=True):
 
         Searches the message for some fifty patterns, so it is used only if the error is an overflow.
         """
-        from codecompanion.adapters.errors.overflow_figures import read_overflow  # not part of the start
+        from codecompanion.adapters.errors.overflow_figures import read_overflow  # not needed at startup
 
         return read_overflow(self.sentence, self.body)
 

@@ -166,7 +166,7 @@ class HttpAdapter:
         Raises:
             AdapterError: it failed; nothing was changed.
         """
-        from codecompanion.adapters.http import count_and_compact  # not part of the start
+        from codecompanion.adapters.http import count_and_compact  # not needed at startup
 
         return await count_and_compact.compact(self._connection, request, instructions, on_wait)
 
@@ -176,7 +176,7 @@ class HttpAdapter:
         Raises:
             AdapterError: the count is unavailable.
         """
-        from codecompanion.adapters.http import count_and_compact  # not part of the start
+        from codecompanion.adapters.http import count_and_compact  # not needed at startup
 
         if self._models.is_own:
             if not request.model:

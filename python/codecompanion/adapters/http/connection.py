@@ -191,7 +191,7 @@ class Connection:
 
         `is_free`: the request costs nothing, so it may be repeated even if it may have been processed.
         """
-        from codecompanion.adapters.errors.retry import wait_before_retry  # not part of the start
+        from codecompanion.adapters.errors.retry import wait_before_retry  # not needed at startup
 
         if self._is_final(error):
             return None

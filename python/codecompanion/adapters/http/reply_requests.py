@@ -162,11 +162,11 @@ class ReplyRequests:
         return judge
 
     def _reply_timer(self, request: ChatRequest) -> ReplyTimer:
-        from codecompanion.adapters.http.reply_timer import ReplyTimer  # not part of the start
+        from codecompanion.adapters.http.reply_timer import ReplyTimer  # not needed at startup
 
         return ReplyTimer(request, self._models.server.facts(request.model), self._clock)
 
     def _server_wait(self) -> ServerWait:
-        from codecompanion.adapters.http.server_wait import ServerWait  # not part of the start
+        from codecompanion.adapters.http.server_wait import ServerWait  # not needed at startup
 
         return ServerWait(self._connection.settings)

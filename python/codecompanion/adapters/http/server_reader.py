@@ -140,7 +140,7 @@ class ServerReader:
 
     def slots_of(self, model: str) -> PromptSlots:
         """Return the prompts that a model read last."""
-        from codecompanion.adapters.prompt_slots import PromptSlots  # not part of the start
+        from codecompanion.adapters.prompt_slots import PromptSlots  # not needed at startup
 
         slots = self._slots.setdefault(model, PromptSlots())
         if len(self._slots) > MAX_MODELS:

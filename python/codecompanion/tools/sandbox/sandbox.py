@@ -189,11 +189,11 @@ class Sandbox:
         kept = {name: value for name, value in environment.items() if name not in mount_plan.variables_left_out()}
         if not network and pipes.proxy < 0:
             kept |= mount_plan.variables_without_network()
-        from codecompanion.tools.sandbox.confined import Confined  # not part of the start
+        from codecompanion.tools.sandbox.confined import Confined  # not needed at startup
 
         if kind == "sandbox-exec":
             temporary = str(places.private / "tmp")
-            from codecompanion.tools.sandbox.macos import profile  # not part of the start
+            from codecompanion.tools.sandbox.macos import profile  # not needed at startup
 
             text = profile(places, network=network)
             return Confined(("/usr/bin/sandbox-exec", "-p", text, *argv), {**kept, "TMPDIR": temporary})
