@@ -155,7 +155,7 @@ async def test_the_wire_format_supports_a_conversation() -> None:
             return [event async for event in adapter.stream(request)]
 
         assert await ask({"say": "you"}, {"end": True}) == [TextDelta("hello, you"), Finished("stop")]
-        with pytest.raises(StreamCut, match="cut off"):
+        with pytest.raises(StreamCut, match="incomplete"):
             await ask({"say": "you"})
         with pytest.raises(StreamCut, match="no more words"):
             await ask({"error": {"message": "no more words"}})

@@ -31,7 +31,8 @@ local WAIT_MS = 250
 ---@type CodeCompanion.InstallProgress? The running installation, or nil
 M.progress = nil
 
----@type { report: CodeCompanion.InstallReport, done: fun(problem: string?) }[] Callers that wait for the running installation
+---Callers that wait for the running installation.
+---@type { report: CodeCompanion.InstallReport, done: fun(problem: string?) }[]
 local waiting = {}
 ---@type table<fun(), true>
 local watchers = {}

@@ -169,7 +169,7 @@ local ACTIONS = {
   end,
   reject_change = function(chat, approval)
     if kinds[approval.event.kind] then
-      return send(chat, approval, "reject") -- nobody would read a reason
+      return send(chat, approval, "reject") -- a reason would not be read
     end
     ask_for({ prompt = "Reason for rejecting it (optional): " }, function(reason)
       send(chat, approval, "reject", { reason = reason })

@@ -38,7 +38,7 @@ _SCHEMAS = 0.65
 _MAX_SIZED = 3.0
 # Minimum tolerance in tokens, because the framing of a short request is larger than the request.
 _FLOOR = 128
-# Maximum size of what a provider adds to a prompt, in tokens and as a share of the window.
+# Maximum size of the text a provider adds to a prompt, in tokens and as a share of the window.
 _MAX_HIDDEN, _MAX_HIDDEN_SHARE = 8_000, 0.5
 # The same limit for an unconfirmed report: gateways and logins with their own prompt and tools add 25,000 to 40,000.
 _MAX_UNCONFIRMED = 64_000
@@ -192,7 +192,7 @@ class UsageCheck:
 
     @property
     def has_proved(self) -> bool:
-        """Return whether so many reports in a row were trusted that an impossible report is an exception."""
+        """Return whether enough reports in a row were trusted for an impossible one to be an exception."""
         return self._believed >= _PROVED
 
     def doubt(self, reported: float, request: Request, going: Going | None, cached: int = 0) -> Doubt | None:
