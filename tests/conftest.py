@@ -25,6 +25,7 @@ from tests.forked_python import own_modules, share_one
 from tests.leftovers import LeftoverCheck
 from tests.machine_state import clean_the_environment
 from tests.rewritten import rewrite_share
+from tests.shares import mark_the_rest
 from tests.shuffled import shuffle
 from tests.transport import IS_SDK
 
@@ -71,7 +72,9 @@ def _garbage_of_the_module() -> Iterator[None]:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` leaves tests out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark_the_rest(items)
     for item in items:
         for mark in (*item.iter_markers("slow"), *item.iter_markers("thorough")):
             if not (mark.args and isinstance(mark.args[0], str)):

@@ -81,6 +81,7 @@ async def test_it(tmp_path):
 """
 
 
+@pytest.mark.thorough("it checks the checker")
 @pytest.mark.parametrize(("source", "way"), [(SESSION, ["session"]), ("def test_it():\n    pass\n", [])])
 def test_a_session_in_a_test_is_noticed(tmp_path, source, way):
     """In a separate run, as started by `--conform`."""

@@ -340,6 +340,7 @@ return {
 """Things that a plugin could leave behind in Neovim."""
 
 
+@pytest.mark.thorough("other tests of this file reload once")
 @pytest.mark.parametrize("binary", EVERY_NVIM)
 def test_ten_reloads_leave_nothing_behind(start: Start, origin: Origin, binary: str) -> None:
     """`:Lazy reload codecompanion` with a chat on the screen, as after a change of the configuration."""

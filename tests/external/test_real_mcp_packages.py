@@ -71,6 +71,7 @@ def answers() -> list[Answer]:
     return [called, reply("It said hello.")]
 
 
+@pytest.mark.thorough("tests/nvim/test_mcp.py calls tools; this installs packages for them")
 def test_a_chat_installs_the_packages_for_its_servers_and_calls_their_tool(start: Start) -> None:
     """The message that names a server stays in the input until the packages are installed; then it is sent once."""
     with ChatServerThread(answers(), key=KEY) as server:
@@ -98,6 +99,7 @@ def test_a_chat_installs_the_packages_for_its_servers_and_calls_their_tool(start
         assert chat.nvim.lua("return require('codecompanion.system.python_environment').wants('mcp')")
 
 
+@pytest.mark.thorough("tests/nvim/test_install.py does the same for the other packages")
 def test_a_missing_network_is_reported_and_the_chat_continues(start: Start) -> None:
     """One sentence; the host and its environment are as they were, other messages are answered."""
     with ChatServerThread([reply("Without it.")], key=KEY) as server:
