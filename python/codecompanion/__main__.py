@@ -1,4 +1,5 @@
-"""`python -m codecompanion`: the command line. Under a Python without its packages, it prints the right command."""
+"""`python -m codecompanion`: the command line. If this Python lacks its packages, it prints the command to use
+instead."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ OLDEST_PYTHON = (3, 11)
 
 
 def find_problem(error: ModuleNotFoundError | None) -> str:
-    """Return why this Python cannot run the command line, and which program can; "" when it can."""
+    """Return why this Python cannot run the command line and which program can, or ""."""
     if sys.version_info[:2] < OLDEST_PYTHON:
         why = "Python 3.11 or newer is needed"
     elif error is not None:

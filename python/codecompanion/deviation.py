@@ -1,4 +1,4 @@
-"""A place where one of our tables differs from the document it follows: policies, and the stages of gathering code."""
+"""Describes where one of our tables differs from the document it follows: policies, and stages of gathering code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Deviation(msgspec.Struct, frozen=True):
-    """Our own addition: its place in the table (`stage.tier.step.parameter`), and its reason.
+    """A difference from the document: its path in the table (`stage.tier.step.parameter`), and its reason.
 
     `ours` and `document` are the values of a parameter; None if the document has no such parameter.
     """

@@ -1,9 +1,9 @@
-"""Every error a user can meet, as one tree.
+"""Defines every error a user can see, as one tree.
 
     CodeCompanionError
     ├── ConfigError                 a setting is invalid; names the key path and the expected value
     ├── InputError                  a file or line given on the command line is invalid (exit status 2)
-    ├── InvalidTransition           our bug: the session was asked for an impossible step
+    ├── InvalidTransition           our bug: the session received an invalid step
     ├── StoreError
     │   ├── StoreUnavailable        folder or file cannot be written (read-only, disk full, no permission)
     │   ├── StoreCorrupt            the database is damaged
@@ -95,9 +95,8 @@ class AdapterError(CodeCompanionError):
     """A provider request failed. `code` is the provider's error code, "" when it sent none.
 
     `status` is the HTTP status of the error (200: inside a reply), 0 without a response. `perhaps_processed`: the
-    provider may have processed the request, and bill it; only the user repeats it. `brief` describes the error in two
-    or three words, for a line without room for a sentence.
-    """
+    provider may have processed and billed the request; only the user may repeat it. `brief` describes the error in two
+    or three words, for a line too short for a sentence. """
 
     retryable = False
     code = ""
@@ -190,7 +189,7 @@ class MalformedReply(AdapterError):
 
 
 class StreamCut(AdapterError):
-    """The connection ended before the reply, or before its end marker (lesson 39).
+    """The connection ended before the reply began, or before its end marker (lesson 39).
 
     The caller keeps the received part.
     """

@@ -1,8 +1,7 @@
 """Every text that replaces removed content, exactly as the documents print it (R-513, R-523).
 
-Placeholders are constant for the content they replace: nothing that changes (counters, dates) may enter them, or every
-request loses the provider's prompt cache (lesson 22).
-"""
+Placeholders are constant for the content they replace: they must not contain anything that changes (counters, dates),
+or every request loses the provider's prompt cache (lesson 22). """
 
 from __future__ import annotations
 
@@ -16,21 +15,21 @@ TOOL_RESULT_CLEARED = (
     "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"
 )
 TOOL_RESULT_TRUNCATED = "[Tool result truncated — originally {chars} chars]"
-"""R-117. `{chars}` is the length of the original."""
+"""Replaces the middle of a large tool result (R-117). `{chars}` is its original length."""
 OLDER_OUTPUT_PRUNED = "[older retained {kind} from {tool} {turn} {call} pruned for prompt budget]"
-"""R-339. `{kind}` is `output` or `error`."""
+"""Replaces an old tool result (R-339). `{kind}` is `output` or `error`."""
 ARGUMENT_CLEARED = "[cleared to save context]"
 ARGUMENTS_TRUNCATED = '{"_truncated": true}'
-"""R-117: valid JSON, because providers refuse a call with invalid arguments."""
+"""Replaces the arguments of a tool call (R-117): valid JSON, because providers refuse a call with invalid arguments."""
 CONTENT_TRUNCATED = "\n\n[... content truncated due to length ...]"
-"""R-413, after the head of a result that was too large."""
+"""Ends a result that was too large, after its head (R-413)."""
 RESULT_CUT = (
     "\n\n[... {chars:,} characters left out: the result is larger than the rest of the context window."
     " Ask for a smaller part, or recall the whole from the log ...]\n\n"
 )
-"""Between head and tail of a result that did not fit (R-524). `{chars}` is how many are missing."""
+"""Separates head and tail of a result that did not fit (R-524). `{chars}` is the number of missing characters."""
 ERROR_PRUNED = '{"error":"pruned"}'
-"""R-425."""
+"""Replaces the error of a tool call (R-425)."""
 FILE_CLEARED = (
     "<important>File content for `{path}` cleared during compaction. Re-read the file if you need it.</important>"
 )
@@ -49,12 +48,13 @@ GATHERED_CLEARED = (
     "<important>Code gathered for the next message cleared to save context{named}."
     " Read the files again if you need them.</important>"
 )
-"""`{named}` lists the files with their lines, best first."""
+"""Replaces code gathered for a message. `{named}` lists the files with their lines, best first."""
 MENTIONED_CLEARED = (
     "<important>`{written}` of an earlier message cleared to save context{named}."
     " Read the files again, or ask the user, if you need it.</important>"
 )
-"""`{written}` as in the message, such as `#{diff:staged}`; `{named}` lists the files that it showed."""
+"""Replaces editor context. `{written}` as in the message, such as `#{diff:staged}`; `{named}` lists the files it
+showed."""
 _MAX_NAMED = 20
 TEMPLATES = {
     "tool_result_cleared": TOOL_RESULT_CLEARED,
@@ -71,16 +71,16 @@ _OPENS = regex(r"<([A-Za-z][\w-]*)>\n")
 _OPEN_REQUEST = f"\n\n{REQUEST_HEADING}\n\n"
 QUOTES_HEADING = "**User messages** (copied from the log, in the user's own words)"
 UNVERIFIED = "(unverified)"
-"""After a name in a summary that occurs nowhere in the history."""
+"""Follows a name in a summary that does not occur in the history."""
 OMITTED_MESSAGE = "[Large {role} message (~{thousands}K tokens) omitted from summary]"
-"""R-125: such notes are the end of a summary."""
+"""Stands for a large message that was left out of a summary; these notes end the summary (R-125)."""
 _NOTES = regex(r"(?:\A|\n\n)((?:\[Large \w+ message \(~\d+K tokens\) omitted from summary\]\n?)+)\Z")
 NO_ROOM = "(left out: no room)"
-"""For a section of a summary whose content was left out; a section without content has `None`."""
+"""Replaces the content of a summary section that did not fit; an empty section contains `None`."""
 NO_ROOM_FOR = "(no room for sections {numbers})"
-"""Before a summary too short for all of its headings."""
+"""Precedes a summary too short for all of its headings."""
 RAW_HEADING = "Dropped context (raw, truncated):"
-"""Above the shortened messages themselves, where no model wrote the summary (R-434)."""
+"""Heads the shortened original messages if no model wrote a summary (R-434)."""
 LEDGER_HEADING = "**Ledger** (read from the log, not written by a model)"
 CANCELLED_BY_USER = "Cancelled by the user before it finished."
 NOT_ANSWERED = (
@@ -91,7 +91,7 @@ INTERRUPTED = "Interrupted before it finished: there is no result. Call the tool
 
 
 def split_notes(summary: str) -> tuple[str, str]:
-    """Return a summary's text, and the notes at its end on omitted messages (R-125)."""
+    """Split a summary into its text and its final notes on omitted messages (R-125)."""
     notes = _NOTES.search(summary)
     return (summary[: notes.start()], notes.group(1).rstrip("\n")) if notes else (summary, "")
 
@@ -125,7 +125,7 @@ def fill_tool_template(template: str, result: Message, tool: str) -> str:
 def gathered_names(message: Message) -> str:
     """Return the files of a gathered message with their lines, best first: `a.py:1-40, 60-75; b.py`, "" = unknown.
 
-    Files that were only named, because their code was above, are left out: their own message has the code.
+    Excludes files that were only named because their code is already in an earlier message.
     """
     lines: dict[str, list[str]] = {}
     for piece in message.gathered:
@@ -155,7 +155,8 @@ def cleared_along(message: Message) -> str:
 
 
 def without_gathered_code(message: Message) -> Message:
-    """Return the message with gathered code reduced to the names of its files, for readers who do not need the code."""
+    """Return the message with gathered code reduced to the names of its files, for readers that do not need the
+    code."""
     if message.tag != GATHERED_TAG:
         return message
     names = gathered_names(message)
@@ -175,5 +176,5 @@ def kept_percent(result: Message) -> int:
 
 
 def image_cleared(path: str | None) -> str:
-    """Return the placeholder of a cleared image, naming its path when it has one (R-523)."""
+    """Return the placeholder of a cleared image, with its path if there is one (R-523)."""
     return IMAGE_WITH_PATH_CLEARED.format(path=path) if path else IMAGE_CLEARED

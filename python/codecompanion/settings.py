@@ -1,8 +1,8 @@
 """The user's settings, read from the result of `config.for_host()` in Lua; their sections are in `settings_sections`.
 
-The defaults live once, in the option schema `lua/codecompanion/config/schema.lua`; `settings_defaults.json` beside this
-file is generated from it (`make doc`), so the command line works without Neovim. Lua has already checked the user's
-values; the checks here apply to the command line and to a Lua side of another version.
+The defaults are defined once, in the option schema `lua/codecompanion/config/schema.lua`; `settings_defaults.json`
+beside this file is generated from it (`make doc`), so the command line works without Neovim. Lua has already checked
+the user's values; the checks here are for the command line, and for a Lua side of a different version.
 
 Adapter entries stay plain dicts in the shape of `adapters.base.AdapterSettings` (an edge this module may not import).
 The built-in ones are in `builtin_adapters.json`, which Lua reads too; the user's entries are resolved in
@@ -57,7 +57,7 @@ class Settings(Section, frozen=True):
     log_level: LogLevel
 
 
-# The place of parts of the settings in the user's configuration, longest first.
+# Maps paths of `Settings` to the user's key paths, longest first.
 _KEY_PATHS = (
     ("chat.adapter", "interactions.chat.adapter"),
     ("chat.model", "interactions.chat.adapter.model"),
@@ -147,7 +147,7 @@ def _check_budget(name: str, limit: float, warn: float) -> None:
 
 
 def key_path(field_path: str) -> str:
-    """Return the user's key path of a dotted path of `Settings` (`chat.policy` → `interactions.chat.opts.policy`)."""
+    """Return the user's key path for a dotted path in `Settings` (`chat.policy` → `interactions.chat.opts.policy`)."""
     for ours, theirs in _KEY_PATHS:
         if field_path == ours or field_path.startswith(ours + "."):
             return theirs + field_path[len(ours) :]

@@ -18,21 +18,21 @@ CompletionEndpoint = Literal["ollama", "llamacpp", "completions", "mistral", "de
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"]
 
 DEFAULT_PROMPT_MARK = "${default_system_prompt}"
-"""The placeholder for the built-in prompt in `interactions.chat.opts.system_prompt`, also in a function's result."""
+"""The placeholder for the built-in prompt in `interactions.chat.opts.system_prompt`, even in a function's result."""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of all sections: no defaults here, they come from `settings_defaults.json`."""
+    """Base of all sections; the defaults are in `settings_defaults.json`."""
 
 
 class ContextPacketSettings(Section, frozen=True):
-    """Which facts of the workspace are attached to a turn (R-350)."""
+    """Selects the workspace facts that are attached to a turn (R-350)."""
 
     enabled_sections: tuple[PacketSection, ...]
 
 
 class MemorySettings(Section, frozen=True):
-    """Which text the memory stores (R-446, R-449), and how many of its tokens a new chat starts with; 0 = none.
+    """What the memory stores (R-446, R-449), and how many tokens of it a new chat starts with (0 = none).
 
     `exclude` are regular expressions.
     """
@@ -45,13 +45,12 @@ class MemorySettings(Section, frozen=True):
 class ChatSettings(Section, frozen=True):
     """The options of every new chat (`interactions.chat`).
 
-    `model` "" = the adapter's own. `adapter_policies` names the policy of chats with an adapter, `policies` are the
-    user's own ones, `strategies` the user's functions by name. `system_prompt` None = the built-in one.
+    `model` "" = the adapter's default. `adapter_policies` maps adapters to policies, `policies` are user-defined,
+    `strategies` maps names to the user's functions. `system_prompt` None = the built-in one.
     `max_provider_requests_per_turn` < 0 = unlimited. `budget` and `total_budget` are US dollars, 0 = unlimited;
     `…_warn` are shares of them, 0..1, 0 = never. `context_window` applies to every model, in tokens; 0 = each has its
     own (R-103). `context_management` has only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
-    tokens ≥ 2, or False. `checkpoint_every_messages` 0 = only the checkpoints a policy asks for.
-    """
+    tokens ≥ 2, or False. `checkpoint_every_messages` 0 = only the checkpoints a policy asks for. """
 
     adapter: str
     model: str
@@ -90,7 +89,7 @@ class ToolSettings(Section, frozen=True):
     """One tool. `timeout_s` is the limit of one call; `allowed_in_yolo_mode` False = asks even in YOLO mode.
 
     Only for `run_command`: `allowed_prefixes`: beginnings of commands that run without asking; `keep_variables`,
-    `hide_variables`: names of environment variables that commands get, or do not get.
+    `hide_variables`: names of environment variables to pass to commands, or to withhold.
     """
 
     enabled: bool
@@ -115,7 +114,7 @@ class OwnToolSettings(Section, frozen=True):
 
 
 class ToolGroupSettings(Section, frozen=True):
-    """A user-defined group. `collapse`: the context block has one line for it instead of one per tool."""
+    """A user-defined tool group. `collapse`: the context block shows one line for the group instead of one per tool."""
 
     tools: tuple[str, ...]
     description: str
@@ -126,8 +125,8 @@ class ToolGroupSettings(Section, frozen=True):
 class ToolsSettings(Section, frozen=True):
     """The tools. `entries` names every built-in tool; `yolo`: new chats start with approvals turned off.
 
-    `own` are the user's, by name; `groups` the user's, None = a built-in one is disabled. `default_tools` names tools
-    and groups that new chats are offered, None = all.
+    `own` maps names to user-defined tools, `groups` to user-defined groups; None disables a built-in group.
+    `default_tools` names the tools and groups offered to new chats, None = all.
 
     `max_result_chars`: a longer result is kept whole in the log and shown to the model as head and tail.
     `guarded_files`: patterns of files whose changes always ask, besides the built-in ones; `!` excludes files.
@@ -151,14 +150,14 @@ class RuleFile(Section, frozen=True):
 
 
 class RuleGroup(Section, frozen=True):
-    """A group of rule files (`rules.<group>`), R-549. Groups that are not enabled are not sent by the editor."""
+    """A group of rule files (`rules.<group>`), R-549. The editor does not send disabled groups."""
 
     description: str
     files: tuple[RuleFile, ...]
 
 
 class RulesSettings(Section, frozen=True):
-    """Rules: the groups, and which of them every new chat starts with (`enabled` False = none)."""
+    """Rule groups, and those that every new chat starts with (`enabled` False = none)."""
 
     groups: dict[str, RuleGroup]
     autoload: tuple[str, ...]
@@ -166,9 +165,10 @@ class RulesSettings(Section, frozen=True):
 
 
 class CompletionSettings(Section, frozen=True):
-    """Completion at the cursor (R-261). `url`, `adapter`, `api_key`, `family`: "" = not set; `tokens`: {} = a family's.
+    """Completion at the cursor (R-261). `url`, `adapter`, `api_key`, `family`: "" = not set; `tokens`: {} = the
+    family's.
 
-    `api_key` is the place of the key (a variable's name, `cmd:…`, `file:…`), never the key itself. `timeout_s` is the
+    `api_key` says where the key is (a variable's name, `cmd:…`, `file:…`), never the key itself. `timeout_s` is the
     limit of one request; `multi_line` False ends a suggestion with its first line; `project`: the model sees other
     files too.
     """
@@ -191,9 +191,8 @@ class CompletionSettings(Section, frozen=True):
 class SandboxSettings(Section, frozen=True):
     """The sandbox for commands: `auto` uses one if it exists, `required` runs no command without one.
 
-    `write` and `read` are additional paths for commands, `~` is the home folder; `network` True = they may use it
-    without asking.
-    """
+    `write` and `read` are additional paths for commands, `~` is the home folder; `network` True = commands may use the
+    network without asking. """
 
     mode: Literal["auto", "required", "off"]
     write: tuple[str, ...]
@@ -208,28 +207,29 @@ class WorkspaceSettings(Section, frozen=True):
 
 
 class TrustSettings(Section, frozen=True):
-    """Workspace trust: patterns of folders that are trusted from the start; `enabled` False = all are."""
+    """Workspace trust. Folders that match the patterns are trusted from the start; `enabled` False trusts every
+    folder."""
 
     enabled: bool
     folders: tuple[str, ...]
 
 
 class DiversitySettings(Section, frozen=True):
-    """Search results that differ from each other (R-264)."""
+    """Settings that make search results differ from each other (R-264)."""
 
     enabled: bool
     lambda_: Annotated[float, msgspec.Meta(ge=0, le=1)] = msgspec.field(name="lambda")
 
 
 class DecaySettings(Section, frozen=True):
-    """Search results whose score falls with the age of their file (R-264)."""
+    """Settings that lower a search result's score with the age of its file (R-264)."""
 
     enabled: bool
     half_life_days: Annotated[int, msgspec.Meta(ge=1, le=365)]
 
 
 class HybridSettings(Section, frozen=True):
-    """Weights of the document's search results (R-228, R-263)."""
+    """Weights for the results of the document's hybrid search (R-228, R-263)."""
 
     vector_weight: Annotated[float, msgspec.Meta(ge=0, le=1)]
     text_weight: Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -247,7 +247,7 @@ class GatheredMemorySettings(Section, frozen=True):
 
 
 class TeamSettings(Section, frozen=True):
-    """The source of text about the team (R-240); `command` takes precedence over `file`, both empty = none."""
+    """The source of the team description (R-240); `command` takes precedence over `file`, both empty = none."""
 
     enabled: bool
     file: str
@@ -257,10 +257,9 @@ class TeamSettings(Section, frozen=True):
 class GatheringSettings(Section, frozen=True):
     """How code is gathered for a question (R-263 … R-265).
 
-    `pipeline` names the table in `retrieval/gather_pipelines/`; `hybrid` applies to the document's. `utility` is the
-    adapter that classifies, "" = words decide (R-267); `window` in tokens, 0 = the model's own; `budgets` are tokens by
-    model.
-    """
+    `pipeline` names the table in `retrieval/gather_pipelines/`; `hybrid` is used only by the document's pipeline.
+    `utility` is the adapter that classifies, "" = a word list decides (R-267); `window` is the context window in
+    tokens, 0 = the model's; `budgets` are tokens by model. """
 
     enabled: bool | Literal["auto"]
     pipeline: Literal["ranked", "document"]
@@ -280,7 +279,7 @@ class GatheringSettings(Section, frozen=True):
 
 
 class McpToolSettings(Section, frozen=True):
-    """The user's settings for one tool of a server; None = as in its server's entry."""
+    """The user's settings for one tool of an MCP server; None = use the value of the server's entry."""
 
     enabled: bool | None = None
     require_approval_before: bool | None = None
@@ -306,7 +305,7 @@ class McpServerSettings(Section, frozen=True):
 
 
 class McpSettings(Section, frozen=True):
-    """MCP servers. `wait_s`: seconds that a message waits for servers that are starting."""
+    """MCP servers. `wait_s`: how many seconds a message waits for servers to start."""
 
     enabled: bool
     start_with_chat: bool

@@ -1,6 +1,6 @@
-"""The header and the element around a summary in the view (R-129, R-131, R-432, R-433), and reading it without them.
+"""Adds the header and element around a summary in the view (R-129, R-131, R-432, R-433), and removes them.
 
-The texts are constant except for the number of messages. The content of the summary is not handled here.
+Header and element are constant except for the number of messages. The content of the summary is not handled here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ HANDOFF = (
     f"{_GOES_ON} A previous agent produced the structured summary below to hand off the work."
     " Use this to build on the work that has already been done and avoid duplicating effort.\n\n"
 )
-"""The document's own sentence, word for word (R-432), after one we added."""
+"""The handoff header: our own sentence, then the document's, word for word (R-432)."""
 _OLD_HANDOFF = (
     f"{_GOES_ON} A previous agent wrote the structured summary below to hand off the work."
     " Build on what has been done already and avoid duplicating effort.\n\n"
 )
-"""The sentence in chats of earlier versions."""
+"""The handoff header in chats of earlier versions."""
 SUMMARY_HEADERS: dict[SummaryHeader, str] = {
     "": "",
     "summary_of_previous": SUMMARY_PREFIX,
@@ -42,7 +42,7 @@ _ELEMENT = regex(r"(<([A-Za-z][\w-]*)>\n)(.*?)(\n</\2>)", re.DOTALL)
 
 
 class Framed(msgspec.Struct, frozen=True):
-    """The text of a summary message in three parts: joined they are the text. `after` has the quoted request."""
+    """The three parts of a summary message, which joined are its text. `after` contains the quoted request."""
 
     before: str
     summary: str
@@ -50,7 +50,7 @@ class Framed(msgspec.Struct, frozen=True):
 
 
 def split_frame(text: str) -> Framed:
-    """Return the parts of a summary message: element and header, summary, and the request quoted after it (R-551)."""
+    """Split a summary message into element and header, summary, and the request quoted after it (R-551)."""
     request = quoted_request(text)
     quote = quote_request(request) if request else ""
     inner, before, after = text, "", ""
@@ -73,10 +73,10 @@ def bare_summary(text: str) -> str:
 
 
 def handed_off(text: str) -> str:
-    """Return the result of `bare_summary`, after the handoff's sentence if the message has it."""
+    """Return the result of `bare_summary`, preceded by the handoff header if the message has it."""
     return (HANDOFF if split_frame(text).before.endswith(HANDOFF) else "") + bare_summary(text)
 
 
 def neutralise_element(text: str, name: str) -> str:
-    """Return the text with tags of the element `name` escaped, so that it can neither open nor close it."""
+    """Return the text with tags of the element `name` escaped, so that it can neither open nor close one."""
     return re.sub(rf"<(\s*/?\s*)({re.escape(name)})\b", r"<\\\1\2", text, flags=re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Waiting for work that must not be left unfinished, or that can be stopped. Standard library only."""
+"""Awaits work that must not be left unfinished, or that can be stopped. Standard library only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 async def to_the_end(work: Awaitable[T]) -> T:
     """Return the result of the work; if the caller is cancelled meanwhile, the work still finishes first.
 
-    For a change together with its report: one without the other would leave a false entry in the log or in the editor
+    Use it for a change and its report: either without the other would leave a false entry in the log or the editor
     (lesson 36).
 
     Raises:
@@ -31,7 +31,7 @@ async def to_the_end(work: Awaitable[T]) -> T:
 async def made_or_undone(work: Awaitable[T], undo: Callable[[T], Awaitable[object]]) -> T:
     """Return the result of the work; if the caller is cancelled meanwhile, the work finishes first and is undone.
 
-    For the start of a process: asyncio's own cancellation kills only the program, not the processes it has started.
+    Use it to start a process: asyncio's own cancellation kills only the program, not the processes it has started.
     `undo` receives the result of the work.
 
     Raises:
@@ -48,10 +48,10 @@ async def made_or_undone(work: Awaitable[T], undo: Callable[[T], Awaitable[objec
 
 
 async def stoppable(task: asyncio.Task[T], stopped: Exception) -> T:
-    """Return the result of a task that others may cancel; it ends with the caller.
+    """Return the result of a task that others may cancel; cancelling the caller cancels the task.
 
     Raises:
-        Exception: `stopped`, when it was cancelled from elsewhere.
+        Exception: `stopped`, the task was cancelled from elsewhere.
         asyncio.CancelledError: the caller was cancelled, and the task with it.
     """
     try:

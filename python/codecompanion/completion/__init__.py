@@ -1,1 +1,1 @@
-"""Completion at the cursor: from a file and a position to the prompt of a code model (R-256 … R-261). Pure."""
+"""Completion at the cursor: builds a code model's prompt from a file and a position (R-256 … R-261). Pure."""

@@ -1,7 +1,7 @@
 """The families of fill-in-the-middle models: their tokens, and the family of each model (R-258, R-260, R-261).
 
 The table is data, `families.toml`. The published tokens of DeepSeek are `deepseek`, those of the document's source are
-`deepseek-ascii`: only a server's tokenizer can tell which of them it knows.
+`deepseek-ascii`: which of them works depends on the server's tokenizer.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ PLAIN = "plain"
 
 
 class Repository(msgspec.Struct, frozen=True):
-    """The tokens before the project's name, and before each file of it."""
+    """The tokens that precede the project's name, and each of its files."""
 
     name: str
     file: str
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One family. All tokens are "" for models that cannot fill in the middle.
+    """A family of code models. All tokens are "" for models that cannot fill in the middle.
 
-    `words`: substrings of a model's name. `escaped`: further tokens that must not come from a file.
+    `words`: substrings of a model's name. `escaped`: further tokens that must be escaped in text from files.
     """
 
     name: str
@@ -78,7 +78,7 @@ def family_of(model: str) -> Family:
 
 
 def family_named(name: str) -> Family:
-    """Return the family of that name; one of its words is a name too, such as `codestral` (R-258).
+    """Return the family with this name, or with this word, such as `codestral` (R-258).
 
     Raises:
         ConfigError: no such family; lists the known ones.
@@ -115,7 +115,7 @@ def stops_of(family: Family) -> tuple[str, ...]:
 def without_tokens(text: str, family: Family) -> str:
     """Return the text with every token of the family made harmless: its last character becomes a space (R-260).
 
-    The length stays, and the token can still be read: `<|fim_prefix|>` becomes `<|fim_prefix| `.
+    The length is unchanged and the token stays readable: `<|fim_prefix|>` becomes `<|fim_prefix| `.
     """
     pattern = _tokens_pattern(family.tokens)
     return text if pattern is None else pattern.sub(_broken, text)

@@ -1,4 +1,4 @@
-"""Format other files of the project for a model: in its family's format, else as comments (R-259).
+"""Formats other files of the project for a model: in its family's format, else as comments (R-259).
 
 Qwen has a format for the files of a repository. Other models see them as comments at the top of the file: every model
 reads comments, and none mistakes them for the code at the cursor.
@@ -21,7 +21,8 @@ from codecompanion.formats.package_table import package_table
 def build_project_prompt(
     family: Family, imports: str, prefix: str, suffix: str, *, path: str, project: str, known: Sequence[KnownFile]
 ) -> FimPrompt:
-    """Return the prompt with the project knowledge; without it, the document's prompt. `path`: of the file."""
+    """Return the prompt with project knowledge, or the document's prompt if there is none. `path`: the file being
+    edited."""
     made = build_prompt(family, imports, prefix, suffix)
     if not known:
         return made
@@ -36,7 +37,8 @@ def build_project_prompt(
 
 
 def line_cost(family: Family, path: str) -> int | None:
-    """Return the extra characters per line of another file in a prompt for `path`, None = none can be shown."""
+    """Return the extra characters per line of another file in a prompt for `path`, None = no other file can be
+    shown."""
     if family.repository is not None and family.fills_in:
         return 0
     mark = _marks().get(PurePosixPath(path).suffix.lower())

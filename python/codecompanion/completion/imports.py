@@ -1,9 +1,8 @@
-"""Import statements of a file that its window does not show (R-257): verbatim, in the order of the file, ≤ 1,000 chars.
+"""Finds import statements outside the prompt's window (R-257): verbatim, in file order, at most 1,000 characters.
 
-They come from a parser, as an argument. Without one, Python imports are found by `ast` if that part of the file parses,
-and otherwise by their form, as in other languages (`import_forms.toml`): a file rarely parses while the user types in
-it.
-"""
+A parser's imports are passed as an argument. Without them, Python imports are found by `ast` if that part of the file
+parses, and otherwise by their form, as in other languages (`import_forms.toml`): a file rarely parses while the user
+types in it. """
 
 from __future__ import annotations
 
@@ -24,10 +23,10 @@ from codecompanion.model.code import ImportStatement
 
 MAX_CHARS = 1_000
 _MAX_LINES = 100
-"""Limit of one statement that is found by its form."""
+"""Maximum lines of a statement that is found by its form."""
 
 Lines = tuple[int, int]
-"""The first and the last line, 1-based."""
+"""The first and last line of a statement, 1-based."""
 
 _WORD = regex(r"[^\W\d]\w*")
 _PYTHON_FILES = (".py", ".pyi", ".pyw")
@@ -48,11 +47,10 @@ def imports_outside(
 ) -> str:
     """Return the imports of the file that are not wholly inside its window, each on its own line; "" for none.
 
-    Their line ends are those of the file.
+    Line endings are those of the file.
 
-    `parsed`: a parser's imports of the whole file; None = no parser was used. When there is not enough room, those
-    whose names are used in the window come first, and any that is too long is left out.
-    """
+    `parsed`: a parser's imports of the whole file; None = no parser was used. If they do not all fit, imports whose
+    names are used in the window come first, and any that is too long is left out. """
     if not window.above and not window.below:
         return ""
     newline = _newline_of(window)
@@ -63,7 +61,7 @@ def imports_outside(
 
 
 def _newline_of(window: Window) -> str:
-    """Return the line end of the file's first line."""
+    """Return the line ending of the file's first line."""
     for text in (window.above, window.prefix, window.suffix):
         end = text.find("\n")
         if end >= 0:
@@ -86,7 +84,7 @@ def _chosen(statements: list[str], window: Window, max_chars: int) -> set[str]:
 
 
 def _outside(path: str, window: Window, parsed: Sequence[ImportStatement] | None) -> Iterator[str]:
-    """Yield the statements that begin before the window's first whole line, or end after its last."""
+    """Yield the import statements that begin before the window's first whole line, or end after its last."""
     shown = window.above + window.prefix + window.suffix
     first = window.above.count("\n") + (1 if window.above[-1:] in ("", "\n") else 2)
     last = shown.count("\n") + (1 if window.below[:1] in ("", "\n") else 0)
@@ -118,7 +116,7 @@ def _find_python(text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines, str
     ]
     if not wanted:
         return
-    # The text after the last one, including the line being typed, does not have to parse.
+    # The text after the last import, including the line being typed, need not parse.
     region = text[: _python_end(text, wanted[-1])]
     found = _parsed_imports(region)
     if found is not None:
@@ -132,7 +130,7 @@ def _find_python(text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines, str
 
 
 def _lines_with(text: str, word: str, start: int, end: int) -> Iterator[int]:
-    """Yield the starts of lines that contain the word: ten times faster than a pattern for whole lines."""
+    """Yield the starts of lines that contain the word: ten times faster than a whole-line pattern."""
     found = text.find(word, start, end)
     while found >= 0:
         yield text.rfind("\n", 0, found) + 1
@@ -141,7 +139,8 @@ def _lines_with(text: str, word: str, start: int, end: int) -> Iterator[int]:
 
 @lru_cache(maxsize=8)
 def _parsed_imports(region: str) -> tuple[tuple[Lines, str], ...] | None:
-    """Return the imports of a text, None when it does not parse; cached, as a file's text is stable from key to key."""
+    """Return the imports of a text, None when it does not parse; cached, because a file's imports rarely change between
+    keystrokes."""
     tree = _parse(region)
     return None if tree is None else tuple(_from_tree(tree.body, region.split("\n")))
 
@@ -188,7 +187,7 @@ def _from_tree(body: Sequence[ast.stmt], lines: list[str]) -> Iterator[tuple[Lin
 
 
 def _is_in_block(text: str, position: int) -> bool:
-    """Return whether the last unindented line above begins a block that runs when the module is imported."""
+    """Return whether the last unindented line above `position` begins a block that runs on import."""
     while position > 0:
         position = text.rfind("\n", 0, position - 1) + 1
         if text[position : position + 1].strip():

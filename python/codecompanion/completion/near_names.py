@@ -1,4 +1,4 @@
-"""The names around the cursor, and how well each predicts the next code."""
+"""Weights the names around the cursor by how well they predict the next code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from codecompanion.completion.prompt_budgets import budgets
 from codecompanion.formats.regex import regex
 
 NAME = regex(r"[^\W\d]\w{2,}")
-"""Shorter names are everywhere."""
+"""Matches names of three or more letters; shorter ones are too common to count."""
 
 
 def near_names(prefix: str, suffix: str, imports: str = "") -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The model's knowledge of the project beyond the file: signatures of names near the cursor, and similar pieces.
+"""Chooses what the model sees of other files: signatures of names near the cursor, and similar pieces.
 
 Pure: the index and the files arrive as arguments. The selection is ordered by path and line, not by score, so that it
 stays the same between requests and hits the server's prompt cache.
@@ -21,11 +21,11 @@ from codecompanion.model.code import Definition
 _TYPES = ("class", "interface", "type", "module")
 _LEFT_OUT = "…"
 _MIN_PIECE_CHARS = 60
-"""With less room than this, hardly any piece fits."""
+"""The search for pieces stops below this many free characters, in which hardly any piece fits."""
 
 
 class ProjectFile(msgspec.Struct, frozen=True):
-    """A file to take pieces from; `recent`: recently edited or visited lines."""
+    """A file that pieces are taken from; `recent`: recently edited or visited lines."""
 
     path: str
     pieces: FilePieces
@@ -33,10 +33,10 @@ class ProjectFile(msgspec.Struct, frozen=True):
 
 
 class ProjectView(msgspec.Struct, frozen=True):
-    """The known parts of the project for one cursor position. From the file itself, only pieces outside the window.
+    """The project as known for one cursor position. The edited file contributes only pieces outside the window.
 
     `files_with`: name → how many of the `total_files` contain it. `definitions`: of names near the cursor and imported
-    ones, and the members of those that are types, as (path, definition).
+    ones, and the members of types among them, as (path, definition).
     """
 
     files: tuple[ProjectFile, ...] = ()
@@ -52,7 +52,7 @@ class KnownFile(msgspec.Struct, frozen=True):
     text: str
 
     def cost(self, chars_per_line: int) -> int:
-        """Return about how many characters it takes in a prompt."""
+        """Return the approximate number of characters it takes in a prompt."""
         return _entry_cost(self.path, chars_per_line) + len(self.text) + self.text.count("\n") * chars_per_line
 
 
@@ -94,12 +94,12 @@ def choose(
 
 
 def _entry_cost(path: str, chars_per_line: int) -> int:
-    """Return the cost of a file besides its text, in any form (`forms`)."""
+    """Return the characters that a file takes in addition to its text, whatever the format (`forms`)."""
     return len(path) + 16 + chars_per_line
 
 
 def _best(view: ProjectView, worth: Mapping[str, int]) -> list[ScoredPiece]:
-    """Return the nearest pieces, nearest first."""
+    """Return the most similar pieces, best first."""
     table = budgets().pieces
     scored: list[ScoredPiece] = []
     for file in view.files:
@@ -108,7 +108,7 @@ def _best(view: ProjectView, worth: Mapping[str, int]) -> list[ScoredPiece]:
 
 
 def _by_turns(scored: Sequence[ScoredPiece], worth: Mapping[str, int], shown: str) -> Iterator[ScoredPiece]:
-    """Yield pieces so that each one adds the most to the prompt and the pieces before it."""
+    """Yield pieces, each time the one that adds most to the prompt and the pieces already chosen."""
     table = budgets().pieces
     known, counts = frozenset(NAME.findall(shown)), dict[str, float](worth)
     turns = [_Turn(one, known, worth, table.novelty) for one in scored]
@@ -127,7 +127,7 @@ def _by_turns(scored: Sequence[ScoredPiece], worth: Mapping[str, int], shown: st
 
 
 class _Turn:
-    """A piece in the queue: the names it shares with the cursor, and how much of it is new."""
+    """A queued piece: the names it shares with the cursor, and the share of them that is new."""
 
     def __init__(self, scored: ScoredPiece, known: frozenset[str], worth: Mapping[str, int], power: float) -> None:
         names = scored.piece.names
@@ -142,7 +142,7 @@ class _Turn:
 
 
 def _worth(view: ProjectView, weights: Mapping[str, float]) -> dict[str, int]:
-    """Return the worth of each name: higher for near and rare names, none for those in too many pieces."""
+    """Return the worth of each name: higher for near and rare names, names in too many pieces are left out."""
     table = budgets().pieces
     total = sum(len(file.pieces.pieces) for file in view.files)
     worth: dict[str, int] = {}
@@ -168,7 +168,7 @@ def _is_known(piece: Piece, lines: set[str]) -> bool:
 
 
 def _signatures(view: ProjectView, weights: Mapping[str, float], shown: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, line): definitions of the names near the cursor, strongest first, types with their members."""
+    """Yield (path, line): definitions of names near the cursor, best first, types with their members."""
     table = budgets().signatures
     by_name: dict[str, list[tuple[str, Definition]]] = defaultdict(list)
     members: dict[tuple[str, str], list[Definition]] = defaultdict(list)
@@ -203,7 +203,7 @@ def _full_name(definition: Definition) -> str:
 
 
 def _text(signatures: Sequence[str], pieces: Sequence[Piece]) -> str:
-    """Return the text shown of a file: its signatures, then its pieces, with a mark for omitted lines."""
+    """Return the text to show of a file: its signatures, then its pieces, with a mark for omitted lines."""
     parts = list(signatures)
     end = 0
     for piece in sorted(pieces, key=lambda piece: piece.start):

@@ -1,4 +1,4 @@
-"""The prompt of a code model (R-259): P + imports + prefix + S + suffix + M, or a text to continue."""
+"""Builds the prompt of a code model (R-259): P + imports + prefix + S + suffix + M, or a text to continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shares of a prompt (R-256): `prompt_budgets.toml`, read once."""
+"""The budgets for the parts of a prompt (R-256): `prompt_budgets.toml`, read once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.formats.package_table import package_table
 
 
 class Near(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which names near the cursor count, and by how much."""
+    """Limits and weights for the names near the cursor."""
 
     lines_before: int
     lines_after: int
@@ -27,7 +27,7 @@ class Near(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Pieces(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How files are split into pieces, and which are used."""
+    """Limits for splitting files into pieces and choosing them."""
 
     min_lines: int
     max_lines: int
@@ -43,7 +43,7 @@ class Pieces(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Signatures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which signatures are shown."""
+    """Limits for the signatures shown."""
 
     max_definitions: int
     max_members: int
@@ -65,7 +65,7 @@ class Budgets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Split(msgspec.Struct, frozen=True):
-    """The characters of one prompt: for the project, and the maximum before and after the cursor."""
+    """The characters of one prompt for project knowledge, and the maximum before and after the cursor."""
 
     knowledge: int
     prefix: int
@@ -87,7 +87,7 @@ def total_chars(context_window: int, max_tokens: int) -> int:
 
 
 def knowledge_at_least(total: int, least: int | None = None) -> int:
-    """Return the project's share of a prompt even if the file would fill it; `least` as in `split`."""
+    """Return the characters reserved for the project even if the file would fill the prompt; `least` as in `split`."""
     table = budgets()
     return min(table.min_knowledge if least is None else least, int(total * table.min_share))
 
@@ -95,7 +95,7 @@ def knowledge_at_least(total: int, least: int | None = None) -> int:
 def split(total: int, before: int, after: int, least: int | None = None) -> Split:
     """Return how a prompt of `total` characters is divided for texts of these lengths (already cut to the window).
 
-    `least`: the project's minimum share, None = the default.
+    `least`: the project's minimum, None = the default.
     """
     table = budgets()
     knowledge = min(max(knowledge_at_least(total, least), total - before - after), table.max_knowledge)

@@ -1,4 +1,4 @@
-"""Divides a prompt with project knowledge: window, imports, the names that count, the remaining room."""
+"""Plans a prompt with project knowledge: the window, the imports, the names to look up, and the remaining room."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _IMPORT_LINE = regex(
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The parts of a prompt before the project is queried: `weights` are the query, the remaining room its budget."""
+    """The parts of a prompt that are fixed before the project is queried with `weights`, and the room left for the
+    result."""
 
     window: Window
     imports: str
@@ -30,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True):
 def plan_prompt(
     path: str, before: str, after: str, total: int, *, head: str = "", anchor: str = "", least: int | None = None
 ) -> Plan:
-    """Return how a prompt of `total` characters is divided at a place in a file.
+    """Return how a prompt of `total` characters is divided at a position in a file.
 
     `head`: text above `before` that is not adjacent to it; `anchor`: how the prefix began last time, to begin there
     again (see `steady_start`), "" = anywhere; `least`: the characters the project needs, if known.
@@ -56,9 +57,8 @@ def plan_prompt(
 def steady_start(text: str, room: int, anchor: str) -> int:
     """Return the start of a prefix of at most `room` characters: at `anchor` while that is near enough.
 
-    A window whose start moves with every key makes a server read everything again. So it starts at a line, a sixth
-    shorter than allowed, and stays there until it has grown to the limit.
-    """
+    If the start moved with every keystroke, the server would have to process the whole prompt again. So the prefix
+    starts at a line, a sixth shorter than allowed, and keeps that start until it has grown to the limit. """
     earliest = len(text) - room
     at = text.find(anchor, max(0, earliest)) if anchor != NO_ANCHOR else -1
     if 0 <= at <= len(text) - room // 2:
@@ -68,7 +68,7 @@ def steady_start(text: str, room: int, anchor: str) -> int:
 
 
 NO_ANCHOR = "\0"
-"""The `anchor` of a prefix that begins steadily for the first time."""
+"""The `anchor` of a prefix whose start is being chosen for the first time."""
 ANCHOR_CHARS = 80
 
 

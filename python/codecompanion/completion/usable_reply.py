@@ -1,8 +1,7 @@
 """Cleans a model's reply for the cursor: no repeated code, no incomplete line, no blank suggestion.
 
-Models continue past the request, repeat the code around the gap, or fall into a loop. This module only removes text;
-the rest is as the model wrote it, including its indentation.
-"""
+Models write too much, repeat the code around the gap, or fall into a loop. Apart from converting the indentation style,
+this module only removes text. """
 
 from __future__ import annotations
 
@@ -17,13 +16,13 @@ from codecompanion.formats.regex import regex
 MAX_CHARS = 16_000
 MAX_LINES = 60
 MAX_REPEATS = 2
-"""Maximum number of times a line may follow itself."""
+"""Maximum number of times a line may repeat in a row."""
 MIN_KNOWN_CHARS = 6
-"""A shorter line does not identify its place: `}` and `end` are everywhere."""
+"""Minimum length of a line that identifies its position: shorter ones such as `}` and `end` are everywhere."""
 
 _FENCE = regex(r"\A\s*```[^\n]*\n(.*?)(?:\n```.*)?\Z", re.DOTALL)
 _NO_CODE = regex(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff]")
-"""Characters that never occur in code: a model that lost its way, or a server that sends something else."""
+"""Characters that never occur in code: the model is off track, or the server sent something else."""
 _INDENT = regex(r"^[ \t]+(?=\S)", re.MULTILINE)
 _WORDS = regex(r"\w")
 _CLOSERS = regex(r"[)\]}>\"'`;,]+\s*\Z")
@@ -50,7 +49,7 @@ class Place(msgspec.Struct, frozen=True):
 def usable(text: str, place: Place, family: Family, stop: tuple[str, ...], *, multi_line: bool, is_cut: bool) -> str:
     """Return the part of the reply that can be inserted at the cursor, "" for nothing.
 
-    `is_cut`: the token limit ended it, so that its last line is incomplete.
+    `is_cut`: the reply reached the token limit, so its last line is incomplete.
     """
     text = _until(text[:MAX_CHARS].replace("\r\n", "\n").replace("\r", ""), (*stop, *family.tokens))
     text = _NO_CODE.split(text, maxsplit=1)[0].rstrip("\ufffd")
@@ -81,14 +80,14 @@ def _without_fence(text: str) -> str:
 
 
 def _without_start(text: str, line_start: str) -> str:
-    """Return the text without the start of the line, which a model that only continues tends to repeat."""
+    """Return the text without the start of the line, which a model without infilling tends to repeat."""
     start = line_start.strip()
     found = text.lstrip()
     return found[len(start) :] if start and _WORDS.search(start) and found.startswith(start) else text
 
 
 def _indented_alike(text: str, place: Place) -> str:
-    """Return the text with the file's kind of indentation; a file with both tabs and spaces changes nothing."""
+    """Convert the text to the file's indentation style; leave it unchanged if the file mixes tabs and spaces."""
     around = [found[0] for side in (place.before, place.after) for found in _INDENT.finditer(side)]
     own = [found[0] for found in _INDENT.finditer(text) if found.start() or not place.line_start]
     with_tabs = all(indent.startswith("\t") for indent in around)
@@ -109,7 +108,7 @@ def _indented_alike(text: str, place: Place) -> str:
 
 
 def _width(indents: Sequence[str]) -> int:
-    """Return the number of spaces per level: 4 if possible, else the minimum."""
+    """Return the number of spaces per level: 4 if all are multiples of it, else the smallest."""
     lengths = [len(indent) for indent in indents if "\t" not in indent and len(indent) > 1]
     return 4 if all(length % 4 == 0 for length in lengths) else min(lengths)
 
@@ -171,7 +170,7 @@ def _on_its_line(text: str, line_rest: str) -> str:
 
 
 def _unpaired(text: str, closer: str) -> int:
-    """Return where `closer` closes a bracket that was opened before the text, -1 when it does not."""
+    """Return the index at which `closer` closes a bracket opened before the text, or -1."""
     opener = _PAIRS.get(closer)
     if opener is None:
         return text.find(closer) if text.count(closer) % 2 else -1

@@ -1,4 +1,4 @@
-"""The text before and after the cursor (R-256): 2,000 tokens and 500, at four characters each."""
+"""Cuts the text around the cursor (R-256): 2,000 tokens before and 500 after it, at four characters each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Window(msgspec.Struct, frozen=True):
 
 
 def cut_window(before: str, after: str, *, prefix: int = PREFIX_CHARS, suffix: int = SUFFIX_CHARS) -> Window:
-    """Return the window of a file whose text before and after the cursor is given; cut between any two characters."""
+    """Return the window of a file, given its text before and after the cursor; it may be cut between any two
+    characters."""
     start = max(0, len(before) - prefix)
     return Window(before[:start], before[start:], after[:suffix], after[suffix:])
 

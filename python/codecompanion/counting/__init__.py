@@ -1,1 +1,1 @@
-"""Tokens: counting text, learning from reported usage, sizes as people write them, the windows of models."""
+"""Counts tokens, learns from reported usage, parses sizes as people write them, and finds models' context windows."""

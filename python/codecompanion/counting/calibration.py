@@ -1,11 +1,10 @@
-"""Convert estimates to provider counts: tokens = extra + ratio x estimate, learned per adapter and model (R-505).
+"""Converts estimates to provider counts: tokens = extra + ratio x estimate, learned per adapter and model (R-505).
 
 The estimate is made for one tokenizer (`tokens.estimate_text`); others split the same text into more or fewer tokens.
 `ratio` is learned from reports on text added between two requests: as nothing else differs between them, it depends on
-the tokenizer alone. `extra` is the overhead of a whole request: the provider's own words about tools; if negative, it
-is the difference by which schemas cost less than their JSON, and at most that. `session.accounts.meter` keeps the more
-exact figures of one chat, and `session.accounts.usage_check` decides whether a report is plausible.
-"""
+the tokenizer alone. `extra` is the overhead of a whole request, such as the provider's own text about tools. It is
+negative if schemas cost less than their JSON, by at most that difference. `session.accounts.meter` keeps the more exact
+figures of one chat, and `session.accounts.usage_check` decides whether a report is plausible. """
 
 from __future__ import annotations
 
@@ -15,53 +14,55 @@ from collections.abc import Iterable
 
 import msgspec
 
-# Initial ratios of tokens reported / estimated: family, minimum version, ratio, marks; the newest first.
-# Claude until 4.6: 1.19 and 1.24 in the recorded sessions of ../shared (3.5 and 4.5). Its tokenizer since 4.7 gives
-# 1.45 to 1.63 on the same texts, by a reconstruction (ctok 1.3) that matches the reports for older ones within 0.2 %.
-# GPT, Gemini, Llama, DeepSeek: within 5 % of 1 in the recorded exchanges that are long enough.
+# Initial ratios of tokens reported / estimated: family, minimum version, ratio, marks; the newest first. Claude until
+# 4.6: 1.19 and 1.24 in the recorded sessions of ../shared (3.5 and 4.5). The tokenizer since 4.7: 1.45 to 1.63 on the
+# same texts, according to a reconstruction (ctok 1.3) that matches reports for older versions within 0.2 %. GPT,
+# Gemini, Llama, DeepSeek: within 5 % of 1 in the recorded exchanges that are long enough.
 START_RATIOS: tuple[tuple[str, tuple[int, int], float, float], ...] = (
     ("claude", (4, 7), 1.5, 0.22),
     ("claude", (0, 0), 1.22, 0.22),
 )
 # Claude's tokenizer splits punctuation more finely than the estimate: fitted by least squares on one half of the
-# recorded sessions, it reduces the errors of the other half by an eighth (95th percentile) and a quarter (99th). At
-# this number of marks per estimated token, that of recorded coding chats, the ratio alone is exact.
+# recorded sessions, it reduces the errors of the other half by an eighth (95th percentile) and a quarter (99th).
+# `MARKS_DENSITY` is the number of marks per estimated token at which the ratio alone is exact, as in recorded coding
+# chats.
 MARKS_DENSITY = 0.61
 FIGURES = 1
 """The version of stored figures: raised when the estimator or the counting of marks changes, which invalidates them."""
 _LOWEST, _HIGHEST = 0.5, 2.5
-# A smaller difference reflects overheads rather than the tokenizer; several are combined.
+# Minimum tokens of an added text to learn from: a smaller one reflects overheads, so several are combined.
 _SMALLEST_DELTA = 64
 # The ratio is the mean over all tokens it was learned from; an initial ratio counts as `_FIRST_WEIGHT` of them, and at
-# most `_MAX_WEIGHT` count, so that it can still change. Chosen on every second recorded file, checked on the others;
-# 300 to 4,000 and 4,000 to 32,000 do almost as well, and chats in small windows give few reports.
+# most `_MAX_WEIGHT` count, so that the ratio can still change. Chosen on every second recorded file, checked on the
+# others; 300 to 4,000 and 4,000 to 32,000 do almost as well, and chats in small windows give few reports.
 _FIRST_WEIGHT, _MAX_WEIGHT = 300, 16_000
-# Below this many reported tokens, little is known of the tokenizer.
+# Below this many reported tokens, the tokenizer counts as unknown.
 _COLD = 1000
 # Once a ratio is based on this many tokens, a report is clipped to this share around it, and its weight to this share
 # of the ratio's: an outlier is forgotten, and a real change of the tokenizer is followed in a few steps.
 _SETTLED, _CLIP, _MAX_SHARE_OF_IT = 4000, 0.15, 0.25
-# Minimum cost of schemas as a share of their JSON; recorded ones cost a third or more.
+# Minimum cost of schemas as a share of their JSON; recorded schemas cost a third or more.
 _MIN_SCHEMAS = 0.25
-# How a side of the band follows the reports: 1.5 and 0.992 balance at one report in fifty outside it. A side wider than
-# usual loses this share of the excess with each report that the usual one would have contained: an outlier is forgotten
-# after some fifty reports. Chosen on every second recorded session: the share outside does not change.
+# How a side of the band follows the reports: with 1.5 and 0.992, one report in fifty is outside it. A side wider than
+# usual loses this share of the excess (`_FORGETS`) with each report that the usual width would have contained: an
+# outlier is forgotten after some fifty reports. Chosen on every second recorded session: the share outside does not
+# change.
 _WIDENS, _MAX_WIDENING, _SHRINKS, _FORGETS = 1.5, 4.0, 0.992, 0.03
 _NARROWEST, _WIDEST = 0.25, 6.0
-# The extra of a first request moves by at most its own size plus this many tokens at a time.
+# A first request changes `extra` by at most its own size plus this many tokens.
 _EXTRA_STEP = 512
-# Above the largest window and all past requests: a larger stored figure is damaged.
+# More than the largest window and all past requests: a stored figure above this is damaged.
 _MAX_EXTRA, _MAX_STORED = 10_000_000, 10**15
 # Maximum error of a whole request's estimate: the estimator misses its own tokenizer by 3.7 % (95th percentile of
-# recorded chats), and a tokenizer without reports differs by up to another 12 % from its family's ratio. The figures
+# recorded chats), and a tokenizer without reports differs by up to another 12 % from its family's ratio. Figures
 # learned in other chats predict the next one within 7 %, for 95 % of either half of the recorded sessions.
 _COLD_MARGIN, _LEARNED_MARGIN = 0.15, 0.07
-# A count known within 1 % is not requested: that is the goal, and a threshold is not more precise.
+# The provider is not asked for a count known within 1 %: that is the goal, and thresholds are not more precise.
 _GOOD_ENOUGH = 0.01
 
 
 def start_marks(model: str) -> float:
-    """Return the initial number of tokens that a punctuation mark costs above the estimate."""
+    """Return the initial extra tokens that a punctuation mark costs beyond the estimate."""
     return _start(model)[1]
 
 
@@ -81,7 +82,8 @@ def _version(name: str) -> tuple[int, int]:
 
 
 def is_plausible(observed: float, estimated: int) -> bool:
-    """Return whether a report matches its estimate: no tokenizer differs more, but a truncated history does."""
+    """Return whether a report matches its estimate: a larger difference comes from a truncated history, not from a
+    tokenizer."""
     return _LOWEST * estimated - 16 <= observed <= _HIGHEST * estimated + 16
 
 
@@ -98,9 +100,9 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wants_provider_count(count: Count, thresholds: Iterable[int], coming: int = 0) -> bool:
-    """Return whether the provider should be asked: a threshold lies within the doubt, and the doubt is more than 1 %.
+    """Return whether to ask the provider: a threshold is within the uncertainty, which exceeds 1 %.
 
-    Soon after a report the doubt is smaller than that, so the provider is not asked. `coming`: the most tokens that
+    Soon after a report the uncertainty is smaller, so the provider is not asked. `coming`: the most tokens that
     will be added before the count matters.
     """
     doubt = max(count.upper - count.tokens, count.tokens - count.lower)
@@ -108,7 +110,7 @@ def wants_provider_count(count: Count, thresholds: Iterable[int], coming: int = 
 
 
 def _adapted(side: float, off: float, bound: int) -> float:
-    """Return the new width of a side after a report that was `off` by this much, where `bound` was expected."""
+    """Return the new width of a side after a report that was off by `off`, when at most `bound` was expected."""
     if side > 1 and off <= bound / side:
         return 1 + (side - 1) * (1 - _FORGETS)
     if off <= bound:
@@ -117,13 +119,12 @@ def _adapted(side: float, off: float, bound: int) -> float:
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """The learned figures of one endpoint and model: tokens = extra + ratio x estimate.
+    """The learned calibration of one endpoint and model: tokens = extra + ratio x estimate.
 
     `weight`: the estimated tokens that the ratio is based on. `marks`: the additional cost of a punctuation mark beyond
     the usual density, so that code and prose effectively have different ratios. `above` and `below`: the spread of
     reports around the count, as multiples of the usual one. `small`: observed and estimated tokens of added texts that
-    were each too small to use; in a small window all are.
-    """
+    were too small to use separately; in a small window all are. """
 
     ratio: float = 1.0
     weight: int = 0
@@ -150,7 +151,7 @@ class Calibration(msgspec.Struct, frozen=True):
         return cls(ratio, marks=marks)
 
     def size(self, estimated: int, marks: int) -> float:
-        """Return the tokens of a text with this many marks; at least half of the ratio's result."""
+        """Return the calibrated tokens of a text with this many marks; at least half of what the ratio alone gives."""
         usual = self.ratio * estimated
         return max(0.5 * usual, usual + self.marks * (marks - MARKS_DENSITY * estimated))
 
@@ -179,9 +180,10 @@ class Calibration(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, ratio=ratio, weight=self.weight + whole, small=small)
 
     def around(self, tokens: float, doubt: float, hidden: float) -> Count:
-        """Return a count with its bounds: `doubt` from estimated text, `hidden` from unseen actions of the provider.
+        """Return a count with its bounds: `doubt` is the uncertainty of estimated text, `hidden` that of unseen
+        provider actions.
 
-        The latter's weight is learned per endpoint.
+        The weight of `hidden` is learned per endpoint.
         """
         lower = math.floor(tokens - doubt - self.below * hidden)
         upper = math.ceil(tokens + doubt + self.above * hidden)
@@ -203,9 +205,8 @@ class Calibration(msgspec.Struct, frozen=True):
     def learn_extra(self, observed: float, schemas: int = 0, *, confirmed: bool = False) -> Calibration:
         """Return the calibration after a first request that was `observed` tokens larger than ratio x estimate.
 
-        `schemas`: the estimate of its tool schemas; only they can cost less than estimated. A second report's
-        `confirmed` value replaces the known one; otherwise that moves by a step.
-        """
+        `schemas`: the estimate of its tool schemas; only they can cost less than estimated. A value that a second
+        report has `confirmed` replaces the known one; otherwise the known one moves by a step. """
         observed = max(observed, self._min_extra(schemas))
         if self.extra and not confirmed:
             step = abs(self.extra) + _EXTRA_STEP
@@ -213,7 +214,7 @@ class Calibration(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, extra=observed)
 
     def extra_with(self, schemas: int) -> float:
-        """Return the overhead of a request with such schemas: at least the most negative value they allow."""
+        """Return the overhead of a request with these schemas, which limit how negative it can be."""
         return max(self.extra, self._min_extra(schemas))
 
     def _min_extra(self, schemas: int) -> float:
@@ -222,7 +223,7 @@ class Calibration(msgspec.Struct, frozen=True):
     def count(self, estimated: int, schemas: int = 0) -> Count:
         """Return the size of a whole request from its estimate alone, without any report.
 
-        `schemas`: the part of the estimate for tool schemas.
+        `schemas`: the part of the estimate that is for tool schemas.
         """
         guess = max(0.0, self.ratio * estimated + self.extra_with(schemas))
         doubt = guess * self.margin
@@ -235,5 +236,6 @@ class Calibration(msgspec.Struct, frozen=True):
 
     @property
     def is_cold(self) -> bool:
-        """Return whether little is known of the tokenizer: then replies are also used, although unlike prompts."""
+        """Return whether too little is known of the tokenizer; then replies are used too, although they differ from
+        prompts."""
         return self.weight < _COLD

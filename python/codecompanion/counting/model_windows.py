@@ -1,7 +1,7 @@
-"""Find a model's context window, by a fixed order of sources (K4, R-101, R-506).
+"""Finds a model's context window in a fixed order of sources (K4, R-101, R-506).
 
-The large table (genai-prices) is an edge (`adapters/catalog.py`) and is passed as a function. The documented figures of
-the small table here take precedence over it, because it rounds (R-106); the others are used where it has no entry.
+The large table (genai-prices) is an edge (`adapters/catalog.py`) and is passed as a function. The documented figures in
+this module take precedence over it, because it rounds (R-106); the other figures here are used where it has no entry.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ WindowSource = Literal["user", "adapter", "endpoint", "table", "default"]
 REPLY_SHARE, MAX_REPLY_TOKENS = 0.05, 4096
 """Default reply reserve, without a configured reply length: this share of the window, up to this many tokens.
 
-The share is CoWork's (R-403): the latest trigger of any document, so that all of them stay in place."""
+The share is CoWork's (R-403), whose trigger is the latest of all documents, so that no trigger has to move."""
 MAX_RESERVED_SHARE = 0.5
-"""A configured length is a maximum, not a promise: a window not much larger would leave no room for a prompt."""
+"""Maximum share of a window to reserve for a configured reply length, which is a maximum and could fill a small
+window."""
 
 
 class ModelLimits(msgspec.Struct, frozen=True):
@@ -33,7 +34,7 @@ class ModelLimits(msgspec.Struct, frozen=True):
 
 
 class ResolvedLimits(msgspec.Struct, frozen=True):
-    """The limits in force. `source`: where the window comes from; a `default` is reported to the user (R-506).
+    """The limits to use. `source`: where the window comes from; the user is told about a `default` (R-506).
 
     `max_output_tokens`: the maximum that a request asks for, 0 = left to the provider.
     """
@@ -75,7 +76,7 @@ def resolve_limits(
 ) -> ResolvedLimits:
     """Return the limits of a model: user > adapter > endpoint's report > table > the policy's default (K4).
 
-    `chosen_window`: the user's one window for every model, 0 = none (R-101, R-103). `max_output_tokens` only has
+    `chosen_window`: the window the user set for all models, 0 = none (R-101, R-103). `max_output_tokens` only has
     configured values, never a guess.
     """
     user = user_table.get(model, ModelLimits())
@@ -104,7 +105,7 @@ EXACT_WINDOWS = {
     "deepseek-coder": 64_000,
     "qwen-turbo": 131_072,
 }
-"""R-105: exact names."""
+"""Windows by exact model name (R-105)."""
 FAMILY_WINDOWS = {
     "claude-3-5": 200_000,
     "claude-3.5": 200_000,
@@ -121,9 +122,9 @@ FAMILY_WINDOWS = {
     "qwen-plus": 131_072,
     "glm-4-plus": 128_000,
 }
-"""R-104: name prefixes."""
+"""Windows by name prefix (R-104)."""
 FALLBACK_WINDOWS = {"claude": 200_000, "gpt-3.5-turbo": 16_000}
-"""R-406: name prefixes, used if there is no better source."""
+"""Windows by name prefix (R-406), used if there is no better source."""
 _NAMED_SIZE = regex(r"(?<![a-z0-9.])([1-9]\d{0,3})k(?![a-z0-9])")
 _DATE = regex(r"(?:-20\d{6}|-\d{4}-\d{2}-\d{2})$")
 _LATER_VERSION = regex(r"[-.][1-9](?![0-9])")
@@ -133,9 +134,8 @@ def documented_window(model: str) -> int:
     """Return the window that the documents give for a model (R-104, R-105), 0 when they do not name it (R-106).
 
     `provider/` and a final date are ignored; the exact name takes precedence over the longest family. A family's name
-    ends at a word boundary: `o1` is not a prefix of `o100`. A later version of a family (`claude-opus-4-6`) has its own
-    window.
-    """
+    ends at a word boundary: `o1` is not a prefix of `o100`. A later version of a family (`claude-opus-4-6`) is not
+    covered: its window may differ. """
     name = _bare_name(model)
     if name in EXACT_WINDOWS:
         return EXACT_WINDOWS[name]

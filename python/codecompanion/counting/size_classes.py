@@ -1,4 +1,4 @@
-"""Estimate tokens of non-text content by size class (R-505): images, PDF pages, encrypted blocks, never base64.
+"""Estimates the tokens of non-text content by size class (R-505): images, PDF pages, encrypted blocks; never by base64.
 
 Every number is a class, not a count: the first report corrects it. Each names its source; "recorded" means the
 exchanges of `../shared/data/wire`, whose requests contain the image or document and whose replies report its cost.
@@ -10,14 +10,14 @@ import math
 
 from codecompanion.model.messages import DocumentPart, ImagePart
 
-# An image of unknown size counts as the most expensive one that a provider charges for after its own downscaling.
+# Tokens of an image of unknown size: the most that a provider charges after downscaling.
 UNKNOWN_IMAGE_TOKENS = 1600
-# Anthropic counts a page as an image and as text: 1,590 tokens recorded for an almost empty one, 2,680 for a full one;
-# OpenAI about 250 and 1,000. The more expensive provider's value is used.
+# Tokens of a PDF page. Anthropic counts it as an image and as text: 1,590 tokens recorded for an almost empty one,
+# 2,680 for a full one; OpenAI about 250 and 1,000. The more expensive provider's value is used.
 PAGE_TOKENS = 2500
-# For a PDF with an unknown number of pages; text with its fonts takes 13 to 60 KB a page, scans more.
+# Bytes per page, for a PDF with an unknown number of pages: text with fonts takes 13 to 60 KB a page, scans more.
 BYTES_PER_PAGE = 50_000
-# Recorded encrypted reasoning: the first 1,000 characters count nothing, then one token per 6.2 (OpenAI, up to 2,500
+# Recorded encrypted reasoning: the first 1,000 characters cost nothing, then one token per 6.2 (OpenAI, up to 2,500
 # tokens) or 6.6 (Anthropic).
 _MIN_ENCRYPTED_CHARS, _ENCRYPTED_CHARS_PER_TOKEN = 1000, 6.4
 # Recorded encrypted compactions (OpenAI): 3,684 and 4,068 characters for 297 and 342 tokens.
@@ -43,7 +43,7 @@ def image_tokens(image: ImagePart) -> int:
 
 
 def document_tokens(document: DocumentPart) -> int:
-    """Return the tokens of a PDF by its pages, or by its bytes when the pages are unknown."""
+    """Return the tokens of a PDF by its number of pages, or by its bytes if that is unknown."""
     pages = document.pages if document.pages > 0 else math.ceil(document.size_bytes / BYTES_PER_PAGE)
     return PAGE_TOKENS * max(1, pages)
 

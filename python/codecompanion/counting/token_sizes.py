@@ -1,6 +1,6 @@
-"""Parse numbers of tokens as people write them: `16000`, `16k`, `1M`, in every setting and argument (R-102).
+"""Parses token counts as people write them in settings and arguments: `16000`, `16k`, `1M` (R-102).
 
-`k` is 1,000 and `M` 1,000,000: model cards mean 128,000 by `128k`. Unreadable values are never guessed.
+`k` is 1,000 and `M` 1,000,000: in model cards `128k` means 128,000. Unreadable values are never guessed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def parse_tokens(text: str) -> int:
     """Return the tokens that a text specifies.
 
     Raises:
-        ValueError: it has none of the forms, or is 0.
+        ValueError: the text is not a token count, or is 0.
     """
     found = _FORM.fullmatch(text)
     tokens = int(found[1]) * _UNITS[found[2].lower()] if found else 0
@@ -29,12 +29,12 @@ def parse_tokens(text: str) -> int:
 
 
 def is_short_form(value: object) -> bool:
-    """Return whether the value is a text with a unit, which only numbers of tokens have."""
+    """Return whether the value is a string with a unit, as only token counts have."""
     return isinstance(value, str) and value[-1:] in ("k", "K", "m", "M") and _FORM.fullmatch(value) is not None
 
 
 def tokens_of(value: object) -> int | None:
-    """Return the tokens that a configured number or text specifies, None when it is not a number of tokens."""
+    """Return the tokens that a configured number or string specifies, or None if it is not a token count."""
     if isinstance(value, str):
         try:
             return parse_tokens(value)

@@ -1,15 +1,15 @@
-"""Count tokens: a fast local estimate, corrected by reported usage (R-505, lesson 42).
+"""Counts tokens: a fast local estimate, corrected by reported usage (R-505, lesson 42).
 
 Three layers, each a value or a pure function:
 
 * `estimate_text` estimates the tokens of a text from counts of byte-class n-grams (fitted by `bench/fit_estimator.py`
-  against o200k_base; `bench/bench_tokens.py` prints its error per kind of text). An exact tokenizer
+  against o200k_base; `bench/bench_tokens.py` prints its error per type of text). An exact tokenizer
   (`store.vocabulary`) can replace it: both are a `TextCounter`.
-* `MessageCounter` adds up everything that is sent of a message or a request.
+* `MessageCounter` adds up all tokens sent for a message or a request.
 * `calibration.Calibration` converts such an estimate to a provider's count.
 
-`session.accounts.meter` adds the reported usage of one chat; `bench/bench_counting.py` prints the error of the whole.
-No clock, no files, no network; nothing here is tied to one provider.
+`session.accounts.meter` adds the reported usage of one chat; `bench/bench_counting.py` prints the total error.
+No clock, no files, no network; nothing here is specific to a provider.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from codecompanion.model.messages import (
     ToolSpec,
 )
 
-# Byte classes: one letter per kind of byte, so that n-grams of kinds can be counted with `bytes.count`. `p` is the
-# rest. The lead bytes of UTF-8 stand for scripts: L accents, K R Cyrillic, 4–9 Chinese, G Korean …
+# Byte classes: one letter per class, so that n-grams of classes can be counted with `bytes.count`. `p` is any other
+# byte. The lead bytes of UTF-8 identify scripts: L accents, K R Cyrillic, 4–9 Chinese, G Korean …
 _COARSE_CLASSES = (
     ("a", 0x61, 0x7A), ("A", 0x41, 0x5A), ("0", 0x30, 0x39), (" ", 0x20, 0x20), ("t", 0x09, 0x09), ("n", 0x0A, 0x0A),
     ("n", 0x0D, 0x0D), (".", 0x80, 0x9F), (":", 0xA0, 0xBF), ("L", 0xC0, 0xC2), ("l", 0xC3, 0xC3), ("M", 0xC4, 0xC7),
@@ -61,7 +61,7 @@ def _translation(classes: Iterable[tuple[str, bytes]]) -> bytes:
 _COARSE = _translation((letter, bytes(range(first, last + 1))) for letter, first, last in _COARSE_CLASSES)
 _FINE = _translation(_FINE_CLASSES)
 
-# Tokens per non-overlapping occurrence of an n-gram, by the string it is counted in (`kinds_of`).
+# Tokens per non-overlapping occurrence of an n-gram, by the string in which it is counted (`kinds_of`).
 # <fitted>
 WEIGHTS: dict[str, dict[str, float]] = {
     "coarse": {"A": 0.4447, "0": 0.9314, " ": 0.2437, "t": 0.6916, "p": 0.939, ".": 0.2096, "L": 0.9216, "l": 0.499,
@@ -85,7 +85,7 @@ CONSTANT = 0.0
 def kinds_of(data: bytes) -> dict[str, bytes]:
     """Return the strings in which n-grams are counted: the bytes, their classes, and the shortened coarse classes.
 
-    In `short` words and indentation have a third of their length: it makes their start and end cheaper to count.
+    In `short`, words and indentation are cut to a third of their length, which makes counting starts and ends cheaper.
     """
     coarse = data.translate(_COARSE)
     short = coarse.replace(b"aaa", b"a").replace(b"   ", b" ")
@@ -126,11 +126,11 @@ def estimate_text(text: str) -> int:
 
 
 EXACT_VOCABULARY = "o200k_base"
-"""The vocabulary of `tokenizer = "exact"`: that of OpenAI's models, which the estimate is fitted to."""
+"""The vocabulary of `tokenizer = "exact"`: the one of OpenAI's models, to which the estimate is fitted."""
 
 
 def chars4(text: str) -> int:
-    """Return a quarter of the characters, rounded up: the exact, documented counter of `--count chars4`."""
+    """Return a quarter of the characters, rounded up: the documented counter of `--count chars4`."""
     return (len(text) + 3) // 4
 
 
@@ -143,23 +143,23 @@ _NO_MARKS = bytes(byte for byte in range(256) if byte > 126 or byte < 33 or chr(
 
 
 def count_marks(text: str) -> int:
-    """Return the punctuation of a text, in characters: code has much of it, and tokenizers differ most there.
+    """Return the number of punctuation marks in a text; code has many, and tokenizers differ most on them.
 
-    An underscore counts three: names_like_this are split into one more token at each. Fitted on one half of recorded
+    An underscore counts as three: names_like_this are split into one more token at each. Fitted on one half of recorded
     sessions; on the other half the 95th percentile of the error falls by a third.
     """
     return len(text.encode("utf-8", "surrogatepass").translate(None, _NO_MARKS)) + 2 * text.count("_")
 
 
 class MessageCounter(msgspec.Struct, frozen=True):
-    """Adds up everything that is sent of a message, a tool list or a whole request, uncalibrated."""
+    """Adds up all uncalibrated tokens of a message, a tool list or a whole request."""
 
     text: TextCounter = estimate_text
     overheads: bool = True
 
     @classmethod
     def chars4(cls) -> MessageCounter:
-        """Return the counter of `--count chars4`: text and calls only, each rounded up, nothing else."""
+        """Return the counter of `--count chars4`: only text and calls, each rounded up."""
         return cls(chars4, overheads=False)
 
     def message(self, message: Message) -> int:
@@ -176,12 +176,12 @@ class MessageCounter(msgspec.Struct, frozen=True):
         return total
 
     def marks(self, message: Message) -> int:
-        """Return the punctuation of all text in the message."""
+        """Return the number of punctuation marks in all text of the message."""
         texts = [part for call in message.tool_calls for part in (call.name, call.arguments)]
         return sum(map(count_marks, (message.text, *texts)))
 
     def sized(self, message: Message) -> int:
-        """Return the tokens of the message's parts other than text: images, pages, reasoning."""
+        """Return the tokens of the message's non-text parts: images, pages, reasoning."""
         if isinstance(message.content, str):
             return 0
         return sum(self._part(part) for part in message.content if not isinstance(part, TextPart))
@@ -205,7 +205,7 @@ class MessageCounter(msgspec.Struct, frozen=True):
                 assert_never(part)
 
     def count_messages(self, messages: Iterable[Message]) -> int:
-        """Return the tokens of the messages, using a cached `message.tokens` if there is one."""
+        """Return the tokens of the messages, using `message.tokens` where it is cached."""
         return sum(message.tokens or self.message(message) for message in messages)
 
     def tools(self, specs: Iterable[ToolSpec]) -> int:

@@ -1,1 +1,1 @@
-"""Edits in place (`:[range]CodeCompanion instruction`): the request to the model, and reading its reply. Pure."""
+"""Edits in place (`:[range]CodeCompanion instruction`): builds the request to the model and reads its reply. Pure."""

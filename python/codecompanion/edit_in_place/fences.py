@@ -1,4 +1,5 @@
-"""Fenced blocks of a reply, as models write them: nested, indented, left open (CommonMark 0.31, 4.5, and beyond)."""
+"""Reads the fenced blocks of a reply: models nest, indent and forget to close them (CommonMark 0.31, 4.5, and
+beyond)."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ import msgspec
 
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*$")
 _MAX_INDENT = 3
-"""A fence that is indented further than this beyond the opening one belongs to the code (CommonMark 4.5)."""
+"""Maximum indentation of a fence beyond the opening one; a deeper one is part of the code (CommonMark 4.5)."""
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A fenced block: the text after its opening fence, its lines, and its place among the reply's lines.
+    """A fenced block: the text after its opening fence, its lines, and its position in the reply.
 
     `start` is the line of the opening fence, `end` the line after the closing one.
     """
@@ -54,7 +55,7 @@ class OpenBlock:
         return is_long and len(found[1]) <= self._indent + _MAX_INDENT
 
     def _without_indent(self, line: str) -> str:
-        """Return the line without the indentation of the opening fence, such as one in a list."""
+        """Return the line without the indentation of the opening fence, which may be in a list."""
         lead = line[: self._indent]
         return line[self._indent :] if not lead.strip() else line.lstrip()
 
@@ -83,7 +84,7 @@ def blocks_of(lines: tuple[str, ...]) -> tuple[Block, ...]:
 
 
 def whole_block(lines: tuple[str, ...]) -> Block | None:
-    """Return everything between the first fence and a final one: inside, a Markdown file contains others."""
+    """Return everything between the first fence and a final one: a Markdown file contains fences of its own."""
     first = next((at for at, line in enumerate(lines) if opening(line) is not None), None)
     last = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].strip()), None)
     if first is None or last is None or last <= first:

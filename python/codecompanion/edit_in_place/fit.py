@@ -21,12 +21,12 @@ _ABOUT_INDENTATION = re.compile(
     r"|\beinr[uü]ck",
     re.IGNORECASE,
 )
-"""Instructions after which a different indentation is intended."""
+"""Matches instructions that may ask for different indentation."""
 _ABOUT_WHITE_SPACE = re.compile(
     _ABOUT_INDENTATION.pattern + r"|\btab|\bspac|\balign|format|\btrailing|\bpretty|\bstyle|\bleerzeichen|\bausricht",
     re.IGNORECASE,
 )
-"""Instructions that may ask for different white space and nothing else."""
+"""Matches instructions that may ask only for different white space."""
 _LEFT_OUT = re.compile(
     r"^(?:\S{0,4}\s*+)?(?:\.\.\.|…)?\s*+\(?(?:the\s+)?(?:rest|remainder|remaining|existing|other|unchanged|same|previous)\b"
     r"[^\n]{0,60}?(?:\.\.\.|…|unchanged|as before|here|remains?)[^\n]{0,20}$",
@@ -47,12 +47,12 @@ def fitted(code: tuple[str, ...], place: EditPlace, placement: Placement, instru
 
 
 def may_change_steps(instruction: str) -> bool:
-    """Return whether changed indentation steps or tabs are the model's habit instead of the request."""
+    """Return whether a changed indentation step or tabs are the model's habit rather than requested."""
     return _ABOUT_INDENTATION.search(instruction) is None
 
 
 def _indented(found: Quoted, place: EditPlace, instruction: str) -> tuple[tuple[str, ...], IndentChange]:
-    """Return the lines of a reply with the file's indentation, and the change that this reverses.
+    """Return the lines of a reply with the file's indentation, and the change that was reversed.
 
     Lines of the file keep their bytes, unless the instruction is about them and nothing else differs.
     """
@@ -66,7 +66,7 @@ def _indented(found: Quoted, place: EditPlace, instruction: str) -> tuple[tuple[
 def fitted_so_far(
     code: tuple[str, ...], place: EditPlace, placement: Placement, instruction: str = ""
 ) -> tuple[tuple[str, ...], IndentChange, int]:
-    """Return the lines of an arriving reply, its change of indentation, and how far into the region it has got."""
+    """Return the lines of an arriving reply, its indentation change, and how far into the region the reply has come."""
     lines = without_numbers(_without_tags(code, marker_of(place)), place.region)
     if placement == "replace":
         first = next((at for at, line in enumerate(lines) if not is_blank(line)), len(lines))
@@ -93,7 +93,7 @@ def left_out(lines: tuple[str, ...], place: EditPlace) -> str:
 
 
 def _without_tags(lines: tuple[str, ...], marker: str) -> tuple[str, ...]:
-    """Return the lines without the tags that marked the place: no line of the file equals one of them."""
+    """Return the lines without the tags that marked the region; no line of the file equals a tag."""
     tags = (f"<{marker}>", f"</{marker}>")
     return tuple(line for line in lines if line.strip() not in tags)
 

@@ -1,7 +1,7 @@
-"""Indents the code of a reply that is still arriving, so that it is drawn as it will be proposed.
+"""Indents the code of a reply while it arrives, so that it looks as it will in the proposal.
 
 All the code so far is fitted again each time it has grown by a tenth, so that a long reply costs a constant factor; in
-between, new lines are indented like those before them. `read_reply.read_reply` has the last word.
+between, new lines are indented like those before them. `read_reply.read_reply` decides in the end.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _GROWTH = 1.1
 _NEAR = 20
 """Number of lines of the region in which new lines are searched for."""
 _MAX_HEAD = 30
-"""Lines above the region that are recognised at the beginning of a reply before all of them have arrived."""
+"""Maximum number of lines above the region that are recognised at the beginning of a partial reply."""
 
 
 class News(msgspec.Struct, frozen=True):
-    """A change of the lines reported so far: the first `kept` of them stay, and `lines` follow."""
+    """A change to the reported lines: the first `kept` stay, and `lines` follow them."""
 
     kept: int
     lines: tuple[str, ...]
@@ -43,7 +43,7 @@ class ArrivingCode:
         self._change, self._reached = IndentChange(), 0
 
     def take(self, lines: tuple[str, ...], placement: Placement) -> News | None:
-        """Add whole lines of the reply; return the change to draw, None for nothing."""
+        """Add whole lines of the reply; return the change to draw, or None."""
         self._raw.extend(lines)
         if placement in ("new", "chat") or self._may_be_left_out():
             return None
@@ -62,7 +62,7 @@ class ArrivingCode:
 
     def _next(self, count: int, placement: Placement) -> tuple[str, ...]:
         """Return the last lines that have arrived, indented like those before them."""
-        # With the line before them: a single number is not yet line numbering.
+        # Include the line before them: a single number is not yet line numbering.
         lines = without_numbers(tuple(self._raw[-count - 1 :]), self._place.region)[1:]
         region = self._place.region if placement == "replace" else ()
         found = quoted(lines, region[self._reached : self._reached + _NEAR + 2 * count])

@@ -1,10 +1,9 @@
 """Detects how a reply changed the indentation of the lines it quotes, and reverses it.
 
 Models drop indentation (of all lines, or of the first), write spaces for tabs, tabs for spaces, other steps, or move
-everything to the right. One such change is assumed for a whole reply: the one that leaves the fewest lines moved
+everything to the right. A reply is assumed to have only one such change: the one that leaves the fewest lines moved
 without a reason. A line has a reason to move when a different line encloses it than before: it was wrapped or
-unwrapped, and stays where the model put it.
-"""
+unwrapped, and stays where the model put it. """
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ from codecompanion.wire.requests import EditPlace
 
 _STEPS = (2, 4, 8, 3)
 _MAX_SHIFTS = 8
-"""Number of pairs of different indentations from which the shift of all lines is derived."""
+"""Maximum number of pairs of different indentations from which a shift of all lines is derived."""
 
 Kind = Literal["same", "tabs as spaces", "spaces as tabs", "other step"]
 
@@ -99,18 +98,17 @@ Moves = Counter[tuple[str, str, tuple[str, str] | None, bool, bool, bool]]
 
 
 class _Evidence(msgspec.Struct, frozen=True):
-    """The counted features of a reply, computed once for all changes that are tried.
+    """Counts of a reply's indentation features, computed once for all changes to try.
 
-    `moves`: indentation of a line in the file and in the reply; both for the line that encloses it, None = none does;
-    whether the same line encloses it in the file; whether it may be deeper, and less deep.
+    `moves`: indentation of a line in the file and in the reply; both for the line that encloses it, or None;
+    whether the same line encloses it in the file; whether it may be deeper, or less deep.
 
-    `closing`: indentations of lines like `}` where their number differs in the reply, so that they cannot be matched.
+    `closing`: indentations of lines like `}` whose number differs in the reply, so that they cannot be matched.
 
-    `new`: of lines that are not in the region; `changed`: of changed lines, in both.
+    `new`: indentations of lines that are not in the region; `changed`: of changed lines, in the file and in the reply.
 
-    `blocks`: of lines that open a block, of the line below, and of that one in the file; None = it is not in the
-    region.
-    """
+    `blocks`: indentations of a line that opens a block, of the line below it, and of that line in the file (None = not
+    in the region). """
 
     moves: Moves
     closing: Counter[str]
@@ -120,7 +118,7 @@ class _Evidence(msgspec.Struct, frozen=True):
 
 
 def _evidence(found: Quoted, *, without: int = -1) -> _Evidence:
-    """Count the features to explain. `without`: a line to ignore."""
+    """Count the indentation features to explain. `without`: a line to ignore."""
     moves, closing, new, changed = Moves(), Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     were, are = (Counter(map(text_of, some)) for some in (found.region, found.lines))
     for at, line in enumerate(found.lines):
@@ -154,7 +152,7 @@ def _blocks(found: Quoted) -> Iterator[tuple[str, str, str | None]]:
 
 
 class _Trials:
-    """Tries possible changes, and finds the one that leaves the least unexplained."""
+    """Tries possible changes and finds the one that explains the reply best."""
 
     def __init__(self, found: Quoted, place: EditPlace, *, may_change_steps: bool) -> None:
         self._found, self._place = found, place
@@ -234,7 +232,8 @@ class _Trials:
         return not self._found.region
 
     def _may_be_moved(self, added: str, lowest: str) -> bool:
-        """Return whether a shift may be undone; a single line, or lines that only moved, may be moved on purpose."""
+        """Return whether a shift may be undone; a single line, or lines that only moved, may have been moved on
+        purpose."""
         if added:
             return (
                 len(added.expandtabs(8)) > 1
@@ -248,10 +247,10 @@ class _Trials:
     # ---- unexplained features
 
     def _cost(self, change: IndentChange) -> tuple[int, int, int, int, int]:
-        """Return the anomalies of a change, most serious first.
+        """Return the counts of anomalies a change leaves, most serious first.
 
-        Lines moved without a reason, other odd lines, how many parts the change has, lines moved because a different
-        line encloses them, and steps that occur nowhere.
+        Lines moved without a reason, other odd lines, parts of the change, lines moved because a different
+        line encloses them, and indentation steps that occur nowhere.
         """
         evidence = self._evidence[change.has_lost_first]
         spelled: dict[str, str] = {}
@@ -292,7 +291,7 @@ class _Trials:
         return without_reason, odd, parts, wrapped, self._strangeness(change)
 
     def _is_misplaced(self, change: IndentChange, depth: int, explained: int) -> int:
-        """Return 1 if the code as a whole would be indented more or less than the place."""
+        """Return 1 if the code as a whole would be indented more or less than the region."""
         wanted = columns(self._wanted)
         if depth > wanted:
             is_shifted = bool(change.left_out or change.added)
@@ -319,7 +318,7 @@ class _Trials:
         return odd + (step > 0 and not goes_on(self._said[0]))
 
     def _foreign(self, change: IndentChange, new: Counter[str], blocks: Counter[tuple[str, str, str | None]]) -> int:
-        """Return how many lines would have a kind of indentation that the file does not use."""
+        """Return how many lines would have an indentation style that the file does not use."""
         file = self._file
         leads = [(own, lines) for lead, lines in new.items() if (own := change.in_file(lead)) not in self._leads]
         if file.is_compact:
@@ -347,7 +346,7 @@ class _Trials:
         )
 
     def _strangeness(self, change: IndentChange) -> int:
-        """Return how many of its steps do not occur in the file and the reply."""
+        """Return how many of the change's steps do not occur in the file or the reply."""
         file, odd = self._file, 0
         known = file.step or self._place.width
         if change.kind != "same":
@@ -358,7 +357,7 @@ class _Trials:
 
 
 def _shift(change: IndentChange, in_file: str, in_reply: str) -> tuple[str, str] | None:
-    """Return the text left out or added to turn one into the other; None if neither applies."""
+    """Return the (left-out, added) indentation that turns one into the other; None if neither does."""
     plain = change.in_file(in_reply)
     if in_file.endswith(plain):
         return in_file[: len(in_file) - len(plain)], ""
@@ -369,7 +368,7 @@ def _shift(change: IndentChange, in_file: str, in_reply: str) -> tuple[str, str]
 
 
 def wanted_lead(place: EditPlace) -> str:
-    """Return the indentation of the code at this place."""
+    """Return the indentation that the code should have here."""
     said = [lead_of(line) for line in place.region if is_indented_code(line)]
     if said:
         return min(said, key=columns)
@@ -379,5 +378,5 @@ def wanted_lead(place: EditPlace) -> str:
 
 
 def change_of(found: Quoted, place: EditPlace, *, may_change_steps: bool = True) -> IndentChange:
-    """Return the change of the indentation. `may_change_steps`: False if the user asked for it."""
+    """Return how the reply changed the indentation. `may_change_steps`: False if the user asked for it."""
     return _Trials(found, place, may_change_steps=may_change_steps).best()

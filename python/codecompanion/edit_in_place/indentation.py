@@ -1,4 +1,4 @@
-"""The indentation of lines: tabs or spaces, how many, and which line encloses which."""
+"""Measures the indentation of lines: tabs or spaces, how many, and which line encloses which."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPENS_AT_START = re.compile(
 _PREPROCESSOR = re.compile(r"#(?:if|ifdef|ifndef|else|elif|endif|define|undef|include|pragma|region|endregion|error)\b")
 _CLOSING = re.compile(r"\W{0,40}|(?:end|fi|done|esac)\W?|</\w{1,40}>")
 _GOES_ON = (*",([{\\+-*/%=&|.?:<>",)
-"""Endings of a line that the next one continues, with any indentation."""
+"""Line endings after which the next line may continue with any indentation."""
 
 
 def lead_of(line: str) -> str:
@@ -50,12 +50,12 @@ def opens_block(line: str) -> bool:
 
 
 def begins_block(line: str) -> bool:
-    """Return whether the next line is one level below this one: below an open bracket it may be anywhere."""
+    """Return whether the next line is indented exactly one level more; after an open bracket it may be anywhere."""
     return opens_block(line) and not line.rstrip().endswith(("(", "["))
 
 
 def goes_on(line: str) -> bool:
-    """Return whether the next line may continue this one, wherever it begins."""
+    """Return whether the next line may continue this one, with any indentation."""
     return text_of(line).endswith(_GOES_ON)
 
 
@@ -70,14 +70,14 @@ def is_closing(line: str) -> bool:
 
 
 def stands_at_the_edge(line: str) -> bool:
-    """Return whether a line is a preprocessor directive, which is never indented."""
+    """Return whether a line starts at the margin: a preprocessor directive, which is never indented."""
     return line.startswith("#") and _PREPROCESSOR.match(line) is not None
 
 
 class Style(msgspec.Struct, frozen=True):
-    """The kind of indentation of lines. `step`: spaces per level, 0 if the lines do not show it.
+    """An indentation style. `step`: spaces per level, 0 if unknown.
 
-    `is_compact`: levels are smaller than a tab, and every eight columns are one, as with Vim's `softtabstop`.
+    `is_compact`: a level is less than a tab, and every eight columns are written as a tab, as with Vim's `softtabstop`.
     """
 
     has_tabs: bool
@@ -87,7 +87,7 @@ class Style(msgspec.Struct, frozen=True):
 
 
 def style_of(lines: Iterable[str]) -> Style:
-    """Return the kind of indentation of the lines."""
+    """Return the indentation style of the lines."""
     said = [line for line in lines if not is_blank(line)]
     leads = [lead_of(line) for line in said]
     return Style(
@@ -98,9 +98,9 @@ def style_of(lines: Iterable[str]) -> Style:
 
 
 def file_style(place: EditPlace) -> Style:
-    """Return the file's kind of indentation: from the region, else the lines around it, else the buffer's options.
+    """Return the file's indentation style: from the region, else the lines around it, else the buffer's options.
 
-    Indentation of only a few surrounding lines is text in a string, not the file's style.
+    If only a few surrounding lines are indented, they are text in a string and do not show the file's style.
     """
     region = style_of(place.region)
     near = (*place.before[-_MAX_AROUND:], *place.region, *place.after[:_MAX_AROUND])
@@ -131,7 +131,7 @@ def _is_compact(near: Sequence[str]) -> bool:
 
 
 def _step(lines: Sequence[str], *, is_block: bool = True) -> int:
-    """Return the spaces by which most blocks of these lines are indented, or most lines; 0 if none are."""
+    """Return the number of spaces by which most blocks, or most lines, are indented; 0 if none are."""
     steps = Counter[int]()
     for above, below in pairwise(line for line in lines if not is_blank(line)):
         high, low = lead_of(above), lead_of(below)
@@ -143,7 +143,7 @@ def _step(lines: Sequence[str], *, is_block: bool = True) -> int:
 
 
 def parents(leads: Sequence[str | None]) -> list[int]:
-    """Return the index of the line that encloses each one, the nearest above that is indented less; -1 = none.
+    """Return for each line the index of the enclosing line: the nearest above with less indentation; -1 = none.
 
     `leads`: None for a blank line.
     """

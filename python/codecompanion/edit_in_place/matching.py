@@ -1,4 +1,4 @@
-"""Pairs of equal lines of two texts, in order: which lines of a reply are lines of the file."""
+"""Matches equal lines of two texts, in order, to find the lines of a reply that are lines of the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Pairs = list[tuple[int, int]]
 
 
 def matching_lines(old: Sequence[str], new: Sequence[str]) -> Pairs:
-    """Return pairs of indices of equal lines, both rising. Blank lines match only beside other lines that do."""
+    """Return pairs of indices of equal lines, both ascending. Blank lines match only next to other matching lines."""
     shorter, head, tail = min(len(old), len(new)), 0, 0
     while head < shorter and old[head] == new[head]:
         head += 1
@@ -39,7 +39,7 @@ def _between(old: Sequence[str], new: Sequence[str]) -> Pairs:
 
 
 def _around_unique_lines(old: Sequence[str], new: Sequence[str]) -> Pairs:
-    """Match the lines that occur once on both sides, and the equal lines right above and below them."""
+    """Match the lines that occur once on both sides, and the equal lines directly above and below them."""
     found: Pairs = []
     for (above, above_new), (below, below_new) in pairwise([(-1, -1), *_unique(old, new), (len(old), len(new))]):
         left, right = above + 1, above_new + 1
@@ -56,7 +56,7 @@ def _around_unique_lines(old: Sequence[str], new: Sequence[str]) -> Pairs:
 
 
 def _unique(old: Sequence[str], new: Sequence[str]) -> Pairs:
-    """Return the longest rising chain of pairs of lines that occur once on both sides."""
+    """Return the longest ascending chain of pairs of lines that occur once on both sides."""
     in_old, in_new = Counter(old), Counter(new)
     places = {line: at for at, line in enumerate(new) if line and in_new[line] == 1}
     pairs = [(at, places[line]) for at, line in enumerate(old) if in_old[line] == 1 and line in places]

@@ -12,12 +12,12 @@ _BARS = "|│→"
 
 
 def looks_numbered(line: str) -> bool:
-    """Return whether a line may begin with its number."""
+    """Return whether a line seems to begin with a line number."""
     return _NUMBERED.match(line) is not None
 
 
 def without_numbers(lines: tuple[str, ...], region: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the lines without numbers that count them, if the region has no such numbers."""
+    """Return the lines without line numbers, unless the region itself has them."""
     found = [_NUMBERED.match(line) for line in lines]
     numbered = [one for one in found if one is not None]
     if len(numbered) < 2 or len(numbered) < len(lines):

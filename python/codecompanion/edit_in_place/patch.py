@@ -1,4 +1,4 @@
-"""Applies a reply that is a diff, although the new lines were requested."""
+"""Applies a reply that is a diff instead of the new lines that were requested."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _hunks(diff: tuple[str, ...]) -> list[tuple[list[str], list[str]]]:
 
 
 def _only_place(old: list[str], lines: list[str]) -> int | None:
-    """Return the index of `old`, if it is unique; lines added to nothing have no place."""
+    """Return the index of `old` if it occurs exactly once; None for a hunk that only adds lines."""
     if not old:
         return 0 if not lines else None
     found = [at for at in range(len(lines) - len(old) + 1) if lines[at : at + len(old)] == old]

@@ -1,4 +1,4 @@
-"""The place of an edit (`requests.EditPlace`): predicates on its lines, and the tag that marks them."""
+"""Predicates on the lines of an edit's region (`requests.EditPlace`), and the tag that marks them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def resembles(lines: tuple[str, ...], region: tuple[str, ...], share: float = 0.
 
 
 def marker_of(place: EditPlace) -> str:
-    """Return the name of the tag around the lines: one that does not occur in any line of the place."""
+    """Return a name for the tag around the lines that does not occur in the region or near it."""
     text = "\n".join((*place.region, *place.before, *place.after))
     name, number = "edit", 1
     while f"<{name}>" in text or f"</{name}>" in text:

@@ -1,4 +1,4 @@
-"""Compares a reply's lines with the file's: which are equal, changed, wrapped or unwrapped."""
+"""Compares a reply's lines with the file's to find equal, changed, wrapped and unwrapped lines."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from codecompanion.edit_in_place.place import is_blank
 
 
 class Quoted(msgspec.Struct, frozen=True):
-    """The lines of a reply beside those of the file that they replace.
+    """Maps the lines of a reply to the lines of the file that they replace.
 
     `partner`: the equal line of the region for each line of the reply, ignoring indentation; -1 = none. `place`: the
     line it replaces: its partner, or a changed one; -1 = none. `parent`: the line of the reply that encloses it.
-    `keeps_parent`: whether that replaces its parent in the region. `may_be_deeper`: it was wrapped; `may_be_less_deep`:
-    it was unwrapped.
-    """
+    `keeps_parent`: whether the parent replaces the old line's parent. `may_be_deeper`: the line was wrapped in a new
+    block; `may_be_less_deep`: its block was removed. """
 
     lines: tuple[str, ...]
     region: tuple[str, ...]
@@ -37,7 +36,7 @@ class Quoted(msgspec.Struct, frozen=True):
 
 
 def quoted(lines: tuple[str, ...], region: tuple[str, ...]) -> Quoted:
-    """Find the lines of a region in a reply."""
+    """Match the lines of a reply with those of the region."""
     partner = [-1] * len(lines)
     pairs = _pairs(lines, region)
     for old, new in pairs:
@@ -71,7 +70,8 @@ def _places(lines: tuple[str, ...], region: tuple[str, ...], pairs: Pairs) -> li
 
 
 def _pairs(lines: tuple[str, ...], region: tuple[str, ...]) -> Pairs:
-    """Return the lines equal except for white space, or including it if as many are (lone `}` are common)."""
+    """Return pairs of lines equal apart from white space, or fully equal ones if there are as many (lone `}` are
+    common)."""
     loose = matching_lines([text_of(line) for line in region], [text_of(line) for line in lines])
     exact = matching_lines([_with_lead(line) for line in region], [_with_lead(line) for line in lines])
     same = [pair for pair in exact if not is_blank(lines[pair[1]])]

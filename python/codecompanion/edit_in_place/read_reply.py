@@ -1,4 +1,4 @@
-"""Reads a reply: the place of its code and the code itself, or an answer that is not an edit.
+"""Reads a reply: its code and where that goes, or an answer that is not an edit.
 
 The prompt asks for a first line `placement: …` and one fenced block (`prompts/edit_in_place.md`): text that can be
 streamed, unlike JSON. The reader accepts much more: models omit the line, answer in JSON, as a diff or without a fence,
@@ -34,14 +34,14 @@ _ALONE = re.compile(r"^[\s*`\[<#]{0,4}(replace|add|after|before|new|chat)[\s*`\]
 _THOUGHTS = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _SENTENCE = re.compile(r"^\s*(?:[-*]\s+)?[A-Z'\"“].*[.!?:]\s*$")
 _SIGNS = re.compile(r"[(){}\[\];=<>]|^\s+\S|^(?:#|//|--|/\*|@)|^(?:import|from|return|end|else|fi|done)\b|^\S+:$")
-"""Signs that are common in lines of code and rare in prose."""
+"""Matches characters that are common in lines of code and rare in prose."""
 _MAX_PROSE_WORDS = 60
-"""A reply with more prose than this around a block without a placement line is an explanation."""
+"""Maximum words of prose around a block without a placement line; with more, the reply is an explanation."""
 _MARKDOWN = frozenset({"markdown", "md", "quarto", "rmd", "mdx"})
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The meaning of a whole reply: code for a placement, or (`chat`) an answer.
+    """A whole reply as understood: code for a placement, or (`chat`) an answer.
 
     `note`: a sentence to show with the edit, or why it is an answer.
     """
@@ -60,7 +60,7 @@ EXPLAINS = Reading("chat", note="The reply explains code instead of editing it."
 
 
 def read_reply(text: str, place: EditPlace, instruction: str = "") -> Reading:
-    """Return the reading of a complete reply to an instruction; `place` is where its code would go."""
+    """Read a complete reply to an instruction; `place` is where its code would go."""
     lines = _lines(_THOUGHTS.sub("", text, count=1))
     head, header = _header(lines)
     if header == "chat":
@@ -88,7 +88,7 @@ def _edit(placement: Placement, block: Block, place: EditPlace, instruction: str
 
 
 def _lines(text: str) -> tuple[str, ...]:
-    """Return the lines of a text, without the empty line after a final line end."""
+    """Return the lines of a text, without the empty line after a final line break."""
     lines = text.replace("\r\n", "\n").split("\n")
     return tuple(lines[:-1] if lines[-1] == "" else lines)
 
@@ -118,7 +118,7 @@ def _header(lines: tuple[str, ...]) -> tuple[int, Placement | None]:
 
 
 def _inside_fence(lines: tuple[str, ...], at: int, named: Placement) -> tuple[int, Placement | None]:
-    """Accept a header inside the fence of the code, or in its own fence."""
+    """Accept a placement line inside the code's fence or in a fence of its own."""
     own = len(lines) > at + 2 and opening(lines[at + 2]) is not None
     return (at + 3, named) if own else (at + 2, named)
 
@@ -127,7 +127,7 @@ def _inside_fence(lines: tuple[str, ...], at: int, named: Placement) -> tuple[in
 
 
 def _chosen(body: tuple[str, ...], place: EditPlace, *, is_announced: bool) -> Block | Reading:
-    """Return the block that is the edit, or else the reading of the reply."""
+    """Return the block that is the edit, or else how to read the reply."""
     blocks = blocks_of(body)
     if place.filetype in _MARKDOWN and len(blocks) > 1 and (whole := whole_block(body)) is not None:
         blocks = (whole,)
@@ -145,7 +145,7 @@ def _chosen(body: tuple[str, ...], place: EditPlace, *, is_announced: bool) -> B
 
 
 def _unfenced(body: tuple[str, ...], place: EditPlace, *, is_announced: bool) -> Block | Reading:
-    """Return a reply without fences as code, if it is: announced non-prose, similar to the region, or code alone."""
+    """Return a reply without fences as code if it is announced and not prose, resembles the region, or is only code."""
     # A header inside the only fence leaves the closing fence unmatched.
     lines = tuple(line for line in body if opening(line) is None)
     said = [line for line in lines if line.strip()]
@@ -158,7 +158,7 @@ def _unfenced(body: tuple[str, ...], place: EditPlace, *, is_announced: bool) ->
 
 
 def _is_code(said: list[str]) -> bool:
-    """Return whether unannounced lines are code: sentences only in comments, and signs of code in most lines.
+    """Return whether unannounced lines are code: its only sentences are comments, and most lines look like code.
 
     An indented sentence is text inside the code.
     """
@@ -169,7 +169,7 @@ def _is_code(said: list[str]) -> bool:
 
 
 def _from_json(body: tuple[str, ...]) -> tuple[Placement, tuple[str, ...]] | None:
-    """Return placement and code of a reply in JSON, the format of other tools."""
+    """Return the placement and code of a reply in JSON, as other tools request it."""
     text = "\n".join(body).strip()
     blocks = blocks_of(body)
     if len(blocks) == 1 and blocks[0].language in ("json", ""):
@@ -189,7 +189,7 @@ def _from_json(body: tuple[str, ...]) -> tuple[Placement, tuple[str, ...]] | Non
 
 
 class ReplyReader:
-    """Reads a reply as it arrives, so that its code can be shown line by line; `read_reply` has the last word."""
+    """Reads a reply as it arrives, so that its code can be shown line by line; `read_reply` decides in the end."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -200,7 +200,7 @@ class ReplyReader:
         self._is_over = self._goes_on = False
 
     def go_on(self) -> None:
-        """Expect the rest of a reply that was cut off at a limit: it may open its block again."""
+        """Expect the rest of a reply that was cut off at a limit; the rest may open its block again."""
         self._goes_on = True
 
     def feed(self, piece: str) -> tuple[str, ...]:

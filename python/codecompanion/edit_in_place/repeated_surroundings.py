@@ -1,9 +1,8 @@
-"""Removes surrounding lines that a reply repeats, but no lines of the edit that look like them.
+"""Removes surrounding lines that a reply repeats, but keeps lines of the edit that look like them.
 
-A reply that ends with `return nil` and `}` may repeat two lines below the place, keep two lines of the region, or add
-an early return: these look alike. Lines that can be part of the edit stay, because a duplicate is easily seen in the
-proposal and a missing line is not.
-"""
+A reply that ends with `return nil` and `}` may repeat two lines from below the region, keep two lines of the region, or
+add an early return; these look the same. Lines that can be part of the edit stay, because a duplicate is easily seen in
+the proposal and a missing line is not. """
 
 from __future__ import annotations
 
@@ -19,14 +18,14 @@ from codecompanion.edit_in_place.quoted import quoted
 from codecompanion.wire.requests import EditPlace
 
 _MIN_ALONE = 8
-"""A single repeated line of this length is recognisable; `}` or `end` could be intended."""
+"""Minimum length of a single repeated line that counts as certain; `}` or `end` could be intended."""
 _WORD = re.compile(r"\w\w")
 _ENDS = re.compile(r"\s*+(?:\W{1,40}$|</|[\\#]?end|(?:fi|done|esac)\b)", re.IGNORECASE)
-"""Lines that can end a block."""
+"""Matches lines that can end a block."""
 
 
 def without_surroundings(lines: tuple[str, ...], place: EditPlace, placement: Placement) -> tuple[str, ...]:
-    """Return the lines of a reply without those around the place that it repeats."""
+    """Return the lines of a reply without the surrounding lines that it repeats."""
     before, after, region = place.before, place.after, place.region
     if placement == "after":
         before, region = (*before, *region), ()
@@ -48,14 +47,14 @@ def without_surroundings(lines: tuple[str, ...], place: EditPlace, placement: Pl
 
 
 class _Overlap(msgspec.Struct, frozen=True):
-    """How many lines are repeated, and whether that cannot be an accident: they are several, or one long line."""
+    """The number of repeated lines, and whether they are too many or too long to be an accident."""
 
     size: int = 0
     is_sure: bool = False
 
 
 def _is_sure(head: _Overlap, tail: _Overlap) -> bool:
-    """Return whether lines around the region are certainly repeated: beyond accident on one side, or some on both."""
+    """Return whether surrounding lines are certainly repeated: without doubt on one side, or at all on both."""
     return head.is_sure or tail.is_sure or (head.size > 0 and tail.size > 0)
 
 
@@ -83,11 +82,10 @@ def _count_quoted(lines: tuple[str, ...], region: tuple[str, ...]) -> int:
 
 
 def _is_of_another_block(lines: tuple[str, ...], file: tuple[str, ...], head: int, tail: int) -> bool:
-    """Return whether a line of the tail belongs to a block of the reply that is not its block in `file`.
+    """Return whether any line of the tail is in a different block in the reply than in `file`.
 
-    `file`: the repeated lines and the region between them. `head`, `tail`: how many lines are repeated. In a reply that
-    is indented as the file is, only a block of new lines at the end counts: wrapping moves other blocks.
-    """
+    `file`: the repeated lines and the region between them. `head`, `tail`: the number of repeated lines. If the reply
+    uses the file's indentation, only a block of new lines at the end counts: wrapping moves other blocks. """
     start = len(lines) - tail
     blocks, old_blocks = _block_starts(lines), _block_starts(file)
     found = quoted(lines[:start], file[: len(file) - tail])
@@ -148,7 +146,8 @@ def _repeated(
     region: tuple[str, ...],
     key: Callable[[str], str],
 ) -> tuple[_Overlap, _Overlap]:
-    """Return how many lines above and below the region are repeated in the reply without being in the region."""
+    """Return how many of the lines above and below the region the reply repeats, beyond those the region repeats
+    itself."""
     said, own = [key(line) for line in lines], [key(line) for line in region]
     above, below = [key(line) for line in before], [key(line) for line in after][::-1]
     return (
@@ -166,14 +165,14 @@ def _stripped(lines: list[str]) -> list[str]:
 
 
 def _beyond(repeated: _Overlap, own: _Overlap, own_text: _Overlap) -> _Overlap:
-    """Return the repeated lines if they exceed the region's own repetition; certain if their text alone exceeds it."""
+    """Return the repeated lines if they exceed the region's own; certain if they also exceed its own by text alone."""
     if repeated.size <= own.size:
         return _Overlap()
     return _Overlap(repeated.size, repeated.is_sure and repeated.size > own_text.size)
 
 
 def _overlap(left: list[str], right: list[str]) -> _Overlap:
-    """Return the longest end of `left` that `right` begins with, preferring a certain one."""
+    """Return the longest end of `left` that `right` begins with, preferring one that cannot be an accident."""
     unsure = 0
     for size in range(min(len(left), len(right)), 0, -1):
         if left[-size:] == right[:size]:

@@ -1,4 +1,4 @@
-"""The message with the lines of an edit and their surroundings.
+"""Builds the message with the lines of an edit and their surroundings.
 
 The instruction is the user's message, the form of the reply (`prompts/edit_in_place.md`) is part of its turn's system
 prompt; this message is between them.
@@ -12,7 +12,7 @@ from codecompanion.edit_in_place.place import marker_of
 from codecompanion.wire.requests import EditTarget
 
 MIN_CHARS, MAX_CHARS = 400, 12_000
-"""Minimum and maximum of the surroundings to attach, on each side."""
+"""Minimum and maximum characters of surroundings to attach on each side."""
 
 
 def chars_around(room_tokens: int) -> int:
@@ -21,14 +21,14 @@ def chars_around(room_tokens: int) -> int:
 
 
 def title_of(target: EditTarget) -> str:
-    """Return which lines of which file an edit is about, in a few words."""
+    """Return a short title with the file and lines of an edit."""
     name = " ".join(target.path.split()) or "an unnamed buffer"
     last = target.first + max(1, len(target.region)) - 1
     return f"line {last} of {name}" if last == target.first else f"lines {target.first}-{last} of {name}"
 
 
 def lines_of(target: EditTarget, around: int) -> str:
-    """Return the text of the message. `around`: characters of the surroundings on each side; a follow-up has none."""
+    """Return the text of the message. `around`: characters of the surroundings on each side; 0 for a follow-up."""
     marker = marker_of(target)
     marked = (f"<{marker}>", *target.region, f"</{marker}>")
     between = f"between <{marker}> and </{marker}>"
@@ -46,7 +46,7 @@ def lines_of(target: EditTarget, around: int) -> str:
 
 
 def _fenced(lines: tuple[str, ...], filetype: str) -> str:
-    """Return the lines in a fence that is longer than any inside them."""
+    """Return the lines in a fenced code block whose fence is longer than any inside."""
     text = "\n".join(lines)
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)

@@ -1,4 +1,4 @@
-"""Restores the indentation of a reply's lines, once its change is known.
+"""Restores the indentation of a reply's lines, once the change is known.
 
 A line of the file keeps its bytes: its alignment, its trailing white space. New and changed lines are indented by the
 reverse of the change, and wrapped or unwrapped lines stay as deep as the model put them.
@@ -27,9 +27,9 @@ from codecompanion.edit_in_place.quoted import Quoted, is_indented_code
 from codecompanion.wire.requests import EditPlace
 
 _RULE = re.compile(r"^[^\s#=:][^#=:]{0,400}::?(?!=)")
-"""A line of a Makefile that may be followed by recipes."""
+"""Matches a line of a Makefile that may be followed by recipes."""
 _HARD_BREAK = frozenset({"markdown", "md", "quarto", "rmd", "mdx", "vimwiki"})
-"""In these, trailing white space is significant."""
+"""Filetypes in which trailing white space is significant."""
 
 
 def restored(
@@ -90,7 +90,7 @@ class _Restoring:
         return tuple(result)
 
     def _own_lines(self) -> dict[int, int]:
-        """Return the line of the region for each quoted line, using the indentation, which is known at this point."""
+        """Map each quoted line of the reply to its line in the region, using the now known indentation."""
         region, change = self._found.region, self._change
         spelled = {lead: change.in_reply(lead) for lead in {lead_of(line) for line in region}}
         old = [spelled[lead_of(line)] + text_of(line) if text_of(line) else "" for line in region]
@@ -118,7 +118,7 @@ class _Restoring:
         return old
 
     def _aligned(self, at: int, result: list[str]) -> str | None:
-        """Return a line that is still below its former parent, at its former distance; None for any other."""
+        """Return the line at its former distance from its parent if the parent is unchanged, else None."""
         found, partner, parent = self._found, self._found.partner[at], self._found.parent[at]
         if (
             self._change.is_none
@@ -154,7 +154,7 @@ class _Restoring:
         return change.in_file(lead)
 
     def _lead_nearby(self, at: int, lead: str, above: int, below: int) -> str | None:
-        """Return the indentation of a line that this one replaces or follows, if the reply indents both equally."""
+        """Return the indentation of a line that this line replaces or follows, if the reply indents both equally."""
         region, change = self._found.region, self._change
         if self._hunk != (above, below):
             self._hunk, self._leads_of_hunk = (above, below), {}

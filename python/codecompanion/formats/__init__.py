@@ -1,1 +1,1 @@
-"""External texts and files: times, JSON, files as lines, untrusted text."""
+"""Reads external text and files: times, JSON, files as lines, untrusted text."""

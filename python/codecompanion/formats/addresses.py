@@ -1,7 +1,7 @@
-"""Addresses that may be fetched: http(s) on the public internet, nothing on this machine or its networks.
+"""Decides which addresses may be fetched: http(s) on the public internet, never on this machine or its networks.
 
 Every address that a name resolves to is checked, and the connection is made to the checked address, so that the name
-cannot point elsewhere a moment later. IPv4 addresses inside IPv6 ones count as the address they lead to.
+cannot point elsewhere a moment later. An IPv4 address embedded in an IPv6 one is checked as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".int
 
 
 def parts_of(url: str) -> SplitResult:
-    """Return the parts of an address that may be fetched, without resolving its name.
+    """Return the parts of an address if it may be fetched, without resolving its name.
 
     Raises:
         InputError: not an http(s) address, or one with a password in it; says which.
@@ -49,7 +49,7 @@ def _shown(text: str) -> str:
 
 
 def why_refused(address: Address) -> str:
-    """Return the kind of an address that is never fetched, "" when it may be fetched."""
+    """Return why an address is never fetched (its type), or ""."""
     inner = _inner(address)
     if inner is not None:
         return why_refused(inner)
@@ -63,7 +63,7 @@ def why_refused(address: Address) -> str:
 
 
 def _inner(address: Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address leads to, or None."""
+    """Return the IPv4 address embedded in an IPv6 address, or None."""
     if not isinstance(address, ipaddress.IPv6Address):
         return None
     if address.ipv4_mapped is not None:
@@ -76,13 +76,13 @@ def _inner(address: Address) -> ipaddress.IPv4Address | None:
 
 
 def is_local_name(host: str) -> bool:
-    """Return whether a name belongs to a local network: only a proxy would know it."""
+    """Return whether a name belongs to a local network, so that only a proxy could resolve it."""
     bare = host.rstrip(".").lower()
     return bare == "localhost" or "." not in bare or bare.endswith(_LOCAL_NAMES)
 
 
 async def resolved(host: str, port: int) -> tuple[Address, ...]:
-    """Return the addresses of a name; may be empty."""
+    """Resolve a name; return its addresses, which may be none."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

@@ -1,8 +1,8 @@
-"""Read bytes from outside: count them, decompress them in slices, and stop at a limit.
+"""Reads bytes from outside: counts them, decompresses them in slices, and stops at a limit.
 
 HTTP bodies of providers, pages and MCP servers pass through `bounded_pieces` as raw bytes; the limits are in
 `byte_limits.py`. Requests ask for gzip or deflate only, because the standard library has a decompressor that stops at a
-given length only for these. Any other encoding, and a nested one, is rejected with a sentence.
+given length only for these. Any other or nested encoding is rejected with a message.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from codecompanion.formats.byte_limits import (
 from codecompanion.formats.regex import regex
 
 ACCEPT_ENCODING = "gzip, deflate"
-"""A header of every request: the server sends only encodings that this module decodes.
+"""The header that makes a server send only encodings this module decodes; part of every request.
 
 Without it the client would offer others, depending on the installed packages.
 """
@@ -38,11 +38,11 @@ _COUNTED_AT_ONCE = 65_536
 
 
 class LimitHit(Exception):
-    """The data exceeds a limit that no honest response reaches; the text completes a sentence about the server."""
+    """The data exceeds a limit that no honest response reaches; the message completes a sentence about the server."""
 
 
 class Unreadable(Exception):
-    """The body cannot be decoded; the text completes a sentence about the server."""
+    """The body cannot be decoded; the message completes a sentence about the server."""
 
 
 class ByteCount:
@@ -88,7 +88,7 @@ class ByteCount:
                 yield self._counted(piece)
 
     def _next_member(self, data: bytes) -> bytes:
-        """Start the next member of a gzip body; return b"" if the remaining bytes are not one.
+        """Decode the start of the next member of a gzip body; return b"" if the remaining bytes are not one.
 
         Never feed a decompressor at its end: it keeps all the bytes, and copies them each time.
         """
@@ -109,7 +109,7 @@ class ByteCount:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the remaining bytes are not needed."""
+        """Return whether the limit was reached and the remaining bytes are not needed."""
         limits = self._limits
         return limits.cut and (self.decoded >= limits.decoded_bytes or self.wire >= limits.wire_bytes)
 
@@ -126,13 +126,13 @@ class ByteCount:
 
 
 class Turns:
-    """Gives the loop a turn after `TURN_S` of work; `await turns.pause()` between pieces of it."""
+    """Lets the event loop run after `TURN_S` of work; call `await turns.pause()` between pieces of work."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
 
     async def pause(self) -> None:
-        """Let other tasks run if it is time."""
+        """Let other tasks run if `TURN_S` has passed."""
         if time.perf_counter() - self._began > TURN_S:
             await asyncio.sleep(0)
             self._began = time.perf_counter()
@@ -141,9 +141,9 @@ class Turns:
 async def bounded_pieces(
     raw: AsyncIterable[bytes], limits: ByteLimits, encoding: str = ""
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the decoded body in slices; other tasks may run in between.
+    """Yield the decoded body in slices; other tasks run in between.
 
-    Raises: LimitHit: the body is larger, more compressed or slower than the limits allow. Unreadable: it cannot be
+    Raises: LimitHit: the body is too large, too compressed or too slow. Unreadable: it cannot be
     decoded.
     """
     source = aiter(raw)
@@ -173,7 +173,7 @@ async def bounded_pieces(
 
 
 def has_too_many_values(text: bytes, limit: int = MAX_JSON_VALUES) -> bool:
-    """Return whether a JSON text would become far larger in memory, because it has very many lists and objects."""
+    """Return whether a JSON text would be far larger in memory, because it has too many lists and objects."""
     if len(text) < limit or count_marks(text) <= limit:
         return False
     count = ValueCount(of_events=False, limit=limit)
@@ -194,7 +194,7 @@ class ValueCount:
         self._in_string = False
 
     def take(self, piece: bytes) -> None:
-        """Count a slice. Raises `LimitHit`."""
+        """Count the values in a slice. Raises `LimitHit`."""
         parts = _BLANK_LINE.split(self._tail + piece) if self._of_events else [self._tail + piece]
         for number, part in enumerate(parts):
             if number:
@@ -230,7 +230,7 @@ def _encoding(header: str) -> str:
 
 
 def _is_zlib(start: bytes) -> bool:
-    """Return whether a deflated body has its zlib header; some servers omit it."""
+    """Return whether a deflated body has a zlib header; some servers omit it."""
     return start[0] & 0x0F == 8 and (start[0] << 8 | start[1]) % 31 == 0
 
 

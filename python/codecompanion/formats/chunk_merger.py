@@ -1,7 +1,7 @@
-"""Merge adjacent HTTP chunks before h11 parses them.
+"""Merges adjacent HTTP chunks before h11 parses them.
 
 Servers send each event of a stream as a separate HTTP chunk, and h11, which is pure Python, takes 8 µs per chunk: a
-burst of 5,000 takes 40 ms of framing (measured; 64 ms became 21). This module rewrites only the framing of
+burst of 5,000 takes 40 ms of framing (measured: from 64 ms down to 21). This module rewrites only the framing of
 `Transfer-Encoding: chunked`, in the network stream of httpcore2 (its documented extension point). The body stays
 identical, and input that it cannot parse passes through unchanged for h11 to judge. Informational heads are counted,
 because h11 accepts any number of them, 50 µs each, without a pause.
@@ -31,7 +31,7 @@ class ChunkMerger:
         self._left = self._interim = 0
 
     def begin(self) -> None:
-        """Note that a request is being written: the next bytes are a response head."""
+        """Note that a request is being written, so the next bytes are a response head."""
         if self._state == "raw":
             self._state = "head"
 
@@ -63,7 +63,7 @@ class ChunkMerger:
                 return data[:start]
             if data[start + 8 : start + 10] != b" 1":
                 break
-            # An informational head (100, 103): the final one follows.
+            # An informational head (100, 103): the final head follows.
             self._interim += 1
             if self._interim > MAX_INTERIM_HEADS:
                 raise LimitHit(f"the server sent more than {MAX_INTERIM_HEADS} informational responses")
@@ -116,9 +116,8 @@ class ChunkMerger:
 def merge_chunks(client: Any, unwritten: type[Exception] | None = None) -> None:
     """Make the connections of an httpx2 client merge chunks; do nothing if its transport has another structure.
 
-    With `unwritten` a request that is not written yet raises it when the server has hung up or answers already: anyio
-    would drop the rest without an error. httpcore2 treats its own `WriteError` as a reason to read the response.
-    """
+    With `unwritten`, a request that is not fully written raises it if the server has hung up or already answers: anyio
+    would drop the rest without an error. httpcore2 treats its own `WriteError` as a reason to read the response. """
     for transport in (client._transport, *client._mounts.values()):
         merge_chunks_of_pool(getattr(transport, "_pool", None), unwritten)
 

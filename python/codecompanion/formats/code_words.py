@@ -1,9 +1,8 @@
-"""The words of code: identifiers split at camelCase and snake_case (R-231).
+"""Splits code into words: identifiers are split at camelCase and snake_case (R-231).
 
 Index and query use the same function, so that `getUserName`, `get_user_name` and "user name" match. The words have no
-punctuation: each is one token of SQLite's `unicode61`. Words that are everywhere (`code_words.toml`) are left out of
-both: they were a quarter of the index and do not distinguish files.
-"""
+punctuation: each is one token of SQLite's `unicode61`. Both leave out the most common words (`code_words.toml`): they
+made up a quarter of the index and do not distinguish files. """
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def split_words(text: str) -> list[str]:
 
 
 def index_words(text: str) -> list[str]:
-    """Return the words of a text that the full-text index knows, in order, repeated ones too."""
+    """Return the words of a text that the full-text index contains, in order and with repetitions."""
     return [word for identifier in _IDENTIFIER.findall(text) for word in _indexed(identifier)]
 
 

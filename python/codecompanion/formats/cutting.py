@@ -1,6 +1,6 @@
 """Shortens text to its beginning, both ends, one line or whole words, with a mark at the cut.
 
-Sizes are maxima and include the mark, except where a note gives the number of missing characters (`cut_with_note`). A
+Sizes are maxima and include the mark, except for a note with the number of missing characters (`cut_with_note`). A
 text that is short enough is returned unchanged; the one-line forms put it on one line.
 """
 
@@ -14,16 +14,16 @@ from codecompanion.formats.plural import counted
 
 ELLIPSIS = "…"
 TRUNCATED = "\n...[truncated]...\n"
-# Maximum characters of a token: a longer text exceeds the limit without being counted.
+# Maximum characters of a token: a text longer than limit × this exceeds the limit without being counted.
 MAX_TOKEN_LENGTH = 16
 PREVIEW_LINES, PREVIEW_CHARS = 24, 4000
 _GAP = " […] "
 _MIN_SQUEEZED = 8
-"""In fewer cells, both ends together are less useful than the beginning."""
+"""Minimum cells for showing both ends: in fewer, the beginning is more useful."""
 _MIN_ENDS = 32
-"""Shorter heads and tails are useless."""
+"""Minimum length for a head and a tail: shorter ones are useless."""
 _HEAD_ALONE = 600
-"""Below this many characters, two ends would be too short to read."""
+"""Below this many characters only the head is kept: two ends would be too short to read."""
 
 
 def cut(text: str, max_chars: int) -> str:
@@ -32,7 +32,7 @@ def cut(text: str, max_chars: int) -> str:
 
 
 def cut_mark(is_cut: bool, of: int) -> str:
-    """Return the suffix for the line numbers of a truncated piece; `of`: the lines it had, 0 = unknown."""
+    """Return the suffix for the line numbers of a truncated piece; `of`: its original number of lines, 0 = unknown."""
     return (f" of {of}" if of else " (cut)") if is_cut else ""
 
 
@@ -43,7 +43,8 @@ def cut_line(text: str, max_chars: int) -> str:
 
 
 def cut_line_bytes(text: str, max_bytes: int) -> str:
-    """Return the beginning of the text on one line, in bytes of UTF-8, never in the middle of a character."""
+    """Return the beginning of the text on one line, in at most `max_bytes` bytes of UTF-8, without splitting a
+    character."""
     data = " ".join(text.split()).encode("utf-8", "replace")
     if len(data) <= max_bytes:
         return data.decode("utf-8")
@@ -52,7 +53,7 @@ def cut_line_bytes(text: str, max_bytes: int) -> str:
 
 
 def cut_line_middle(text: str, max_chars: int) -> str:
-    """Return the text on one line, without its middle when it is too long.
+    """Return the text on one line, without its middle if it is too long.
 
     Words are left out whole if that costs less than half of an end: half a name would look like a name.
     """
@@ -78,7 +79,7 @@ def cells(text: str) -> int:
 
 
 def cut_cells(text: str, max_cells: int) -> str:
-    """Return the beginning of the text in screen cells, without a blank before the `…`."""
+    """Return the beginning of the text in at most `max_cells` screen cells, without a blank before the `…`."""
     if cells(text) <= max_cells:
         return text
     kept = ""
@@ -90,7 +91,8 @@ def cut_cells(text: str, max_cells: int) -> str:
 
 
 def cut_cells_at_word(text: str, max_cells: int) -> str:
-    """Return the beginning of the text in screen cells, with whole words unless that takes more than half of it."""
+    """Return the beginning of the text in at most `max_cells` cells, in whole words unless that costs more than half of
+    it."""
     short = cut_cells(text, max_cells)
     if short == text or text[len(short) - 1 :][:1].isspace():
         return short
@@ -99,7 +101,8 @@ def cut_cells_at_word(text: str, max_cells: int) -> str:
 
 
 def squeeze_cells(text: str, max_cells: int) -> str:
-    """Return the text in screen cells, its middle left out: both ends of a name say more than its first half."""
+    """Return the text in at most `max_cells` cells, without its middle: both ends of a name say more than its first
+    half."""
     if cells(text) <= max_cells or max_cells < _MIN_SQUEEZED:
         return cut_cells(text, max_cells)
     end = ""
@@ -111,12 +114,12 @@ def squeeze_cells(text: str, max_cells: int) -> str:
 
 
 def cut_with_note(text: str, max_chars: int, kept_chars: int, note: str) -> str:
-    """Return a text of more than `max_chars` characters as its first `kept_chars` and the note."""
+    """Cut a text of more than `max_chars` characters to its first `kept_chars`, followed by the note."""
     return text if len(text) <= max_chars else text[:kept_chars] + note
 
 
 def cut_middle(text: str, max_chars: int) -> str:
-    """Return 70 % head, 30 % tail, and between them the number of missing characters; 0 = whole."""
+    """Return 70 % head and 30 % tail, with the number of missing characters between them; 0 = do not cut."""
     if max_chars <= 0 or len(text) <= max_chars:
         return text
     note = f"\n…[{len(text) - max_chars} characters left out]…\n"
@@ -126,7 +129,7 @@ def cut_middle(text: str, max_chars: int) -> str:
 
 
 def cut_middle_or_tail(text: str, max_chars: int) -> str:
-    """Return 70 % head, a mark and the rest tail, only head below 600 characters (R-437); 0 = whole."""
+    """Return 70 % head, a mark and the tail, or only the head below 600 characters (R-437); 0 = do not cut."""
     if max_chars <= 0 or len(text) <= max_chars:
         return text
     if max_chars < _HEAD_ALONE:
@@ -137,7 +140,7 @@ def cut_middle_or_tail(text: str, max_chars: int) -> str:
 
 
 def cut_to_tokens(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """Return head and tail of the text with a mark between them, "" when the result would be too short.
+    """Return head and tail of the text with a mark between them, or "" if the result would be too short.
 
     Words stay whole where that costs little: half a name would look like a name.
     """
@@ -154,7 +157,7 @@ def cut_to_tokens(text: str, max_tokens: int, count: Callable[[str], int]) -> st
 
 
 def _whole_words(text: str, head: int, tail: int) -> str:
-    """Return the text up to `head`, the mark, and the text from `tail` on, without pieces of words at the gap."""
+    """Return the text before `head`, the mark, and the text after `tail`, without partial words at the gap."""
     before = re.sub(r"(?<=\s)\S{1,40}\Z", "", text[:head]) if text[head : head + 1].strip() else text[:head]
     after = re.sub(r"\A\S{1,40}(?=\s)", "", text[tail:]) if text[tail - 1].strip() else text[tail:]
     return before.rstrip() + _GAP + after.lstrip()

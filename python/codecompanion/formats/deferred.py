@@ -1,4 +1,4 @@
-"""A function whose module is imported by its first call, for tables of which a session calls only a few functions.
+"""Defers a module's import until a function of it is called, for tables of which a session calls only a few functions.
 
 The table's test loads every entry, so that a wrong name is found there. `engine/idle_work.py` imports them early, while
 the host is idle.
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Deferred:
-    """The function `name` of `module`."""
+    """Stands in for the function `name` of `module`, which is imported on the first call."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
@@ -23,5 +23,5 @@ class Deferred:
         return found
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the function; its module is imported first."""
+        """Import the module if necessary, and call the function."""
         return self.load()(*arguments)

@@ -1,6 +1,6 @@
-"""Texts in fences, as messages show them: a text can never end its own fence, and `fenced_in` reads it back.
+"""Formats fenced code blocks in messages: no text can end its own fence, and `fenced_in` reads it back.
 
-All callers use one form, so that a text is recognised anywhere: a final newline ends the last line without adding a
+All callers use one format, so that a block is recognised anywhere: a final newline ends the last line without adding a
 blank one, and the label of a file is its suffix.
 """
 
@@ -18,7 +18,7 @@ _MAX_LABEL = 40
 
 
 def fenced(text: str, label: str = "") -> str:
-    """Return the text in a fence that no fence inside of it can close."""
+    """Return the text as a fenced code block that no fence inside it can close."""
     longest = max((len(run) for run in _RUNS.findall(text)), default=2)
     fence = "`" * (longest + 1)
     body = text.removesuffix("\n") if text.strip("\n") else text  # blank lines alone are all kept
@@ -26,12 +26,12 @@ def fenced(text: str, label: str = "") -> str:
 
 
 def label_of(path: str, filetype: str = "") -> str:
-    """Return the label of a file's fence: its suffix, or else the editor's filetype."""
+    """Return the label of a file's code block: its suffix, or else the editor's filetype."""
     return PurePath(path).suffix.lstrip(".") or filetype
 
 
 def fenced_in(content: str) -> Iterator[list[str]]:
-    """Yield the lines of each fenced text in a content, in order; unclosed ones are left out."""
+    """Yield the lines of each fenced code block in a message, in order; unclosed blocks are left out."""
     body, fence = list[str](), ""
     for line in content.split("\n"):
         if not fence:

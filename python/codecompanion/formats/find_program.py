@@ -1,10 +1,9 @@
-"""Find programs that the plugin runs (git, ripgrep, bubblewrap), never one a model's command could write.
+"""Finds programs that the plugin runs (git, ripgrep, bubblewrap), but never one that a model's command could write.
 
-A PATH often begins with folders of a project: `.venv/bin` of an activated environment, `node_modules/.bin`. A command
-in the sandbox may write there, and the plugin would run its files outside the sandbox when it starts a program by name.
-The same risk applies to LD_LIBRARY_PATH and the libraries of a program; an empty entry, as in `:/opt/lib`, means the
-working folder.
-"""
+A PATH often begins with project folders: `.venv/bin` of an activated environment, `node_modules/.bin`. A sandboxed
+command may write there, and the plugin would run the file outside the sandbox when it starts a program by name. The
+same risk applies to LD_LIBRARY_PATH and the libraries of a program; an empty entry, as in `:/opt/lib`, means the
+working folder. """
 
 from __future__ import annotations
 
@@ -17,12 +16,12 @@ _written = set[str]()
 
 
 def written_by_commands(*folders: Path) -> None:
-    """Remember folders that sandboxed commands may write; programs in them no longer count."""
+    """Remember folders that sandboxed commands may write; programs in them are no longer used."""
     _written.update(os.path.realpath(folder) for folder in folders)
 
 
 def worked_in(folder: Path) -> None:
-    """Remember a workspace, unless it is the home folder: programs below that are the user's own."""
+    """Remember a workspace, unless it is the home folder: programs below it are the user's own."""
     real, home = os.path.realpath(folder), os.path.realpath(Path.home())
     if not _is_within(home, real):
         _written.add(real)
@@ -32,7 +31,8 @@ def find_program(name: str, *untrusted: Path, search_path: str | None = None, of
     """Return the absolute path of a program on the PATH that no model's command could have put there.
 
     Excluded are folders below `untrusted`, below a project (a repository, a virtual environment, `node_modules`) or
-    below a folder that commands write, and world-writable ones. `of_root`: only root can change the program.
+    below a folder that commands may write, and world-writable folders. `of_root`: accept only programs that only root
+    can change.
 
     Raises: FileNotFoundError: there is none.
     """
@@ -86,7 +86,7 @@ def _is_of_project(folder: Path) -> bool:
     home = Path(os.path.realpath(Path.home()))
     if (folder.parent / "pyvenv.cfg").exists() or "node_modules" in folder.parts:
         return True
-    # Below the home folder: a package manager's folder (/opt/homebrew) is a repository, too.
+    # Below the home folder: a package manager's folder (/opt/homebrew) is a repository as well.
     return any((one / ".git").exists() for one in (folder, *folder.parents) if home in one.parents)
 
 

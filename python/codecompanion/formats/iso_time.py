@@ -1,4 +1,4 @@
-"""Times as other programs write them, for transcripts and imports (`:help codecompanion-cli`)."""
+"""Reads ISO 8601 times in transcripts and imports (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 

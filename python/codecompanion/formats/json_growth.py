@@ -1,4 +1,4 @@
-"""Detect when a JSON object that arrives in pieces is complete, at linear total cost for any number of checks.
+"""Detects when a JSON object that arrives in pieces is complete, at linear total cost for any number of checks.
 
 Each character is read once: brackets outside strings are counted, and the text is parsed once, when the first bracket
 closes. Standard library only.
@@ -19,7 +19,7 @@ _MAX_CHARS = 1_000_000
 
 
 class GrowingObject:
-    """A text that grows by pieces. `is_object` judges a text that begins and ends with a bracket."""
+    """A JSON text that arrives in pieces. `is_object` checks a text that begins and ends with a bracket."""
 
     __slots__ = ("_depth", "_in_string", "_is_object", "_length", "_pieces", "_skip", "_state", "_unread")
 

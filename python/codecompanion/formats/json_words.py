@@ -1,4 +1,4 @@
-"""Describes JSON values in sentences: a value's kind, and the error of a field."""
+"""Describes JSON values in error messages: a value's type, and why a field is invalid."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def kind(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a short string, a number or a boolean as JSON, the kind of anything else."""
+    """Return a short string, a number or a boolean as JSON, and the type of anything else."""
     if isinstance(value, str | bool | int | float) and len(str(value)) <= _SHOWN_CHARS:
         return json.dumps(value)
     return kind(value)
 
 
 def wrong_field(name: str, value: Any, expected: str) -> str:
-    """Return the error of a field: it is missing (or null), or not of the expected kind."""
+    """Return why a field is invalid: it is missing (or null), or not of the expected type."""
     if value is None:
         return f'"{name}" is missing; expected {expected}'
     return f'"{name}": expected {expected}, found {shown(value)}'

@@ -1,4 +1,4 @@
-"""The name of an adapter and its model in one line."""
+"""Formats the name of an adapter and its model on one line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Errors that parsing external text may raise, however malformed it is. Standard library and msgspec only.
+"""Lists the errors that parsing malformed external text may raise. Standard library and msgspec only.
 
 A parser raises `RecursionError` for two thousand opening brackets, and may raise `MemoryError` for an endless number or
-string: both are the text's fault, not ours, and must not end the current operation.
+string: both are caused by the text and must not end the current operation.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import msgspec
 from codecompanion.formats.regex import regex
 
 NOT_READABLE = (msgspec.MsgspecError, ValueError, RecursionError, MemoryError)
-"""For `except` around every decode of text from a model, a server, a file or a user, in any format."""
+"""The exceptions to catch whenever text from a model, a server, a file or a user is decoded, in any format."""
 
 DEEPEST_JSON = 64
-"""Maximum nesting of a tool call. JSON readers give up at some depth below a thousand; no call needs more."""
+"""Maximum nesting of a tool call. JSON parsers fail at some depth below a thousand; no call needs more."""
 _ENDLESS_DIGITS = 400
 _ENDLESS = regex(rf"\d{{{_ENDLESS_DIGITS}}}")
 _STRINGS = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)

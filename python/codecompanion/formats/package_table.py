@@ -1,6 +1,6 @@
-"""Tables that ship as TOML beside the code: word lists, weights, budgets. Each is read once, when first needed.
+"""Reads the TOML tables beside the code (word lists, weights, budgets), each once, when first needed.
 
-Pure code opens no files; it requests tables here, like prompts from `prompts/`.
+Pure code opens no files; it gets tables here, as it gets prompts from `prompts/`.
 """
 
 from __future__ import annotations
@@ -15,5 +15,6 @@ _PACKAGE = Path(__file__).parents[1]
 
 @cache
 def package_table(name: str) -> dict[str, Any]:
-    """Return the table in a file of the package, such as `retrieval/budgets.toml`. It is shared: do not change it."""
+    """Return the table in a file of the package, such as `retrieval/budgets.toml`. The result is shared: do not change
+    it."""
     return tomllib.loads(_PACKAGE.joinpath(name).read_text("utf-8"))

@@ -1,10 +1,10 @@
-"""A number with its noun, as in sentences: `1 chat`, `1,200 chats`."""
+"""Formats a number with its noun: `1 chat`, `1,200 chats`."""
 
 from __future__ import annotations
 
 
 def cleared_words(cleared: int, code: int) -> str:
-    """Return a count of cleared items: tool results, and code gathered for messages, which counts as cleared, too."""
+    """Return a count of cleared items in words: tool results, and code gathered for messages."""
     results = [counted(cleared - code, "tool result")] if cleared > code or not code else []
     return " and ".join([*results, *([f"code for {counted(code, 'message')}"] if code else [])])
 

@@ -1,8 +1,7 @@
-"""Regular expressions that are compiled on first use.
+"""Compiles regular expressions on first use.
 
-The package has more than two hundred at module level and a turn uses a few dozen: compiling all of them took a quarter
-of the host's start. `tests/unit/test_patterns.py` compiles each, so that an error in one is found there.
-"""
+The package has more than two hundred at module level, of which a turn uses a few dozen; compiling all took a quarter of
+the host's start-up time. `tests/unit/test_patterns.py` compiles each, so that an error in one is found there. """
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from typing import Any, AnyStr, cast
 
 
 class LazyPattern:
-    """Stands in for a compiled pattern. The first use of a method caches it here: later ones have no overhead."""
+    """Stands in for a compiled pattern. The first use of a method caches it here, so later uses have no overhead."""
 
     def __init__(self, pattern: str | bytes, flags: int) -> None:
         self.pattern = pattern
@@ -30,5 +29,5 @@ class LazyPattern:
 
 
 def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern like that of `re.compile`, compiled at its first use."""
+    """Return a pattern like that of `re.compile`, compiled on first use."""
     return cast("re.Pattern[AnyStr]", LazyPattern(text, flags))

@@ -1,11 +1,10 @@
 """Neutralises instructions in texts that are reused as our own, such as summaries and memories (R-242, R-433).
 
-A summariser that obeyed its input would write "ignore all previous instructions …" into the summary, and the next model
-would read that as the user's. Such phrases are replaced by a fixed marker; text that the user really wrote stays.
-Phrases of other languages are data (`override_phrases.toml`). Invisible letters, letters that look like Latin ones, and
-marks of bold or code do not hide a phrase. This alone is not a defence: approval of tools does not depend on it. Code
-and files are never passed through here.
-"""
+A summariser that obeyed its input could write "ignore all previous instructions …" into the summary, and the next model
+would take that for the user's words. Such phrases are replaced by a fixed marker; text that the user actually wrote
+stays. Phrases in other languages are data (`override_phrases.toml`). Invisible letters, letters that look like Latin
+ones, and marks of bold or code do not hide a phrase. This is not a defence by itself: approval of tools does not depend
+on it. Code and files are never sanitised. """
 
 from __future__ import annotations
 
@@ -44,19 +43,19 @@ _INVISIBLE = regex(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]"
 )
 _HIDDEN_TEXT = regex("(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]+")
-"""Invisible letters; after a black flag they identify the flag."""
+"""Matches invisible letters, except after a black flag, where they identify the flag."""
 _LETTERS = str.maketrans(
     "\u0430\u0441\u0435\u0456\u0458\u043e\u0440\u0455\u0443\u0445\u0410\u0412\u0421\u0415\u041d\u0406\u041a\u041c\u041e\u0420\u0405\u0422\u0423\u0425\u03bf\u03b1\u03b9\u03bd\u039f\u0391\u0399\u0395",
     "aceijopsyxABCEHIKMOPSTYXoaivOAIE",
 )
-"""Cyrillic and Greek letters that look the same as Latin ones."""
+"""Maps Cyrillic and Greek letters to the Latin letters they look like."""
 _MARKUP = regex(r"[*`~]|(?<![^\W_])_|_(?![^\W_])")
-"""Markup for bold or italics; an underscore inside a name does not count."""
+"""Matches markup for bold, italics and code; an underscore inside a name does not count."""
 
 
 @cache
 def _look_alikes() -> dict[int, str | int]:
-    """Return look-alike characters → the Latin letters they resemble."""
+    """Return a map of look-alike characters to the Latin letters they resemble."""
     wide = (*range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800))
     plain = {letter: unicodedata.normalize("NFKC", chr(letter)) for letter in wide}
     return {**_LETTERS, **{letter: text for letter, text in plain.items() if len(text) == 1 and text.isascii()}}
@@ -64,14 +63,14 @@ def _look_alikes() -> dict[int, str | int]:
 
 @cache
 def _phrases() -> re.Pattern[str]:
-    """Return the pattern of all phrases that are data."""
+    """Return the pattern of all phrases in `override_phrases.toml`."""
     table = tomllib.loads(Path(__file__).parents[1].joinpath("override_phrases.toml").read_text("utf-8"))
     found = [phrase for language in table.values() for kind in language.values() for phrase in kind]
     return re.compile("|".join(phrase.replace(" ", r"\s+").replace(r"\s+?", r"\s*") for phrase in found), re.I | re.M)
 
 
 def leave_out_orders(text: str, said: str = "") -> tuple[str, int]:
-    """Return the text with instructions to a model replaced by the marker, and how many there were.
+    """Return the text with instructions to a model replaced by the marker, and their number.
 
     `said`: the user's own text; phrases that occur in it stay, because users may write them.
     """
@@ -96,7 +95,7 @@ def _orders(text: str) -> list[re.Match[str]]:
 
 
 def _readings(text: str) -> Iterator[tuple[str, list[int]]]:
-    """Yield the possible readings of a text, and the position of each of their letters in it; [] = unchanged."""
+    """Yield the possible readings of a text, and the original position of each letter; [] = unchanged."""
     plain, places = _without(_INVISIBLE, text)
     yield plain, places
     latin = plain if plain.isascii() else plain.translate(_look_alikes())
@@ -128,7 +127,7 @@ def sanitise_memory(text: str, cap: int = MAX_LENGTH) -> str:
     while before != text:
         before, text = text, _ROLE.sub(REMOVED, leave_out_orders(text)[0])
         if before == text:
-            # A cut may end a word, and so complete an instruction.
+            # The cut may shorten a word and thereby create an instruction.
             text = unicodedata.normalize("NFKC", text[:cap])[:cap]
     return text
 

@@ -1,9 +1,8 @@
-"""Text files as bytes and as lines: lossless decoding, and the one safe way to read a file.
+"""Reads text files safely, and decodes them without loss.
 
-`decode` → change the text → `encode` preserves every unchanged byte: byte-order mark, line ends (mixed ones too), a
-missing final newline, bytes that are not valid text. Used by the edges that read the project (`workspace`, `tools`,
-`rules`), which may not import each other.
-"""
+`decode` → change the text → `encode` preserves every unchanged byte: byte-order mark, line endings (even mixed ones), a
+missing final newline, bytes that are not valid text. Used by the packages that read the project (`workspace`, `tools`,
+`rules`), which may not import each other. """
 
 from __future__ import annotations
 
@@ -19,10 +18,10 @@ from codecompanion.errors import ToolError
 from codecompanion.formats.regex import regex
 
 SNIFFED_BYTES = 8192
-"""A NUL among this many first bytes makes a file binary: the rule of git and ripgrep."""
+"""A NUL within this many bytes makes a file binary, as in git and ripgrep."""
 
 MAX_READ_BYTES = 20_000_000
-"""Larger files are never read as a whole."""
+"""Maximum size of a file that is read as a whole."""
 
 _BOMS = (
     (BOM_UTF32_LE, "utf-32-le"),
@@ -40,7 +39,7 @@ class UnreadableFile(ToolError):
 
 
 class TextFile(msgspec.Struct, frozen=True):
-    """A decoded file. `text` has the file's own line ends; bytes that are not text become lone surrogates."""
+    """A decoded file. `text` keeps the file's line endings; undecodable bytes become lone surrogates."""
 
     text: str
     encoding: str = "utf-8"
@@ -48,7 +47,7 @@ class TextFile(msgspec.Struct, frozen=True):
 
     @property
     def newline(self) -> Literal["\n", "\r\n"]:
-        """Return the line end of most lines; that of Unix for a file of one line."""
+        """Return the line ending of most lines; `\n` for a file of one line."""
         crlf = self.text.count("\r\n")
         return "\r\n" if crlf > self.text.count("\n") - crlf else "\n"
 
@@ -61,11 +60,10 @@ def is_binary(head: bytes) -> bool:
 
 
 def decode(content: bytes) -> TextFile:
-    """Return the text of a file's bytes: by byte-order mark, as UTF-8, damaged UTF-8, or Latin-1, in this order.
+    """Return the text of a file's bytes: trying the byte-order mark, UTF-8, damaged UTF-8 and Latin-1, in this order.
 
-    Damaged UTF-8 (more good multi-byte characters than bad bytes) keeps its bad bytes as lone surrogates; `encode`
-    turns them back.
-    """
+    Damaged UTF-8 (more good multi-byte characters than bad bytes) keeps its bad bytes as lone surrogates, which
+    `encode` converts back. """
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             try:
@@ -99,15 +97,15 @@ def encode(file: TextFile) -> bytes:
 
 
 def printable(text: str) -> str:
-    """Return the text with Unix line ends and U+FFFD for every byte or character that is not text.
+    """Return the text with Unix line endings and U+FFFD for every byte or character that is not text.
 
-    A lone carriage return does not end a line, as for ripgrep, so that line numbers agree.
+    A lone carriage return does not end a line, as in ripgrep, so that line numbers agree.
     """
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a text with Unix line ends; a final newline starts no further line, "" has no lines."""
+    """Return the lines of a text with Unix line endings; a final newline does not add a line, "" has no lines."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -115,7 +113,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def read_bytes(path: Path, limit_bytes: int = MAX_READ_BYTES) -> bytes:
-    """Return the content of a regular file. `path` is resolved: a symbolic link in its last part is refused.
+    """Return the content of a regular file. `path` must be resolved: a symbolic link as its last part is refused.
 
     Opening never blocks (FIFOs, devices), and never reads more than `limit_bytes`.
 
@@ -148,7 +146,7 @@ def read_text(path: Path, limit_bytes: int = MAX_READ_BYTES) -> TextFile:
     """Return a text file, decoded.
 
     Raises:
-        UnreadableFile: as `read_bytes`, or the file is binary.
+        UnreadableFile: as for `read_bytes`, or the file is binary.
     """
     content = read_bytes(path, limit_bytes)
     if is_binary(content):
@@ -157,6 +155,6 @@ def read_text(path: Path, limit_bytes: int = MAX_READ_BYTES) -> TextFile:
 
 
 def reason(error: Exception) -> str:
-    """Return the cause of a failed file operation in lower-case words, without the path."""
+    """Return the cause of a failed file operation in lower case, without the path."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return text[:1].lower() + text[1:]

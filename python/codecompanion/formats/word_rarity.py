@@ -1,4 +1,4 @@
-"""The weight of a word by its rarity among many texts."""
+"""Weights a word by its rarity among many texts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 
 
 def rarity(with_word: int, texts: int) -> float:
-    """Return the inverse document frequency of BM25 for a word in `with_word` of `texts` texts: above 0, rare = higher.
+    """Return the inverse document frequency of BM25 for a word in `with_word` of `texts` texts: above 0, higher for
+    rarer words.
 
-    The counts may be from different moments: if `with_word` exceeds `texts`, the two count as equal.
+    The counts may have been taken at different times: if `with_word` exceeds `texts`, they count as equal.
     """
     return math.log(1 + (max(texts - with_word, 0) + 0.5) / (with_word + 0.5))
