@@ -1,5 +1,4 @@
-"""`python -m codecompanion`: the command line. If this Python lacks its packages, it prints the command to use
-instead."""
+"""`python -m codecompanion`: the command line. If this Python lacks its packages, prints the command to use."""
 
 from __future__ import annotations
 

@@ -96,7 +96,8 @@ class AdapterError(CodeCompanionError):
 
     `status` is the HTTP status of the error (200: inside a reply), 0 without a response. `perhaps_processed`: the
     provider may have processed and billed the request; only the user may repeat it. `brief` describes the error in two
-    or three words, for a line too short for a sentence. """
+    or three words, for a line too short for a sentence.
+    """
 
     retryable = False
     code = ""

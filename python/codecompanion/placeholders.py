@@ -1,7 +1,8 @@
 """Every text that replaces removed content, exactly as the documents print it (R-513, R-523).
 
 Placeholders are constant for the content they replace: they must not contain anything that changes (counters, dates),
-or every request loses the provider's prompt cache (lesson 22). """
+or every request loses the provider's prompt cache (lesson 22).
+"""
 
 from __future__ import annotations
 
@@ -155,8 +156,7 @@ def cleared_along(message: Message) -> str:
 
 
 def without_gathered_code(message: Message) -> Message:
-    """Return the message with gathered code reduced to the names of its files, for readers that do not need the
-    code."""
+    """Return the message with gathered code reduced to the names of its files, for readers that do not need it."""
     if message.tag != GATHERED_TAG:
         return message
     names = gathered_names(message)

@@ -50,7 +50,8 @@ class ChatSettings(Section, frozen=True):
     `max_provider_requests_per_turn` < 0 = unlimited. `budget` and `total_budget` are US dollars, 0 = unlimited;
     `…_warn` are shares of them, 0..1, 0 = never. `context_window` applies to every model, in tokens; 0 = each has its
     own (R-103). `context_management` has only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
-    tokens ≥ 2, or False. `checkpoint_every_messages` 0 = only the checkpoints a policy asks for. """
+    tokens ≥ 2, or False. `checkpoint_every_messages` 0 = only the checkpoints a policy asks for.
+    """
 
     adapter: str
     model: str
@@ -165,8 +166,7 @@ class RulesSettings(Section, frozen=True):
 
 
 class CompletionSettings(Section, frozen=True):
-    """Completion at the cursor (R-261). `url`, `adapter`, `api_key`, `family`: "" = not set; `tokens`: {} = the
-    family's.
+    """Completion at the cursor (R-261). `url`, `adapter`, `api_key`, `family`: "" = not set; `tokens`: {} = a family's.
 
     `api_key` says where the key is (a variable's name, `cmd:…`, `file:…`), never the key itself. `timeout_s` is the
     limit of one request; `multi_line` False ends a suggestion with its first line; `project`: the model sees other
@@ -192,7 +192,8 @@ class SandboxSettings(Section, frozen=True):
     """The sandbox for commands: `auto` uses one if it exists, `required` runs no command without one.
 
     `write` and `read` are additional paths for commands, `~` is the home folder; `network` True = commands may use the
-    network without asking. """
+    network without asking.
+    """
 
     mode: Literal["auto", "required", "off"]
     write: tuple[str, ...]
@@ -207,8 +208,7 @@ class WorkspaceSettings(Section, frozen=True):
 
 
 class TrustSettings(Section, frozen=True):
-    """Workspace trust. Folders that match the patterns are trusted from the start; `enabled` False trusts every
-    folder."""
+    """Workspace trust: patterns of folders that are trusted from the start; `enabled` False trusts every folder."""
 
     enabled: bool
     folders: tuple[str, ...]
@@ -259,7 +259,8 @@ class GatheringSettings(Section, frozen=True):
 
     `pipeline` names the table in `retrieval/gather_pipelines/`; `hybrid` is used only by the document's pipeline.
     `utility` is the adapter that classifies, "" = a word list decides (R-267); `window` is the context window in
-    tokens, 0 = the model's; `budgets` are tokens by model. """
+    tokens, 0 = the model's; `budgets` are tokens by model.
+    """
 
     enabled: bool | Literal["auto"]
     pipeline: Literal["ranked", "document"]

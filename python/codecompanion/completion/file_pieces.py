@@ -69,7 +69,8 @@ def score_pieces(
     """Yield the pieces that share a name with `worth` (name → weight).
 
     `recent`: recently edited or visited lines; a piece with such lines counts more, and is included even without a
-    shared name. """
+    shared name.
+    """
     table = budgets().pieces
     # Integers: a sum of floats depends on the order.
     found: dict[int, int] = {}

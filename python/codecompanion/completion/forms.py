@@ -21,8 +21,7 @@ from codecompanion.formats.package_table import package_table
 def build_project_prompt(
     family: Family, imports: str, prefix: str, suffix: str, *, path: str, project: str, known: Sequence[KnownFile]
 ) -> FimPrompt:
-    """Return the prompt with project knowledge, or the document's prompt if there is none. `path`: the file being
-    edited."""
+    """Return the prompt with project knowledge, or the document's prompt if there is none. `path`: the edited file."""
     made = build_prompt(family, imports, prefix, suffix)
     if not known:
         return made
@@ -37,8 +36,7 @@ def build_project_prompt(
 
 
 def line_cost(family: Family, path: str) -> int | None:
-    """Return the extra characters per line of another file in a prompt for `path`, None = no other file can be
-    shown."""
+    """Return the extra characters per line of another file in a prompt for `path`, None = no file can be shown."""
     if family.repository is not None and family.fills_in:
         return 0
     mark = _marks().get(PurePosixPath(path).suffix.lower())

@@ -2,7 +2,8 @@
 
 A parser's imports are passed as an argument. Without them, Python imports are found by `ast` if that part of the file
 parses, and otherwise by their form, as in other languages (`import_forms.toml`): a file rarely parses while the user
-types in it. """
+types in it.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def imports_outside(
     Line endings are those of the file.
 
     `parsed`: a parser's imports of the whole file; None = no parser was used. If they do not all fit, imports whose
-    names are used in the window come first, and any that is too long is left out. """
+    names are used in the window come first, and any that is too long is left out.
+    """
     if not window.above and not window.below:
         return ""
     newline = _newline_of(window)
@@ -139,8 +141,7 @@ def _lines_with(text: str, word: str, start: int, end: int) -> Iterator[int]:
 
 @lru_cache(maxsize=8)
 def _parsed_imports(region: str) -> tuple[tuple[Lines, str], ...] | None:
-    """Return the imports of a text, None when it does not parse; cached, because a file's imports rarely change between
-    keystrokes."""
+    """Return the imports of a text, None when it does not parse; cached, because a file's imports rarely change."""
     tree = _parse(region)
     return None if tree is None else tuple(_from_tree(tree.body, region.split("\n")))
 

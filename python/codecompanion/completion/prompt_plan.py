@@ -19,8 +19,7 @@ _IMPORT_LINE = regex(
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The parts of a prompt that are fixed before the project is queried with `weights`, and the room left for the
-    result."""
+    """The fixed parts of a prompt before the project is queried with `weights`, and the room left for the result."""
 
     window: Window
     imports: str
@@ -58,7 +57,8 @@ def steady_start(text: str, room: int, anchor: str) -> int:
     """Return the start of a prefix of at most `room` characters: at `anchor` while that is near enough.
 
     If the start moved with every keystroke, the server would have to process the whole prompt again. So the prefix
-    starts at a line, a sixth shorter than allowed, and keeps that start until it has grown to the limit. """
+    starts at a line, a sixth shorter than allowed, and keeps that start until it has grown to the limit.
+    """
     earliest = len(text) - room
     at = text.find(anchor, max(0, earliest)) if anchor != NO_ANCHOR else -1
     if 0 <= at <= len(text) - room // 2:

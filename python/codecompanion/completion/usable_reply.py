@@ -1,7 +1,8 @@
 """Cleans a model's reply for the cursor: no repeated code, no incomplete line, no blank suggestion.
 
 Models write too much, repeat the code around the gap, or fall into a loop. Apart from converting the indentation style,
-this module only removes text. """
+this module only removes text.
+"""
 
 from __future__ import annotations
 

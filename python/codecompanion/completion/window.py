@@ -20,8 +20,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 def cut_window(before: str, after: str, *, prefix: int = PREFIX_CHARS, suffix: int = SUFFIX_CHARS) -> Window:
-    """Return the window of a file, given its text before and after the cursor; it may be cut between any two
-    characters."""
+    """Return the window of a file, given its text before and after the cursor; cut between any two characters."""
     start = max(0, len(before) - prefix)
     return Window(before[:start], before[start:], after[:suffix], after[suffix:])
 

@@ -4,7 +4,8 @@ The estimate is made for one tokenizer (`tokens.estimate_text`); others split th
 `ratio` is learned from reports on text added between two requests: as nothing else differs between them, it depends on
 the tokenizer alone. `extra` is the overhead of a whole request, such as the provider's own text about tools. It is
 negative if schemas cost less than their JSON, by at most that difference. `session.accounts.meter` keeps the more exact
-figures of one chat, and `session.accounts.usage_check` decides whether a report is plausible. """
+figures of one chat, and `session.accounts.usage_check` decides whether a report is plausible.
+"""
 
 from __future__ import annotations
 
@@ -82,8 +83,7 @@ def _version(name: str) -> tuple[int, int]:
 
 
 def is_plausible(observed: float, estimated: int) -> bool:
-    """Return whether a report matches its estimate: a larger difference comes from a truncated history, not from a
-    tokenizer."""
+    """Return whether a report matches its estimate: a larger difference comes from a truncated history."""
     return _LOWEST * estimated - 16 <= observed <= _HIGHEST * estimated + 16
 
 
@@ -124,7 +124,8 @@ class Calibration(msgspec.Struct, frozen=True):
     `weight`: the estimated tokens that the ratio is based on. `marks`: the additional cost of a punctuation mark beyond
     the usual density, so that code and prose effectively have different ratios. `above` and `below`: the spread of
     reports around the count, as multiples of the usual one. `small`: observed and estimated tokens of added texts that
-    were too small to use separately; in a small window all are. """
+    were too small to use separately; in a small window all are.
+    """
 
     ratio: float = 1.0
     weight: int = 0
@@ -180,8 +181,7 @@ class Calibration(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, ratio=ratio, weight=self.weight + whole, small=small)
 
     def around(self, tokens: float, doubt: float, hidden: float) -> Count:
-        """Return a count with its bounds: `doubt` is the uncertainty of estimated text, `hidden` that of unseen
-        provider actions.
+        """Return a count with its bounds: `doubt` from estimated text, `hidden` from unseen actions of the provider.
 
         The weight of `hidden` is learned per endpoint.
         """
@@ -206,7 +206,8 @@ class Calibration(msgspec.Struct, frozen=True):
         """Return the calibration after a first request that was `observed` tokens larger than ratio x estimate.
 
         `schemas`: the estimate of its tool schemas; only they can cost less than estimated. A value that a second
-        report has `confirmed` replaces the known one; otherwise the known one moves by a step. """
+        report has `confirmed` replaces the known one; otherwise the known one moves by a step.
+        """
         observed = max(observed, self._min_extra(schemas))
         if self.extra and not confirmed:
             step = abs(self.extra) + _EXTRA_STEP
@@ -236,6 +237,5 @@ class Calibration(msgspec.Struct, frozen=True):
 
     @property
     def is_cold(self) -> bool:
-        """Return whether too little is known of the tokenizer; then replies are used too, although they differ from
-        prompts."""
+        """Return whether too little is known of the tokenizer; then replies are used too, although unlike prompts."""
         return self.weight < _COLD

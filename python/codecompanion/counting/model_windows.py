@@ -135,7 +135,8 @@ def documented_window(model: str) -> int:
 
     `provider/` and a final date are ignored; the exact name takes precedence over the longest family. A family's name
     ends at a word boundary: `o1` is not a prefix of `o100`. A later version of a family (`claude-opus-4-6`) is not
-    covered: its window may differ. """
+    covered: its window may differ.
+    """
     name = _bare_name(model)
     if name in EXACT_WINDOWS:
         return EXACT_WINDOWS[name]

@@ -1,5 +1,4 @@
-"""Reads the fenced blocks of a reply: models nest, indent and forget to close them (CommonMark 0.31, 4.5, and
-beyond)."""
+"""Reads the fenced blocks of a reply, which models nest, indent or leave open (CommonMark 0.31, 4.5, and beyond)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Models drop indentation (of all lines, or of the first), write spaces for tabs, tabs for spaces, other steps, or move
 everything to the right. A reply is assumed to have only one such change: the one that leaves the fewest lines moved
 without a reason. A line has a reason to move when a different line encloses it than before: it was wrapped or
-unwrapped, and stays where the model put it. """
+unwrapped, and stays where the model put it.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +109,8 @@ class _Evidence(msgspec.Struct, frozen=True):
     `new`: indentations of lines that are not in the region; `changed`: of changed lines, in the file and in the reply.
 
     `blocks`: indentations of a line that opens a block, of the line below it, and of that line in the file (None = not
-    in the region). """
+    in the region).
+    """
 
     moves: Moves
     closing: Counter[str]
@@ -232,8 +234,7 @@ class _Trials:
         return not self._found.region
 
     def _may_be_moved(self, added: str, lowest: str) -> bool:
-        """Return whether a shift may be undone; a single line, or lines that only moved, may have been moved on
-        purpose."""
+        """Return whether a shift may be undone; a single line, or lines that only moved, may be moved on purpose."""
         if added:
             return (
                 len(added.expandtabs(8)) > 1

@@ -18,7 +18,8 @@ class Quoted(msgspec.Struct, frozen=True):
     `partner`: the equal line of the region for each line of the reply, ignoring indentation; -1 = none. `place`: the
     line it replaces: its partner, or a changed one; -1 = none. `parent`: the line of the reply that encloses it.
     `keeps_parent`: whether the parent replaces the old line's parent. `may_be_deeper`: the line was wrapped in a new
-    block; `may_be_less_deep`: its block was removed. """
+    block; `may_be_less_deep`: its block was removed.
+    """
 
     lines: tuple[str, ...]
     region: tuple[str, ...]
@@ -70,8 +71,7 @@ def _places(lines: tuple[str, ...], region: tuple[str, ...], pairs: Pairs) -> li
 
 
 def _pairs(lines: tuple[str, ...], region: tuple[str, ...]) -> Pairs:
-    """Return pairs of lines equal apart from white space, or fully equal ones if there are as many (lone `}` are
-    common)."""
+    """Return pairs of lines equal apart from white space, or exact pairs if there are as many (lone `}` are common)."""
     loose = matching_lines([text_of(line) for line in region], [text_of(line) for line in lines])
     exact = matching_lines([_with_lead(line) for line in region], [_with_lead(line) for line in lines])
     same = [pair for pair in exact if not is_blank(lines[pair[1]])]

@@ -2,7 +2,8 @@
 
 A reply that ends with `return nil` and `}` may repeat two lines from below the region, keep two lines of the region, or
 add an early return; these look the same. Lines that can be part of the edit stay, because a duplicate is easily seen in
-the proposal and a missing line is not. """
+the proposal and a missing line is not.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +86,8 @@ def _is_of_another_block(lines: tuple[str, ...], file: tuple[str, ...], head: in
     """Return whether any line of the tail is in a different block in the reply than in `file`.
 
     `file`: the repeated lines and the region between them. `head`, `tail`: the number of repeated lines. If the reply
-    uses the file's indentation, only a block of new lines at the end counts: wrapping moves other blocks. """
+    uses the file's indentation, only a block of new lines at the end counts: wrapping moves other blocks.
+    """
     start = len(lines) - tail
     blocks, old_blocks = _block_starts(lines), _block_starts(file)
     found = quoted(lines[:start], file[: len(file) - tail])
@@ -146,8 +148,7 @@ def _repeated(
     region: tuple[str, ...],
     key: Callable[[str], str],
 ) -> tuple[_Overlap, _Overlap]:
-    """Return how many of the lines above and below the region the reply repeats, beyond those the region repeats
-    itself."""
+    """Return how many lines above and below the region the reply repeats, beyond those that the region repeats."""
     said, own = [key(line) for line in lines], [key(line) for line in region]
     above, below = [key(line) for line in before], [key(line) for line in after][::-1]
     return (

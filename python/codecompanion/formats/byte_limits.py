@@ -16,7 +16,8 @@ class ByteLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     `wire_bytes` count the bytes as received, `decoded_bytes` those after decompression. Their `ratio` is checked after
     `RATIO_GRACE` bytes. `total_s` is the time from the response head to the end of its body, None = unlimited. With
-    `cut`, a body over the limit is not an error: its start is used and the rest is not read. """
+    `cut`, a body over the limit is not an error: its start is used and the rest is not read.
+    """
 
     what: str
     wire_bytes: int
@@ -28,7 +29,8 @@ class ByteLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 RATIO_GRACE = MB
 """Bytes allowed at any compression ratio. Event streams are repetitive, so a ratio of 30 to 60 is normal; a deflated
-body of zeros reaches 1,032. """
+body of zeros reaches 1,032.
+"""
 SLICE = 16_384
 """Bytes passed on at a time: 16 kB of the smallest events take 5 ms to decode."""
 TURN_S = 0.008
@@ -38,7 +40,8 @@ ASIDE_BYTES = 256 * 1024
 
 REPLY = ByteLimits(what="the reply", wire_bytes=600 * MB, decoded_bytes=600 * MB)
 """Limits of a streamed reply. A million tokens, with an event per token and 300 bytes per event, are 300 MB. Only the
-text is kept (`MAX_REPLY_CHARS`), so the limit costs no memory. """
+text is kept (`MAX_REPLY_CHARS`), so the limit costs no memory.
+"""
 WHOLE_REPLY = ByteLimits(what="the reply", wire_bytes=16 * MB, decoded_bytes=16 * MB, total_s=600.0)
 """Limits of a reply in one JSON object, such as a compaction. A million tokens are 4 MB of text, or 9 MB of escaped
 Chinese."""
@@ -67,7 +70,8 @@ MAX_EVENTS = 8_000_000
 """Maximum number of events in a reply: a million tokens, and the events around each."""
 MAX_REPLY_CHARS = 16 * MB
 """Maximum stored characters of a reply: text, reasoning, arguments, encrypted parts. A million tokens are 4 million
-characters. """
+characters.
+"""
 MAX_TOOL_CALLS = 500
 """Maximum number of tool calls in one reply. Models write up to about 100; each is stored, drawn, approved and sent
 back."""
@@ -82,10 +86,12 @@ MAX_MEMBERS = 1_000
 each event."""
 MAX_JSON_VALUES = 400_000
 """Maximum number of values in one JSON text: an empty list takes 2 bytes on the wire and 64 in memory. 32 vectors have
-131,072 numbers, the longest list of models 50,000 values. """
+131,072 numbers, the longest list of models 50,000 values.
+"""
 MAX_MESSAGE_VALUES = 100_000
 """Maximum number of values in one message of an MCP server; the SDK turns each into objects of 2 kB: 100,000 parts took
-208 MB and a second. """
+208 MB and a second.
+"""
 FEW_JSON_VALUES = 20_000
 """Maximum number of values in an error, a completion or a login response; they have about a hundred."""
 MAX_INTERIM_HEADS = 32

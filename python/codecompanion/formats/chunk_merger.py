@@ -117,7 +117,8 @@ def merge_chunks(client: Any, unwritten: type[Exception] | None = None) -> None:
     """Make the connections of an httpx2 client merge chunks; do nothing if its transport has another structure.
 
     With `unwritten`, a request that is not fully written raises it if the server has hung up or already answers: anyio
-    would drop the rest without an error. httpcore2 treats its own `WriteError` as a reason to read the response. """
+    would drop the rest without an error. httpcore2 treats its own `WriteError` as a reason to read the response.
+    """
     for transport in (client._transport, *client._mounts.values()):
         merge_chunks_of_pool(getattr(transport, "_pool", None), unwritten)
 

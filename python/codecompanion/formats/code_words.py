@@ -2,7 +2,8 @@
 
 Index and query use the same function, so that `getUserName`, `get_user_name` and "user name" match. The words have no
 punctuation: each is one token of SQLite's `unicode61`. Both leave out the most common words (`code_words.toml`): they
-made up a quarter of the index and do not distinguish files. """
+made up a quarter of the index and do not distinguish files.
+"""
 
 from __future__ import annotations
 

@@ -43,8 +43,7 @@ def cut_line(text: str, max_chars: int) -> str:
 
 
 def cut_line_bytes(text: str, max_bytes: int) -> str:
-    """Return the beginning of the text on one line, in at most `max_bytes` bytes of UTF-8, without splitting a
-    character."""
+    """Return the beginning of the text on one line, in at most `max_bytes` of UTF-8, without splitting a character."""
     data = " ".join(text.split()).encode("utf-8", "replace")
     if len(data) <= max_bytes:
         return data.decode("utf-8")
@@ -91,8 +90,7 @@ def cut_cells(text: str, max_cells: int) -> str:
 
 
 def cut_cells_at_word(text: str, max_cells: int) -> str:
-    """Return the beginning of the text in at most `max_cells` cells, in whole words unless that costs more than half of
-    it."""
+    """Return the beginning of the text in at most `max_cells`, in whole words unless that costs more than half."""
     short = cut_cells(text, max_cells)
     if short == text or text[len(short) - 1 :][:1].isspace():
         return short
@@ -101,8 +99,7 @@ def cut_cells_at_word(text: str, max_cells: int) -> str:
 
 
 def squeeze_cells(text: str, max_cells: int) -> str:
-    """Return the text in at most `max_cells` cells, without its middle: both ends of a name say more than its first
-    half."""
+    """Return the text in at most `max_cells`, without its middle: both ends of a name say more than its first half."""
     if cells(text) <= max_cells or max_cells < _MIN_SQUEEZED:
         return cut_cells(text, max_cells)
     end = ""

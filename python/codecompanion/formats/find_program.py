@@ -3,7 +3,8 @@
 A PATH often begins with project folders: `.venv/bin` of an activated environment, `node_modules/.bin`. A sandboxed
 command may write there, and the plugin would run the file outside the sandbox when it starts a program by name. The
 same risk applies to LD_LIBRARY_PATH and the libraries of a program; an empty entry, as in `:/opt/lib`, means the
-working folder. """
+working folder.
+"""
 
 from __future__ import annotations
 

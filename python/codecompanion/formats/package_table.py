@@ -15,6 +15,5 @@ _PACKAGE = Path(__file__).parents[1]
 
 @cache
 def package_table(name: str) -> dict[str, Any]:
-    """Return the table in a file of the package, such as `retrieval/budgets.toml`. The result is shared: do not change
-    it."""
+    """Return the table in a file of the package, such as `retrieval/budgets.toml`. Do not change it: it is shared."""
     return tomllib.loads(_PACKAGE.joinpath(name).read_text("utf-8"))

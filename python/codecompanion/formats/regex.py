@@ -1,7 +1,8 @@
 """Compiles regular expressions on first use.
 
 The package has more than two hundred at module level, of which a turn uses a few dozen; compiling all took a quarter of
-the host's start-up time. `tests/unit/test_patterns.py` compiles each, so that an error in one is found there. """
+the host's start-up time. `tests/unit/test_patterns.py` compiles each, so that an error in one is found there.
+"""
 
 from __future__ import annotations
 

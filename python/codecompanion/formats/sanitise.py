@@ -4,7 +4,8 @@ A summariser that obeyed its input could write "ignore all previous instructions
 would take that for the user's words. Such phrases are replaced by a fixed marker; text that the user actually wrote
 stays. Phrases in other languages are data (`override_phrases.toml`). Invisible letters, letters that look like Latin
 ones, and marks of bold or code do not hide a phrase. This is not a defence by itself: approval of tools does not depend
-on it. Code and files are never sanitised. """
+on it. Code and files are never sanitised.
+"""
 
 from __future__ import annotations
 

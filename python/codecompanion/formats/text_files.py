@@ -2,7 +2,8 @@
 
 `decode` → change the text → `encode` preserves every unchanged byte: byte-order mark, line endings (even mixed ones), a
 missing final newline, bytes that are not valid text. Used by the packages that read the project (`workspace`, `tools`,
-`rules`), which may not import each other. """
+`rules`), which may not import each other.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class TextFile(msgspec.Struct, frozen=True):
 
     @property
     def newline(self) -> Literal["\n", "\r\n"]:
-        """Return the line ending of most lines; `\n` for a file of one line."""
+        """Return the line ending of most lines; that of Unix for a file of one line."""
         crlf = self.text.count("\r\n")
         return "\r\n" if crlf > self.text.count("\n") - crlf else "\n"
 
@@ -63,7 +64,8 @@ def decode(content: bytes) -> TextFile:
     """Return the text of a file's bytes: trying the byte-order mark, UTF-8, damaged UTF-8 and Latin-1, in this order.
 
     Damaged UTF-8 (more good multi-byte characters than bad bytes) keeps its bad bytes as lone surrogates, which
-    `encode` converts back. """
+    `encode` converts back.
+    """
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             try:

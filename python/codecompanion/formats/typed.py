@@ -3,7 +3,8 @@
 msgspec prepares a type when it is first used, and exposes a partly prepared `Struct` to other threads; using that
 crashes the process (0.22: the type of a field is a null pointer in `json_decode_struct_map_inner`). Here one thread
 prepares a type while the others wait; afterwards there is no locking. The whole package reads typed values through this
-module (`tests/unit/formats/test_typed.py`). """
+module (`tests/unit/formats/test_typed.py`).
+"""
 
 from __future__ import annotations
 
