@@ -2,8 +2,8 @@
 
 Records are JSON Lines in `audit.jsonl` of the data folder. At `MAX_BYTES` the file becomes `audit.1.jsonl`, replacing
 the previous one. Each line contains the hash of the line before it, which reveals changed, deleted or inserted lines.
-`audit.head` contains the newest hash and the hashes that precede the two files, which reveals a lost beginning or end
-and a file replaced by an older one. Anyone who may write the files can still rewrite all of them. A separate thread
+`audit.head` contains the newest hash and the hashes that precede the two files, which reveals a missing beginning or
+end, or an older file put in its place. Anyone who may write the files can still rewrite all of them. A separate thread
 writes the log without blocking callers; several hosts take turns with a file lock.
 """
 
@@ -29,9 +29,9 @@ from codecompanion.store.lease import FileLock
 FILE, OLDER, HEAD, LOCK = "audit.jsonl", "audit.1.jsonl", "audit.head", "audit.lock"
 MAX_BYTES = 5_000_000
 MAX_LINE_BYTES = 64_000
-"""A longer line has its texts cut; it still contains the hash of the executed text."""
+"""Maximum length of a line: the texts of a longer one are cut, but it keeps the hash of the executed text."""
 BATCH_S = 0.25
-"""Seconds that records which are not urgent are batched; a host that is killed loses them."""
+"""Seconds for which non-urgent records are batched; if the host is killed, they are lost."""
 _USUAL_TAIL = 8_192
 _CUT = 2_000
 _MAX_DEPTH, _MAX_ITEMS, _MAX_KEY = 20, 100, 200
@@ -40,17 +40,17 @@ Record = Mapping[str, Any]
 
 
 class Audit(msgspec.Struct, frozen=True):
-    """The content of the log: records, oldest first, and the defect of the chain ("" = none)."""
+    """The content of the log: its records, oldest first, and a description of a broken hash chain ("" = intact)."""
 
     records: tuple[dict[str, Any], ...]
     broken: str = ""
 
 
 class AuditLog:
-    """The writer of one data folder's log; with `folder` None it stores nothing. `hide` masks keys."""
+    """Writes the log of one data folder; with `folder` None it stores nothing. `hide` masks keys."""
 
     def __init__(self, folder: Path | None, hide: Callable[[str], str], report: Callable[[str], None]) -> None:
-        """Set `report`, which the writing thread calls once with a sentence if records cannot be written."""
+        """Create the writer; its thread calls `report` once with a message if records cannot be written."""
         self.folder, self._hide, self._report = folder, hide, report
         self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -89,7 +89,7 @@ class AuditLog:
                 return
 
     def _take(self) -> list[Any]:
-        """Wait for a record and, unless one is urgent, for more within `BATCH_S`: a flush delays the store."""
+        """Wait for a record and, unless it is urgent, up to `BATCH_S` for more, because a flush delays the store."""
         taken, until = [self._waiting.get()], time.monotonic() + BATCH_S
         while not any(entry is _STOP or entry[1] for entry in taken):
             try:
@@ -126,7 +126,7 @@ class AuditLog:
 
 
 def read_audit(folder: Path, chat: str = "") -> Audit:
-    """Return the log of a data folder, for one chat or all; blocks."""
+    """Return the log of a data folder, of one chat or all. Blocks."""
     found: list[dict[str, Any]] = []
     before, broken, first, seen = "", "", None, set[str]()
     for place, line in _lines(folder):
@@ -148,7 +148,8 @@ def read_audit(folder: Path, chat: str = "") -> Audit:
 
 
 def _lost(folder: Path, first: str | None, seen: set[str]) -> str:
-    """Return which part of the log is missing, by its head, or ""; `first`: the hash before the oldest record."""
+    """Return which part of the log is missing, judging by its head, or ""; `first`: the hash before the oldest
+    record."""
     head = _head(folder)
     if not head:
         return "" if first is None else f"{HEAD} is missing"
@@ -161,7 +162,7 @@ def _lost(folder: Path, first: str | None, seen: set[str]) -> str:
 
 
 def _newest(folder: Path) -> str:
-    """Return the hash to store in the next record: the head's if the file has lost that record."""
+    """Return the hash to store in the next record; if the file has lost the newest record, the head still has it."""
     found, told = _last_hash(folder / FILE) or _last_hash(folder / OLDER), str(_head(folder).get("hash", ""))
     if not told or told == found:
         return found

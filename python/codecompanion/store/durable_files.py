@@ -1,7 +1,7 @@
-"""Write files beside the database: completely or not at all, private, on disk on return (lesson 44).
+"""Writes files beside the database: completely or not at all, private, and on disk on return (lesson 44).
 
 A draft is written beside the target, flushed and renamed over it; then the folder is flushed. A process killed at any
-moment leaves the old file or the new one, at worst with an unused draft (`remove_drafts`).
+moment leaves the old or the new file, and at worst an unused draft (`remove_drafts`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DRAFT_AGE_S = 3_600.0
 
 
 def write_durably(target: Path, content: bytes, *, also: Path | None = None) -> None:
-    """Write the file with mode 0600; `also` becomes a hard link to it, and exists first.
+    """Write the file with mode 0600; `also` becomes a hard link to it, created first.
 
     Raises:
         OSError: nothing was replaced; `also` may exist.
@@ -60,7 +60,7 @@ def _add_name(draft: Path, also: Path, content: bytes) -> None:
 
 
 def append_durably(target: Path, content: bytes) -> None:
-    """Append to the file (created with mode 0600) and flush it; a line cut by a kill is ended first.
+    """Append to the file (created with mode 0600) and flush it; a line left incomplete by a kill is ended first.
 
     Raises:
         OSError: only part of it may have been written.
@@ -93,8 +93,8 @@ def flush_folder(folder: Path) -> None:
 def remove_drafts(folder: Path, *, is_locked: bool = False) -> None:
     """Delete the drafts of killed processes.
 
-    A recent draft may still be in progress, unless `is_locked`: the caller holds the lock of all writers there. The
-    user may have files of their own in the folder.
+    A recent draft may still be in use, unless `is_locked`: the caller holds the lock of all writers there. Other files
+    in the folder may be the user's own and are kept.
     """
     for draft in folder.glob(f"*.{'[0-9a-f]' * 32 if is_locked else '*'}{DRAFT_SUFFIX}"):
         with contextlib.suppress(OSError):

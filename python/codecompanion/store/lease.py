@@ -1,13 +1,13 @@
-"""Manage the leases of chats: one host writes a chat, any other may read it.
+"""Manages the leases of chats: one host writes a chat, all others may read it.
 
 Each open store holds its own lock file for as long as its process lives; a lease row names the owner's file. The lock
 is SQLite's own file lock on an empty database, which the operating system releases with the process: a killed owner
-frees its chats at once, without a heartbeat, an expiry to tune, or a process id that can be reused or means another
-process in another container, and a laptop that slept keeps its chats. `event_rows.append_events` checks the lease
-inside the transaction, so a host that lost its chat cannot write to it.
+frees its chats at once, and a laptop that was asleep keeps its chats. This needs no heartbeat, no expiry to tune, and
+no process id, which can be reused or mean something else in another container. `event_rows.append_events` checks the
+lease inside the transaction, so a host that lost its chat cannot write to it.
 
-The rows are lost with the database. So each owner also lists its chats in a file beside its lock: in a new database,
-created while an owner was not running, its chats still belong to it (`Owner.foreign_claim`).
+The rows are lost with the database. So each owner also lists its chats in a file beside its lock: they still belong to
+it in a new database that was created without it (`Owner.foreign_claim`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOLDER = "owners"
 _CLAIMS = ".chats"
 REBUILDING = "rebuilding.lock"
 """Locked by the one host that restores chats from their checkpoints."""
-LEFTOVER_AGE_S = 3_600.0  # an unlocked lock file this old belongs to a dead process
+LEFTOVER_AGE_S = 3_600.0  # seconds; an unlocked lock file this old belongs to a dead process
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class Claims(msgspec.Struct, frozen=True):
 
 
 class FileLock:
-    """An exclusive lock on a file, until `release` or the death of the process."""
+    """An exclusive lock on a file, held until `release` or the end of the process."""
 
     def __init__(self, path: Path, timeout_s: float = 10.0) -> None:
         """Take the lock; raises `sqlite3.OperationalError` when it is not free within `timeout_s`."""
@@ -73,7 +73,7 @@ class FileLock:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a living process holds the lock; takes only a shared lock, so two checks never collide."""
+    """Return whether a living process holds the lock; takes a shared lock, so that checks do not block each other."""
     if not path.exists():
         return False
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=0)
@@ -91,10 +91,10 @@ def _lock_file(folder: Path, owner: str) -> Path:
 
 
 class Owner:
-    """This host as an owner of chats; `folder` None for a store in memory, which no one else can see."""
+    """This host as an owner of chats; `folder` is None for a store in memory, which nobody else can see."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Create and lock a file of our own."""
+        """Create and lock this host's own file."""
         self.id = uuid.uuid4().hex
         self._folder = folder
         self._claims = Claims(os.getpid(), platform.node() or "this machine")
@@ -132,12 +132,12 @@ class Owner:
     def _list_claims(self, since: dict[str, float]) -> None:
         claims = msgspec.structs.replace(self._claims, since=since)
         if self._folder is not None:
-            # not flushed: after a power cut no process owns anything
+            # not flushed: after a power cut no process owns a chat
             write_whole(self._folder / f"{self.id}{_CLAIMS}", msgspec.json.encode(claims), flush=False)
         self._claims = claims
 
     def foreign_claim(self, chat_id: str) -> Lease | None:
-        """Return the claim of another living host on the chat, or None."""
+        """Return another living host's claim on the chat, or None."""
         for file in self._folder.glob(f"*{_CLAIMS}") if self._folder is not None else ():
             if file.stem == self.id:
                 continue
@@ -176,7 +176,7 @@ class Owner:
 
 
 def foreign_lease(connection: sqlite3.Connection, owner: Owner, chat_id: str) -> Lease | None:
-    """Return the lease of the chat when another living host holds it."""
+    """Return the lease of the chat if another living host holds it, else None."""
     row = connection.execute(
         "SELECT chat_id, owner, pid, host, since FROM leases WHERE chat_id = ?", (chat_id,)
     ).fetchone()
@@ -188,7 +188,7 @@ def foreign_lease(connection: sqlite3.Connection, owner: Owner, chat_id: str) ->
 
 
 def refuse_foreign(connection: sqlite3.Connection, owner: Owner, chat_id: str) -> None:
-    """Raise `LeaseHeld` when another living host holds the chat."""
+    """Raise `LeaseHeld` if another living host holds the chat."""
     held = foreign_lease(connection, owner, chat_id)
     if held is not None:
         raise LeaseHeld(
@@ -201,7 +201,7 @@ def acquire(connection: sqlite3.Connection, owner: Owner, chat_id: str, now: flo
     """Take the lease of the chat inside the running transaction; a dead owner's lease is taken over.
 
     Raises:
-        LeaseHeld: another living host holds it; the text names its process and machine.
+        LeaseHeld: another living host holds it; the message names its process and machine.
     """
     refuse_foreign(connection, owner, chat_id)
     lease = owner.claim(chat_id, now)
@@ -219,5 +219,5 @@ def release(connection: sqlite3.Connection, owner: Owner, chat_id: str) -> None:
 
 
 def release_all(connection: sqlite3.Connection, owner: Owner) -> None:
-    """Release all chats of this host, at its end."""
+    """Release all chats of this host when it ends."""
     connection.execute("DELETE FROM leases WHERE owner = ?", (owner.id,))

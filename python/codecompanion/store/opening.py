@@ -1,4 +1,4 @@
-"""Open the session store: private files, format, damage, and the fallback when nothing can be written.
+"""Opens the session store: creates private files, migrates and repairs them, and falls back to memory.
 
 Processes that open the same file take turns, so only one of them migrates or repairs it.
 """
@@ -35,7 +35,8 @@ from codecompanion.store.store import Clock, Report, Store, suspicion_of
 
 _LOG = logging.getLogger(__name__)
 _OURS, _ENOUGH = frozenset({"chats", "events", "leases", "message_text"}), 2
-"""Tables of every version; a damaged file may have lost some, and another program's may have one of these names."""
+"""Tables that every version has, and how many prove that a file is ours: a damaged file may have lost some, and another
+program's may have one of these names."""
 
 
 def log_problem(problem: StoreError) -> None:
@@ -46,7 +47,8 @@ def log_problem(problem: StoreError) -> None:
 def open_store(data_dir: Path, clock: Clock = time.time, report: Report = log_problem) -> Store:
     """Open (create, migrate, repair) `sessions.db` in the folder.
 
-    A damaged file is set aside and its readable content saved into a new one; `report` receives one sentence about it.
+    A damaged file is set aside and its readable content is saved into a new one; `report` receives one sentence about
+    it.
 
     Raises:
         StoreUnavailable: read-only, full, no permission, locked, or written by a newer version; continue with
@@ -78,7 +80,7 @@ def open_store(data_dir: Path, clock: Clock = time.time, report: Report = log_pr
 
 
 def open_memory_store(report: Report = log_problem) -> Store:
-    """Open a store that ends with the process, for when the disk cannot be used."""
+    """Open a store that is lost when the process ends, for use when the disk cannot be used."""
     writer = connect(None)
     migrate(writer, "the store in memory")
     return Store(Database(None, writer), Owner(None), Blobs(None), time.time, report)
@@ -121,7 +123,7 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
 
 
 def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
-    """Rename a folder, or the database of another program; return a notice about it."""
+    """Rename a folder, or another program's database, at the path; return a notice about it."""
     what = ""
     if path.is_dir():
         what = "a folder"
@@ -154,13 +156,13 @@ def _was_emptied(path: Path) -> bool:
 
 
 def _lost_frames(connection: sqlite3.Connection, commits: int) -> int:
-    """Return the number of pages in the write-ahead log that SQLite skipped because of earlier damage."""
+    """Return the number of pages in the write-ahead log that SQLite skipped after a damaged one."""
     _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return max(0, commits - int(frames))
 
 
 def _open_sound(path: Path) -> sqlite3.Connection:
-    """Return the migrated write connection; raises `sqlite3.DatabaseError` when the file is damaged."""
+    """Return the migrated write connection; raises `sqlite3.DatabaseError` if the file is damaged."""
     create_private_file(path)
     connection = connect(path)
     try:
@@ -175,7 +177,7 @@ def _open_sound(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Migrate the file; a version that does not match the tables is damage: another program wrote it from a dump."""
+    """Migrate the file; a version that does not match the tables counts as damage (a restored dump)."""
     found = version_of(connection)
     if found < 0 or (not found and connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
         raise damage(f"the file has tables, and the version {found}")
@@ -188,7 +190,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _try_to_write(connection: sqlite3.Connection) -> None:
-    """Check now whether the file can be written; BEGIN IMMEDIATE alone succeeds on a read-only file."""
+    """Check whether the file can be written; BEGIN IMMEDIATE alone succeeds on a read-only file."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(f"PRAGMA user_version = {version_of(connection)}")
@@ -198,7 +200,7 @@ def _try_to_write(connection: sqlite3.Connection) -> None:
 
 
 def _look_for_damage(connection: sqlite3.Connection, path: Path) -> None:
-    """Read the edges of every table, and the whole file only if it is suspect (that takes a second per GB)."""
+    """Read both ends of every table, and the whole file only if it is suspect (a second per GB)."""
     if not marks.beside(path, "-wal").exists() or not marks.beside(path, "-wal").stat().st_size:
         (pages,), (size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
         if path.stat().st_size < pages * size:

@@ -1,8 +1,8 @@
-"""SQLite connections of the store: settings, private files, and mapping of foreign errors.
+"""Opens the store's SQLite connections, keeps its files private, and maps SQLite's and the system's errors.
 
 One connection writes (owned by `writer_thread.Writer`), one reads; both use the same WAL database, so reads never wait
 for writes. A store in memory has a single connection under one lock. Every sqlite3 and OS error leaves the store as a
-`StoreError` whose text is one sentence for the user (`explain`).
+`StoreError` with a one-sentence message for the user (`explain`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OS_ADVICE = {
 
 
 def is_damage(error: BaseException) -> bool:
-    """Return whether the error means that the file itself is damaged (not that it cannot be written)."""
+    """Return whether the error means that the file itself is damaged, rather than not writable."""
     if isinstance(error, UnicodeDecodeError):  # SQLite's own message quotes a damaged schema
         return True
     if not isinstance(error, sqlite3.DatabaseError):
@@ -53,12 +53,12 @@ def is_damage(error: BaseException) -> bool:
 
 
 def primary_code(error: sqlite3.Error) -> int:
-    """Return the primary result code of the error, 0 when it comes from the Python module itself."""
+    """Return the primary result code of the error, 0 if it comes from the Python module itself."""
     return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY_CODE
 
 
 def explain(error: Exception, path: Path | None) -> StoreError:
-    """Return the error as a `StoreError`: the problem, the remedy, then the path."""
+    """Return the error as a `StoreError` that gives the problem, the remedy, then the path."""
     if isinstance(error, StoreError):
         return error
     place = str(path) if path else "the store in memory"
@@ -78,7 +78,7 @@ def explain(error: Exception, path: Path | None) -> StoreError:
 
 @contextlib.contextmanager
 def told_as_ours(path: Path | None) -> Iterator[None]:
-    """Raise sqlite3 and OS errors of the block as `StoreError`."""
+    """Convert sqlite3 and OS errors of the block to `StoreError`."""
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -88,7 +88,7 @@ def told_as_ours(path: Path | None) -> Iterator[None]:
 def make_private_folder(folder: Path) -> None:
     """Create the folder with mode 0700. An existing one keeps its mode: others may share it.
 
-    Its files still get mode 0600; `:checkhealth` names a folder in which others can replace them.
+    Its files still get mode 0600; `:checkhealth` reports a folder in which others can replace them.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -141,14 +141,14 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield the read connection to the block; its errors are raised as `StoreError`."""
+        """Yield the read connection to the block; errors are raised as `StoreError`."""
         with self._read_lock, told_as_ours(self.path):
             yield self._reader
 
     def exchange(self, *, fold_in: bool = True) -> None:
         """Switch to the file now at the path, then close the previous one. The caller holds the write lock.
 
-        `fold_in`: merge the log into the previous file first; not if its content is someone else's.
+        `fold_in`: merge the log into the previous file first; False if its content is someone else's.
         """
         writer = connect(self.path)
         try:
@@ -166,12 +166,12 @@ class Database:
             connection.close()
 
     def fold_in(self) -> None:
-        """Merge the log into the file, which may have been renamed; SQLite then does not do so itself."""
+        """Merge the log into the file, even if that was renamed, in which case SQLite does not do it itself."""
         with contextlib.suppress(sqlite3.Error):
             self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
-        """Close both connections; the last one to leave the file merges the WAL into it."""
+        """Close both connections; the last process to close the file merges the WAL into it."""
         if self.writer is self._reader:
             with self._read_lock:
                 self._reader.close()

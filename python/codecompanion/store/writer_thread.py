@@ -1,7 +1,7 @@
-"""The single writer thread: jobs are queued, and jobs that wait together share a transaction (group commit).
+"""Runs the single writer thread: jobs are queued, and jobs that wait together share a transaction (group commit).
 
 A future is resolved only after the commit of its job is on disk (WAL, `synchronous=FULL`). Jobs run in the order they
-were submitted. Each has its own savepoint, so a failing job reverts only its own writes; if SQLite aborts the whole
+were submitted. Each has its own savepoint, so a failing job undoes only its own writes; if SQLite aborts the whole
 transaction (disk full), every job of the group is retried alone, so a job must be a plain function of the connection.
 Jobs that need no durability (drafts) skip the fsync if no durable job shares the transaction: they survive a killed
 process, not a power cut.
@@ -54,7 +54,7 @@ class Writer:
         """Start the thread. `on_error` receives the error of every failed job, in that thread.
 
         `renew` recovers from a lost file, under the write lock, and returns False while it has to wait. `tell` is
-        called once if it cannot.
+        called once if that fails.
         """
         self._database = database
         self._on_error, self._renew, self._tell = on_error, renew, tell
@@ -72,13 +72,13 @@ class Writer:
 
     def _set_up(self) -> None:
         if self._wal:
-            # Checkpoints run after the futures are resolved, so no one waits for them.
+            # Checkpoints run after the futures are resolved, so nobody waits for them.
             self._database.writer.execute("PRAGMA wal_autocheckpoint = 0")
             self._database.writer.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_BYTES}")
         self._durable = None
 
     def look_after_file(self) -> None:
-        """Switch to a good file if the open one was deleted, emptied or replaced; else takes a few microseconds."""
+        """Switch to a good file if the open one was deleted, emptied or replaced; takes microseconds otherwise."""
         if self._watch.state() != "sound" and time.monotonic() >= self._retry_at:
             with self._database.write_lock:
                 self._look_after_file()
@@ -99,7 +99,7 @@ class Writer:
             self._tell_once(error)
 
     def _look_a_last_time(self) -> None:
-        """Wait for a file that may still arrive: the lost one has messages written meanwhile."""
+        """Wait for a file that may still arrive, because the lost one has messages written in the meantime."""
         for pause in (0.0, SETTLE_S if self._watch.state() == "replaced" else 0.0):
             time.sleep(pause)
             with self._database.write_lock:
@@ -107,7 +107,7 @@ class Writer:
                 self._look_after_file()
 
     def _tell_once(self, error: Exception) -> None:
-        """Report that no file can be created in place of the lost one."""
+        """Report, once, that the lost file cannot be replaced."""
         problem = explain(error, self._database.path)
         if problem is not error:
             problem = StoreUnavailable(f"Chat history {self._watch.state()} while open, not written again: {problem}")
@@ -160,9 +160,10 @@ class Writer:
                 return
 
     def _leave(self) -> None:
-        """Mark the file for the last time, or merge the log into a lost one.
+        """Mark the file a last time, or merge the log into a lost file.
 
-        Never into a file that was copied over it: SQLite would do that at the end unless the file has been moved away.
+        The log is never merged into a file that was copied over it: SQLite would do that on closing, so the file is
+        moved away first.
         """
         match self._watch.state():
             case "sound":
@@ -173,7 +174,7 @@ class Writer:
                 self._database.fold_in()
 
     def _change_mark(self, *, flush: bool) -> bool:
-        """Make the file differ from all its earlier states; False: the log must not be merged."""
+        """Give the file a new mark, to tell it from its earlier states; False: the log must not be merged."""
         if self._database.path is None:
             return False
         try:
@@ -190,7 +191,7 @@ class Writer:
             with self._database.write_lock:
                 self._look_after_file()
                 outcomes = self._write(group)
-        except Exception as error:  # no future may stay unresolved
+        except Exception as error:  # every future must be resolved
             outcomes = [(job, None, error) for job in group]
         for done, result, failure in outcomes:
             self._resolve(done, result, failure)
@@ -198,7 +199,7 @@ class Writer:
             self._checkpoint()
 
     def _next(self) -> _Job | None:
-        """Wait for the next job, checking the file meanwhile, so that idle chats also learn of a loss."""
+        """Wait for the next job, checking the file meanwhile, so that a loss is noticed even while chats are idle."""
         while self._wal is not None:
             try:
                 return self._queue.get(timeout=LOOK_EVERY_S)
@@ -235,7 +236,7 @@ class Writer:
         _calmly(self._on_error, error)
 
     def _checkpoint(self) -> None:
-        """Merge a large WAL into the database; a failure here loses nothing and recurs at the next write."""
+        """Merge a large WAL into the database; a failure here loses nothing and reappears at the next write."""
         if self._wal is None:
             return
         try:
@@ -249,7 +250,7 @@ class Writer:
 
 
 def _run(connection: sqlite3.Connection, job: _Job) -> tuple[Any, Exception | None]:
-    """Run the job inside its savepoint; raise only when the transaction itself has ended."""
+    """Run the job inside its savepoint; raise only if the transaction itself has ended."""
     connection.execute("SAVEPOINT job")
     try:
         result = job.run(connection)
@@ -264,7 +265,7 @@ def _run(connection: sqlite3.Connection, job: _Job) -> tuple[Any, Exception | No
 
 
 def _calmly(tell: Callable[[StoreError], None], problem: StoreError) -> None:
-    """Report the problem; whatever that raises, the writer thread continues."""
+    """Report the problem; the writer thread continues whatever that raises."""
     try:
         tell(problem)
     except Exception:

@@ -1,8 +1,8 @@
-"""The code index of one project: a SQLite file below the cache folder (R-231, R-239).
+"""Stores the code index of a project: an SQLite file below the cache folder (R-231, R-239).
 
 It contains no source text: chunks are lines of files, read from disk when they are shown. Everything in it can be
 rebuilt, so a damaged or older file is replaced. `index_tables` opens it, `index_writer` changes it, `reader` reads it.
-Readers may run beside a writer (WAL).
+Readers and a writer can run at the same time (WAL).
 
 Tables (all paths relative to the root, lines 1-based inclusive):
 
@@ -14,10 +14,9 @@ chunks(id, file_id, start, end, symbol, kind, hash BLOB)
     `symbol` = "parent.name" or ""; `kind` as `CodeChunk.kind`; `hash`: the first 10 bytes of the sha256 of its text.
 chunk_text: FTS5(path, symbol, text), `porter unicode61`, contentless; rowid = chunks.id
     Each column contains `formats.code_words.index_words(...)` joined by spaces, so queries must use the same words;
-    of a word that is frequent in a chunk, `MAX_REPEATS` are kept.
+    at most `MAX_REPEATS` occurrences of a word are kept per chunk.
     Columns cannot be read back (contentless); `bm25(chunk_text, path, symbol, text weights)` works. Rows of deleted
-    chunks stay in it: JOIN chunks ON chunks.id = chunk_text.rowid, always.
-names(id, name, hash)
+    chunks remain, so always JOIN chunks ON chunks.id = chunk_text.rowid. names(id, name, hash)
     Every defined or referenced name, once; found by `name_hashes.name_hash`. Unused names may stay for a while.
 symbols(file_id, ordinal, name_id, kind, parent, start, end, line)
     A view of `definitions`, which has numbers in place of kind and parent, and differences in place of the last line
@@ -26,13 +25,13 @@ symbols(file_id, ordinal, name_id, kind, parent, start, end, line)
 outlines(file_id, signatures BLOB)
     The signatures of a file's definitions, packed (`outlines.unpack_signatures`).
 refs(name_id, file_id, uses)
-    One row for each name a file uses, with the number of uses; without names of its own locals and parameters.
+    One row for each name a file uses, with the number of uses; the file's own locals and parameters are left out.
 undefined_refs(file_id, names BLOB)
     After a finished build: the names that a file uses and the project does not define, packed by `names_used`.
     They get rows in `refs` as soon as a file defines them.
 vectors(id, hash BLOB, model, dims, vector BLOB)
     float32 little-endian, by `chunks.hash` and the name of the embedding model; kept after their chunks are deleted,
-    because the same text often returns.
+    because the same text often reappears.
 meta(key, value)
     "root": the folder; "listed": when files were last listed; "complete": "1" once every listed file was indexed;
     "dead": the number of rows of chunk_text without a chunk.

@@ -1,4 +1,4 @@
-"""Allow one builder per index: a lock that ends with its process in any case (two Neovims, `kill -9`).
+"""Allows one builder per index across Neovims, with a lock that ends with its process, even on `kill -9`.
 
 The lock is SQLite's own, on an empty database beside the index, so it works wherever SQLite does.
 """
@@ -16,7 +16,7 @@ from codecompanion.store.sqlite_connection import create_private_file, explain, 
 
 @contextlib.contextmanager
 def building(path: Path) -> Iterator[bool]:
-    """Hold the lock of the index at `path` for the block; yield False when another builder has it.
+    """Hold the lock of the index at `path` for the block; yield False if another builder holds it.
 
     Raises:
         StoreUnavailable: the folder cannot be written.

@@ -1,6 +1,6 @@
-"""Define the tables of a code index, and open its file, replacing a damaged or older one (R-239).
+"""Defines the tables of a code index, and opens its file, replacing a damaged or older one (R-239).
 
-The package documents the tables. `FORMAT` grows with every change of a table or its contents.
+The package's docstring documents the tables. `FORMAT` increases with every change to a table or its contents.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ CREATE TABLE vectors (
 );
 """
 INDEX_BY_HASH = "CREATE INDEX IF NOT EXISTS pieces_by_hash ON pieces (hash)"
-"""Created only for an index with vectors."""
+"""Statement that indexes chunks by hash; run only for an index with vectors."""
 INSERT_VECTORS = "INSERT OR IGNORE INTO vectors (hash, model, dims, vector) VALUES (?, ?, ?, ?)"
 KINDS: tuple[str, ...] = (*get_args(DefinitionKind), "block", "file")
 
 
 class IndexUnusable(StoreUnavailable):
-    """The file is damaged, of another format, or of another program; it must be rebuilt."""
+    """The index file is damaged, has another format, or belongs to another program; it must be rebuilt."""
 
 
 def index_path(cache_dir: Path, root: Path) -> Path:
-    """Return the path of a project's index. `root`: resolved; two folders with the same name get two files.
+    """Return the path of a project's index. `root` must be resolved; two folders with the same name get two files.
 
     Each format has its own file, so that two versions of the plugin do not keep replacing each other's.
     """
@@ -92,7 +92,7 @@ def index_path(cache_dir: Path, root: Path) -> Path:
 
 
 def remove_index(path: Path) -> None:
-    """Remove the file and SQLite's files beside it; connections that have it open keep the old content."""
+    """Remove the file and SQLite's files beside it; open connections keep the old content."""
     for name in (path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal"))):
         with contextlib.suppress(FileNotFoundError):
             name.unlink()
@@ -129,7 +129,7 @@ def create(path: Path, root: Path) -> sqlite3.Connection:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Move the file away; return one that may have vectors: the renamed file, or one of another format."""
+    """Rename the file; return one that may have vectors: the renamed file, or one of another format."""
     aside = path.with_name(path.name + ".damaged")
     remove_index(aside)
     if not path.exists():
@@ -165,7 +165,7 @@ def _carry_vectors(connection: sqlite3.Connection, before: Path | None) -> None:
 
 
 def _remove_older_formats(path: Path) -> None:
-    """Remove indexes of this folder left by earlier versions and not written for a while."""
+    """Remove this folder's indexes of earlier versions that have not been written for a while."""
     stem = path.name.rsplit(".", 2)[0]
     for other in path.parent.iterdir():
         parts = other.name.rsplit(".", 2)
@@ -175,7 +175,7 @@ def _remove_older_formats(path: Path) -> None:
 
 
 def open_to_write(path: Path, root: Path) -> sqlite3.Connection:
-    """Return a writing connection to the index, rebuilt when it is missing, damaged or of another format."""
+    """Return a writing connection to the index, rebuilt if it is missing, damaged or in another format."""
     try:
         return open_existing(path)
     except (IndexUnusable, FileNotFoundError):
@@ -188,7 +188,7 @@ def open_existing(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     Raises:
         FileNotFoundError: it does not exist.
         IndexUnusable: the file is not an index of this format.
-        StoreUnavailable: it cannot be opened for another reason.
+        StoreUnavailable: the file cannot be opened for another reason.
     """
     if not path.is_file() or path.stat().st_size == 0:
         raise FileNotFoundError(path)
@@ -211,7 +211,7 @@ def open_existing(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def unusable_or_unavailable(error: sqlite3.Error, path: Path) -> StoreUnavailable:
-    """Return the error for an SQLite error: the index must be rebuilt, or is unavailable now."""
+    """Convert an SQLite error: either the index must be rebuilt, or it is temporarily unavailable."""
     if is_damage(error) or "no such table" in str(error) or "no such column" in str(error):
         return IndexUnusable(f"{path} is damaged ({error}).")
     known = explain(error, path)
@@ -221,7 +221,7 @@ def unusable_or_unavailable(error: sqlite3.Error, path: Path) -> StoreUnavailabl
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
-        # It is a cache: a crash of the machine may lose it, a crash of the process may not.
+        # The index is a cache: it may be lost in a system crash, but not when the process is killed.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")

@@ -1,8 +1,8 @@
-"""Write a code index: add, remove or refresh whole files, in one transaction per batch.
+"""Writes a code index: adds, removes or refreshes whole files, in one transaction per batch.
 
-Unchanged chunks of a changed file keep their row (and so their words and their vector): only their lines move. The
-words of a deleted chunk stay in the full-text index, which cannot remove them without the text; they are counted, and
-above `MAX_DEAD` the index should be rebuilt (`should_be_rebuilt`).
+Unchanged chunks of a changed file keep their row, with its words and vector; only their line numbers change. The words
+of a deleted chunk stay in the full-text index, which cannot remove them without the text. They are counted; above
+`MAX_DEAD` the index should be rebuilt (`should_be_rebuilt`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FROM_BUFFER = -1
 """`mtime_ns` of a file indexed from an unsaved buffer."""
 MAX_DEAD = 0.5
 MAX_REPEATS = 5
-"""BM25 gains little from more repetitions of a word in one text, and the index is smaller."""
+"""Maximum occurrences of a word that are indexed per column: more add little to BM25 and enlarge the index."""
 _FEW_CHUNKS = 2_000
 _HASH_BYTES = 10
 _KIND_IDS = {kind: number for number, kind in enumerate(KINDS)}
@@ -54,7 +54,7 @@ def chunk_hash(text: str) -> bytes:
 
 
 def _own_lines(chunk: CodeChunk) -> str:
-    """Return a chunk's text without the signatures before it, whose names are in its symbol."""
+    """Return a chunk's text without the prepended signatures, whose names are in its symbol."""
     return "\n".join(chunk.text.split("\n")[chunk.start - chunk.end - 1 :])
 
 
@@ -72,11 +72,13 @@ def _column(text: str) -> str:
 class IndexWriter:
     """A writing connection, for one thread at a time; several processes may each have one.
 
-    Every method raises `IndexUnusable` for a damaged file, `StoreUnavailable` when the disk or a lock refuses.
+    Every method raises `IndexUnusable` for a damaged file, `StoreUnavailable` if the disk fails or the database is
+    locked.
     """
 
     def __init__(self, path: Path, root: Path, patience_s: float = BUSY_TIMEOUT_S) -> None:
-        """Open the index of the project `root`, creating it if necessary; wait for other writers up to `patience_s`."""
+        """Open the index of the project `root`, creating it if necessary; wait `patience_s` seconds for other
+        writers."""
         self.path = path
         self._connection = open_to_write(path, root)
         self._connection.execute(f"PRAGMA busy_timeout = {int(patience_s * 1000)}")
@@ -121,7 +123,7 @@ class IndexWriter:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def clear(self) -> None:
-        """Remove every file but keep the vectors, because the same texts will return."""
+        """Remove every file but keep the vectors, because the same texts will reappear."""
         with self._transaction() as connection:
             connection.execute("INSERT INTO chunk_text (chunk_text) VALUES ('delete-all')")
             for table in ("files", "pieces", "definitions", "outlines", "refs", "undefined_refs", "names"):
@@ -142,7 +144,7 @@ class IndexWriter:
     def finish(self, *, is_first: bool = False) -> None:
         """Drop unreferenced names, merge the full-text index, and move the write-ahead log into the file.
 
-        `is_first`: every table was just filled in the order of files, so a sixth of the pages is empty.
+        `is_first`: every table was just filled file by file, which leaves a sixth of the pages empty.
         """
         with self._transaction() as connection:
             set_undefined_aside(connection)
@@ -158,7 +160,7 @@ class IndexWriter:
             (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
             (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
             if is_first or free > pages * _MAX_FREE:
-                with contextlib.suppress(sqlite3.Error):  # no room, or a reader: it stays larger
+                with contextlib.suppress(sqlite3.Error):  # no disk space, or a reader is active: the file stays larger
                     self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -182,7 +184,7 @@ class IndexWriter:
             raise unusable_or_unavailable(error, self.path) from error
 
     def _put(self, connection: sqlite3.Connection, one: IndexedFile, now: int, *, is_finished: bool) -> set[str]:
-        """Write a file; return the names that nothing in the project defined before."""
+        """Write a file; return the names that it is the first in the project to define."""
         row = connection.execute("SELECT id FROM files WHERE path = ?", (one.path,)).fetchone()
         known = row[0] if row else None
         fresh = self._defined_first(connection, one.parsed) if is_finished else set[str]()
@@ -205,7 +207,7 @@ class IndexWriter:
         return row is not None and row[0] == "1"
 
     def _defined_first(self, connection: sqlite3.Connection, parsed: ParsedFile) -> set[str]:
-        """Return the names of the file's definitions that are not defined yet, not even by its earlier text."""
+        """Return the defined names that nothing in the index defines yet, not even an earlier version of the file."""
         names = {one.name for one in parsed.definitions}
         return names - ids_of_defined(connection, names).keys()
 

@@ -1,4 +1,4 @@
-"""Look names up by 24 bits of their hash: this index takes a third of one that stores the names again."""
+"""Looks up names by 24 bits of their hash; an index on the names would be three times as large."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable
 
 NAMED = "n.hash IN (SELECT value FROM json_each(?)) AND n.name IN (SELECT value FROM json_each(?))"
-"""Condition for the rows `n` of `names` with one of some names; takes the parameters from `asked`."""
+"""SQL condition for rows `n` of `names` that have one of several names; `asked` returns its parameters."""
 
 IS_DEFINED = "EXISTS (SELECT 1 FROM definitions d WHERE d.name_id = n.id)"
 

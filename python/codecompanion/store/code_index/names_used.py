@@ -1,9 +1,9 @@
-"""Store the names a file uses: a row for each that the project defines, four bytes for each other one.
+"""Stores the names a file uses: a row for each name that the project defines, four bytes for any other.
 
 Most names that code uses are defined elsewhere (the standard library, packages): as rows they would take a tenth of the
 source's size. They are still needed: the project may define one of them later, and then every unchanged file that uses
 it must count as a user. 24 bits of a name's hash distinguish it from the file's other
-names: one wrong user in 500,000 pairs of file and new name.
+names: there is one false user in 500,000 pairs of file and new name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from codecompanion.store.code_index.name_hashes import ids_of_defined, name_hash
 
 _MAX_USES = 255
 _FEW_NAMES = 16
-"""Up to this many are searched by SQLite itself, in all files at once."""
+"""Up to this many names are searched by SQLite itself, in all files at once."""
 
 IdOfName = Callable[[str], int]
 
@@ -28,7 +28,7 @@ IdOfName = Callable[[str], int]
 def put_references(
     connection: sqlite3.Connection, file: int, uses: Mapping[str, int], id_of: IdOfName, *, is_finished: bool
 ) -> None:
-    """Write the names a file uses, name → count. Until a build has finished, each may still become defined."""
+    """Write the names a file uses, name → count; until the build `is_finished`, each may still become defined."""
     defined = ids_of_defined(connection, uses) if is_finished else {name: id_of(name) for name in uses}
     rows = [(name, file, uses[text]) for text, name in defined.items()]
     connection.executemany("INSERT OR REPLACE INTO refs VALUES (?, ?, ?)", rows)
@@ -38,7 +38,7 @@ def put_references(
 
 
 def forget_references(connection: sqlite3.Connection, file: int) -> None:
-    """Remove the names that a file uses."""
+    """Remove the stored names that a file uses."""
     names = connection.execute("SELECT name_id FROM refs WHERE file_id = ?", (file,)).fetchall()
     connection.executemany("DELETE FROM refs WHERE name_id = ? AND file_id = ?", [(name, file) for (name,) in names])
     connection.execute("DELETE FROM undefined_refs WHERE file_id = ?", (file,))
@@ -58,7 +58,7 @@ def set_undefined_aside(connection: sqlite3.Connection) -> None:
 
 
 def bring_back(connection: sqlite3.Connection, names: Iterable[str], id_of: IdOfName) -> None:
-    """Restore the rows for uses of newly defined names."""
+    """Restore rows for the uses of newly defined names."""
     wanted: dict[int, list[str]] = defaultdict(list)
     for name in names:
         wanted[name_hash(name)].append(name)

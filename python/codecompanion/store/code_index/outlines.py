@@ -1,4 +1,4 @@
-"""Store the signatures of a file packed and compressed, in a third of the space of text rows."""
+"""Stores a file's signatures packed and compressed, in a third of the space of text rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def pack_signatures(definitions: Sequence[Definition]) -> bytes:
 
 
 def unpack_signatures(packed: bytes) -> list[str]:
-    """Return the signatures of a file's definitions, by their ordinals.
+    """Return the signatures of a file's definitions; an ordinal is an index into them.
 
     Raises:
         ValueError: the bytes are not an outline.

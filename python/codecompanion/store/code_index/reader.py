@@ -1,6 +1,6 @@
-"""Read a code index: files, chunks and names. Ranking and full-text search are in other modules.
+"""Reads a code index: files, chunks and names. Ranking and full-text search are in other modules.
 
-One connection, used by one thread at a time (a lock); when the file has been rebuilt, it opens the new one.
+It has one connection, which a lock restricts to one thread at a time; after a rebuild, it opens the new file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from codecompanion.store.sqlite_connection import explain
 
 
 class IndexCounts(msgspec.Struct, frozen=True):
-    """The sizes of an index; `bytes` on disk, including its write-ahead log."""
+    """The size of an index; `bytes` includes its write-ahead log."""
 
     files: int = 0
     chunks: int = 0
@@ -53,10 +53,10 @@ class FoundDefinition(msgspec.Struct, frozen=True):
 
 
 class IndexReader:
-    """A reading connection to the index at a path, which does not have to exist yet.
+    """Reads the index at a path, which need not exist yet.
 
-    Every method raises `FileNotFoundError` when it does not exist, `IndexUnusable` when the file is damaged or of
-    another format, `StoreUnavailable` when it cannot be read now.
+    Every method raises `FileNotFoundError` if the index does not exist, `IndexUnusable` if the file is damaged or in
+    another format, `StoreUnavailable` if it cannot be read now.
     """
 
     def __init__(self, path: Path) -> None:
@@ -104,7 +104,7 @@ class IndexReader:
             return self._meta(connection, key)
 
     def stats(self) -> dict[str, tuple[int, int]]:
-        """Return path → (mtime_ns, size) of every file, including those left out, for comparison with the disk."""
+        """Return path → (mtime_ns, size) of every file, even of those not indexed, for comparison with the disk."""
         with self.reading() as connection:
             rows = connection.execute("SELECT path, mtime_ns, size FROM files")
             return {path: (mtime_ns, size) for path, mtime_ns, size in rows}
@@ -125,7 +125,7 @@ class IndexReader:
             return bytes(row[0]) if row else b""
 
     def left_out(self) -> list[tuple[str, str]]:
-        """Return `(path, why not)` of the files left out for their content, sorted."""
+        """Return `(path, reason)` of the files left out because of their content, sorted."""
         with self.reading() as connection:
             return list(connection.execute("SELECT path, why_not FROM files WHERE why_not <> '' ORDER BY path"))
 
@@ -139,7 +139,7 @@ class IndexReader:
             }
 
     def definitions_named(self, names: Sequence[str], limit: int = 200) -> list[FoundDefinition]:
-        """Return the definitions of these names, matched exactly."""
+        """Return the definitions with exactly these names."""
         with self.reading() as connection:
             rows = connection.execute(f"{_DEFINITION} WHERE {NAMED} {_ORDER}", (*asked(names), limit)).fetchall()
         return self._found(rows)

@@ -1,4 +1,4 @@
-"""Find files of the index that share rare names with a place in a file, for completion at the cursor."""
+"""Finds files of the index that share rare names with the text at the cursor, for completion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.store.code_index.reader import IndexReader
 
 
 class RelatedFiles(msgspec.Struct, frozen=True):
-    """The files that share the most names, nearest first; per name, the files using and defining it; all files."""
+    """The most similar files, best first; for each name, how many files use and define it; the number of all files."""
 
     paths: tuple[str, ...] = ()
     files_with: dict[str, int] = {}

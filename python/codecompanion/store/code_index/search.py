@@ -1,4 +1,4 @@
-"""Search a code index: chunks by words, definitions by name, and uses between files (R-230, R-231).
+"""Searches a code index: chunks by words, definitions by name, and uses between files (R-230, R-231).
 
 Each function reads within `IndexReader.reading()`. The number of rows it reads is bounded by its arguments, not by the
 size of the project; SQLite itself walks the postings of the query's words.
@@ -15,12 +15,12 @@ import msgspec
 from codecompanion.store.code_index.name_hashes import NAMED, asked
 
 MAX_DEFINERS = 5
-"""A name that more files define is not evidence of a use between files."""
+"""Maximum number of files that define a name: with more, its use is not evidence of a link between files."""
 MAX_USERS = 200
 
 
 class ChunkRow(msgspec.Struct, frozen=True):
-    """A chunk that matched; `bm25` as returned by SQLite: negative, smaller for a better match."""
+    """A matching chunk; `bm25` is SQLite's score: negative, and smaller for a better match."""
 
     chunk: int
     file: int
@@ -46,10 +46,10 @@ class DefinitionRow(msgspec.Struct, frozen=True):
 def find_chunks(
     connection: sqlite3.Connection, match: str, columns: tuple[float, float, float], limit: int, below: str = ""
 ) -> list[ChunkRow]:
-    """Return the best chunks of an FTS query; `columns`: weights of path, symbol, text; `below`: a folder or file.
+    """Return the best chunks of an FTS query; `columns`: weights of path, symbol, text; `below`: only below this path.
 
-    Sorted by an expression, since with `ORDER BY rank` FTS5 first writes each match into its own sorter, which takes
-    half as long again.
+    Sorts by an expression, because `ORDER BY rank` makes FTS5 write each match into a sorter first, which takes 50 %
+    longer.
     """
     if not below:
         query = (
@@ -73,14 +73,14 @@ def find_chunks(
 
 
 def chunks_by_id(connection: sqlite3.Connection, chunks: Iterable[int]) -> list[ChunkRow]:
-    """Return the chunks of these ids; `bm25` is 0."""
+    """Return the chunks with these ids; `bm25` is 0."""
     query = 'SELECT id, file_id, start, "end", symbol, kind, 0.0 FROM chunks WHERE id = ?'
     rows = (connection.execute(query, (chunk,)).fetchone() for chunk in chunks)
     return [ChunkRow(*row) for row in rows if row]
 
 
 def chunks_of(connection: sqlite3.Connection, file: int) -> list[ChunkRow]:
-    """Return the chunks of a file, from top to bottom."""
+    """Return the chunks of a file, in order."""
     query = 'SELECT id, file_id, start, "end", symbol, kind, 0.0 FROM chunks WHERE file_id = ? ORDER BY start'
     return [ChunkRow(*row) for row in connection.execute(query, (file,))]
 
@@ -120,7 +120,7 @@ def data_version(connection: sqlite3.Connection) -> int:
 
 
 def find_definitions(connection: sqlite3.Connection, names: Sequence[str], limit: int = 200) -> list[DefinitionRow]:
-    """Return the definitions of these names, matched exactly."""
+    """Return the definitions with exactly these names."""
     query = (
         'SELECT s.file_id, n.name, s.start, s."end", s.line, s.kind, s.parent FROM names n'  # noqa: S608 - our own names
         f" JOIN symbols s ON s.name_id = n.id WHERE {NAMED} LIMIT ?"
@@ -129,13 +129,13 @@ def find_definitions(connection: sqlite3.Connection, names: Sequence[str], limit
 
 
 def names_used_in(connection: sqlite3.Connection, file: int) -> list[tuple[int, str, int]]:
-    """Return `(name's id, name, uses)` of the names a file uses."""
+    """Return `(name id, name, uses)` for the names that a file uses."""
     query = "SELECT r.name_id, n.name, r.uses FROM refs r JOIN names n ON n.id = r.name_id WHERE r.file_id = ?"
     return list(connection.execute(query, (file,)))
 
 
 def names_defined_in(connection: sqlite3.Connection, file: int) -> list[tuple[int, str]]:
-    """Return `(name's id, name)` of the names a file defines."""
+    """Return `(name id, name)` for the names that a file defines."""
     query = "SELECT DISTINCT s.name_id, n.name FROM symbols s JOIN names n ON n.id = s.name_id WHERE s.file_id = ?"
     return list(connection.execute(query, (file,)))
 
@@ -153,7 +153,7 @@ def users_of(connection: sqlite3.Connection, name: int) -> list[tuple[int, int]]
 
 
 class ReferenceGraph:
-    """The uses of names between files, read for the requested files and cached until the index changes."""
+    """Graph of the uses of names between files, read for the requested files and cached until the index changes."""
 
     def __init__(self) -> None:
         self._definers: dict[int, tuple[int, ...]] = {}
@@ -189,7 +189,7 @@ class ReferenceGraph:
         return edges
 
     def _definers_of(self, connection: sqlite3.Connection, name: int) -> tuple[int, ...]:
-        """Return the files that define a name, () when there are too many to tell which one is meant."""
+        """Return the files that define a name, () if there are too many to tell which one is meant."""
         if name not in self._definers:
             definers = definers_of(connection, name)
             self._definers[name] = definers if len(definers) <= MAX_DEFINERS else ()
@@ -197,7 +197,7 @@ class ReferenceGraph:
 
 
 def strength(name: str, uses: int) -> float:
-    """Return the weight of a name's use: names of several words are rarely used by chance."""
+    """Return the weight of a name's use: a name made of several words is rarely used by chance."""
     is_compound = "_" in name.strip("_") or (name[1:].lower() != name[1:] and name.upper() != name)
     return float(uses**0.5 * (1.0 if is_compound else 0.3)) if len(name) > 2 else 0.0
 

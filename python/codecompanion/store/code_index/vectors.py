@@ -1,8 +1,8 @@
-"""Store the vectors of a code index, list chunks without one, and find those nearest to a query (R-232, R-239).
+"""Stores the vectors of a code index, lists chunks without one, and finds those nearest to a query (R-232, R-239).
 
-A vector is keyed by the hash of a chunk's text and the name of the model, not by a place. So it serves the same text in
-other files, survives a rebuild of the index, and an interrupted run continues. An empty vector records that the model
-returned nothing usable for a text, which is not tried again.
+A vector is keyed by the hash of a chunk's text and the name of the model, not by a location. So it also applies to the
+same text in other files, survives a rebuild of the index, and lets an interrupted run continue. An empty vector records
+that the model returned nothing usable for a text, so it is not tried again.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _CHUNKS_OF_VECTORS = "SELECT p.id, v.id FROM vectors v CROSS JOIN pieces p ON p.
 _READ_AT_ONCE = 500
 _COUNT_REMOVAL = "INSERT INTO meta VALUES ('vectors_removed', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1"
 _SPARE = 4.0
-"""Vectors of deleted texts are kept (a checkout restores the texts), up to this many times those in use."""
+"""Maximum ratio of stored to used vectors; those of deleted texts are kept, because a checkout restores the texts."""
 _FEW = 5_000
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """A file with chunks that lack a vector of a model: their number, the number of all chunks, and the file's size."""
+    """A file with chunks that lack a vector of a model: the number of these, of all its chunks, and the file's size."""
 
     path: str
     chunks: int
@@ -51,9 +51,10 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class VectorWriter:
-    """A writing connection for vectors only; the index must exist. For one thread at a time.
+    """Writes only the vectors of an existing index. For one thread at a time.
 
-    Every method raises `IndexUnusable` for a damaged file, `StoreUnavailable` when the disk or a lock refuses.
+    Every method raises `IndexUnusable` for a damaged file, `StoreUnavailable` if the disk fails or the database is
+    locked.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,7 +86,7 @@ class VectorWriter:
         return found
 
     def put(self, model: str, vectors: Mapping[bytes, Vector]) -> None:
-        """Write vectors by the hash of their texts; durable when it returns."""
+        """Write vectors by the hash of their texts; they are on disk when this returns."""
         rows = [(digest, model, len(vector), to_blob(vector)) for digest, vector in vectors.items()]
         with self._errors():
             self._connection.execute("BEGIN IMMEDIATE")
@@ -98,9 +99,9 @@ class VectorWriter:
                 raise
 
     def forget_unused(self, model: str) -> int:
-        """Remove vectors that no chunk uses, once there are many; return how many were removed.
+        """Remove unused vectors, once there are many; return the number removed.
 
-        Vectors of other models are removed only if the rest is still too much: computing them may have cost money.
+        Vectors of other models are removed only if there are still too many: computing them may have cost money.
         """
         with self._errors():
             (live,) = self._connection.execute("SELECT count(DISTINCT hash) FROM chunks").fetchone()
@@ -122,10 +123,10 @@ class VectorWriter:
 
 
 class VectorReader:
-    """The vectors of one model in an index, for queries. Kept in memory with numpy, and updated as the index grows.
+    """Queries the vectors of one model in an index; with numpy, keeps them in memory and follows the index as it grows.
 
     In memory a number takes one byte, so 100,000 vectors of 384 take 40 MB and are compared faster than floats; the
-    nearest are compared again at full precision. Without numpy only given chunks can be compared (`cosines`). For
+    nearest are compared again at full precision. Without numpy only given chunks can be compared (`cosines`). Safe for
     several threads, one at a time. Raises as `IndexReader` does.
     """
 
@@ -136,7 +137,7 @@ class VectorReader:
         self._state: tuple[object, ...] = ()
         self._last_id = 0
         self._matrices: dict[int, PackedVectors] = {}
-        """By dimensions: a model has one number of dimensions, but a file may contain others."""
+        """Keyed by dimensions: a model has a fixed number, but the file may contain others."""
 
     def count(self) -> int:
         """Return the number of vectors of the model."""
@@ -177,7 +178,7 @@ class VectorReader:
         return dict(sorted(found.items(), key=lambda item: -item[1])[:k])
 
     def cosines(self, query: Vector, chunks: Sequence[int]) -> dict[int, float]:
-        """Return chunk id → cosine of these chunks, without those that lack a vector of the query's dimensions."""
+        """Return chunk id → cosine of these chunks; those without a vector of the query's dimensions are left out."""
         found: dict[int, float] = {}
         with self.reader.reading() as connection:
             for part in _parts(list(chunks)):
@@ -198,7 +199,7 @@ class VectorReader:
         return found
 
     def _follow(self, connection: sqlite3.Connection) -> None:
-        """Read the vectors added since the last call; all of them if some were removed."""
+        """Read the vectors added since the last call, or all of them if some were removed."""
         removed = connection.execute("SELECT value FROM meta WHERE key = 'vectors_removed'").fetchone()
         state = (self.reader.path.stat().st_ino, removed)
         if state != self._state:
@@ -216,7 +217,7 @@ class VectorReader:
 
 
 def to_blob(vector: Vector) -> bytes:
-    """Return a vector as stored: float32, little-endian."""
+    """Encode a vector for storage: float32, little-endian."""
     if sys.byteorder == "little":
         return vector.tobytes()
     swapped = array("f", vector)
@@ -225,7 +226,7 @@ def to_blob(vector: Vector) -> bytes:
 
 
 def from_blob(blob: bytes) -> Vector:
-    """Return a stored vector."""
+    """Decode a stored vector."""
     vector = array("f", blob[: len(blob) // 4 * 4])
     if sys.byteorder == "big":
         vector.byteswap()

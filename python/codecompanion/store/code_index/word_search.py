@@ -1,10 +1,10 @@
-"""Find the chunks with any of some words or pairs of words, best first by BM25 (R-231).
+"""Finds the chunks with any of several words or word pairs, best first by BM25 (R-231).
 
 In a second SQLite reads 50 million postings, but computes BM25 for one million chunks. So a chunk is not scored if its
-only query words are in very many chunks: BM25 gives these little weight. The result is the same as that of scoring all,
-except for two limits in large projects: words of half of the chunks find nothing by themselves, and pairs of very
-common words are limited. If the words left out could add up to more than the score of the last chunk found, all chunks
-are scored.
+only query words are in very many chunks: BM25 gives these words little weight. The result is the same as when scoring
+all chunks, except for two limits in large projects: words in half of the chunks find nothing by themselves, and pairs
+of very common words are limited. If the words left out could together add up to more than the score of the last chunk
+found, all chunks are scored.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from codecompanion.store.code_index.search import ChunkRow, find_chunks
 
 FEW_CHUNKS = 2_000
-"""Up to this many chunks are simply scored."""
+"""Up to this many chunks, all are scored."""
 PAIR_POSTINGS = 400_000
-"""Maximum postings to read for pairs, both words of each counted; pairs of rare words come first."""
+"""Maximum postings to read for pairs, counting both words of each; pairs of rare words come first."""
 _HIGHEST_FACTOR = 2.2
-"""A word adds less than this × its weight: k1 + 1 of SQLite's `bm25()`."""
+"""A word adds less than this factor × its weight: k1 + 1 of SQLite's `bm25()`."""
 _NO_WEIGHT = 1e-6
 """SQLite's weight for a word in half of the chunks or more."""
 _LAST_SCORE = 3.5
 _LAST_SCORE_A_WORD = 0.55
-"""The usual minimum score of the 600th chunk, by the number of words: reached by nine of ten questions (docstrings, one
-to three at once) to 2.6 million lines of Python and Go."""
+"""What each word adds to the usual minimum score of the 600th chunk; nine of ten questions (one to three docstrings) to
+2.6 million lines of Python and Go reach that minimum."""
 
 
 class WordCounts:
-    """The number of chunks that have a word; counted on first use, kept until the index changes."""
+    """The number of chunks with each word; counted on first use and cached until the index changes."""
 
     def __init__(self) -> None:
         self._of_match: dict[str, int] = {}
@@ -71,9 +71,9 @@ def find_any(
     limit: int,
     below: str = "",
 ) -> list[ChunkRow]:
-    """Return the best chunks with any of the words, or of the pairs of two of them ("word word").
+    """Return the best chunks with any of the words, or any of the pairs ("word word").
 
-    A word in half of the chunks does not find a chunk by itself, unless the project is small or there is no other word.
+    A word in half of the chunks finds nothing by itself, unless the project is small or there is no other word.
     """
     chunks_with = {word: count for word in words if (count := counts.chunks_with(connection, word))}
     kept = _worth_their_cost(pairs, chunks_with)
@@ -123,9 +123,9 @@ def _worth_their_cost(pairs: Iterable[str], chunks_with: Mapping[str, int]) -> l
 def _common(
     chunks_with: Mapping[str, int], weights: Mapping[str, float], telling: Sequence[str], limit: int
 ) -> list[str]:
-    """Return the most common words, as many as are unlikely to make a chunk one of the best without another word.
+    """Return the most common words: as many as are unlikely, without other words, to make a chunk one of the best.
 
-    Empty if they save nothing: the other words are in too few chunks, or in many more than these.
+    Returns none if that saves nothing: the other words are in too few chunks, or in many more than these.
     """
     last_score = _LAST_SCORE + _LAST_SCORE_A_WORD * len(telling)
     common, might_add = list[str](), 0.0
@@ -146,7 +146,7 @@ def _with_any(
     columns: tuple[float, float, float],
     limit: int,
 ) -> list[ChunkRow]:
-    """Return the best chunks that have a rare word; their common words add to the score.
+    """Return the best chunks that have a rare word; common words add to the score.
 
     FTS5 has no optional words, so chunks without a common word are found by a second query.
     """

@@ -1,1 +1,1 @@
-"""Detect, keep and restore a database that was damaged, deleted or replaced."""
+"""Detects, keeps and restores a database that was damaged, deleted or replaced."""

@@ -1,6 +1,6 @@
-"""Last resort for a damaged database: read events from the pages themselves, without the tree above them.
+"""Reads events from the pages of a damaged database without the B-tree above them, as a last resort.
 
-One lost page high up in a B-tree hides thousands of intact ones below it. A row of `events` is recognized by its
+One lost page high up in a B-tree hides thousands of intact ones below it. A row of `events` is recognised by its
 format: a leaf cell of a rowid table with the columns NULL (the id), text, integer, text, real, text, blob, and the
 checksum that rows of newer versions have. The format is documented on the page "SQLite Database File Format" (sections
 1.6 B-tree pages, 2.1 record format); pages are 4,096 bytes, all usable.
@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-PAGE_BYTES = 4096  # SQLite's default, which we never change
+PAGE_BYTES = 4096  # SQLite's default page size, which we never change
 _LEAF_OF_TABLE = 0x0D
 _MAX_LOCAL = PAGE_BYTES - 35
 _MIN_LOCAL = (PAGE_BYTES - 12) * 32 // 255 - 23
@@ -23,7 +23,7 @@ CarvedRow = tuple[str, int, float, bytes, int | None]
 
 
 class _NoRow(Exception):
-    """The bytes are not a row of `events`."""
+    """Raised for bytes that are not a row of `events`."""
 
 
 def carve_events(path: Path) -> Iterator[CarvedRow]:

@@ -1,14 +1,14 @@
-"""Detect a database file that was deleted, emptied or replaced while open, before it is next used.
+"""Detects a database file that was deleted, emptied or replaced while open, before it is used again.
 
-SQLite keeps writing to a deleted file, and everything written would be lost with the process. The content that the open
-connections still have is copied into a new file; from an emptied file that is seldom all of it. Then the open chats are
-written again (`rebuild`), and the others are restored from their checkpoints (`session.storage.lost_history`).
+SQLite keeps writing to a deleted file, and everything written would be lost with the process. So the content that the
+open connections still have is copied into a new file; for an emptied file that is rarely all of it. Then the open chats
+are written again (`rebuild`), and the others are restored from their checkpoints (`session.storage.lost_history`).
 
-A file that someone else put there is theirs: it is used once it has stopped changing and proves valid; until then, or
-if it never does, the open one stays in use. A file with content is never overwritten.
+A file that someone else put there is kept: it is used once it has stopped changing and proves valid; until then, or if
+it never does, the open file stays in use. A file with content is never overwritten.
 
 A file copied over the open one (`cp`, the same inode) is detected by its mark (`marks`). It becomes a separate file,
-without our log; if it cannot be used, it is kept under another name, because the open file is lost.
+without our log; if it cannot be used, it is kept under another name, because the open file is gone.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ R = TypeVar("R")
 
 _ASIDE = ".aside"
 SETTLE_S = 1.0
-"""A file unchanged for this long is no longer being copied."""
+"""Seconds without a change after which a file counts as completely copied."""
 
 
 class Renewed(msgspec.Struct, frozen=True):
-    """The state of the lost file, and whether all of its content is in the new one."""
+    """The state that the lost file was in, and whether the new file has all of its content."""
 
     state: State
     is_whole: bool
 
 
 class _Stamp(msgspec.Struct, frozen=True):
-    """A snapshot of a file's metadata; an equal later one means that the file has not changed."""
+    """A snapshot of a file's metadata, compared with a later one to see whether the file has changed."""
 
     device: int
     inode: int
@@ -62,7 +62,7 @@ class _Stamp(msgspec.Struct, frozen=True):
 
 
 class FileWatch:
-    """Remembers which file the database has open."""
+    """Watches whether the path still has the file that the database has open."""
 
     def __init__(self, database: Database) -> None:
         """Watch the file of `database`, which is open."""
@@ -81,7 +81,7 @@ class FileWatch:
         marks.adopt(path.resolve(), self._database.writer)
 
     def state(self) -> State:
-        """Return the current state of the file; takes a few microseconds."""
+        """Return the current state of the file, in a few microseconds."""
         path = self._database.path
         if path is None or self._known is None:
             return "sound"
@@ -103,7 +103,7 @@ class FileWatch:
         return "sound"
 
     def renew(self, look_back: Callable[[sqlite3.Connection], R]) -> tuple[Renewed, R] | None:
-        """Put a good file in place and use it; None: retry, a file may be on its way. Hold the write lock.
+        """Put a good file in place and use it; None: try again, a file may still be arriving. Hold the write lock.
 
         `look_back` reads the content of the lost file to keep, as far as it is readable.
 
@@ -118,7 +118,7 @@ class FileWatch:
         try:
             place = path.resolve()
             state = told = self.state()
-            if state in ("emptied", "overwritten"):  # the open file is lost, so all users of it wait
+            if state in ("emptied", "overwritten"):  # the open file is gone, so all its users wait
                 if not marks.is_settled(place, SETTLE_S) and self.state() == state:
                     return None
                 state = told = self.state()
@@ -147,9 +147,9 @@ class FileWatch:
         return Renewed("sound" if state == "sound" else told, is_whole=bool(saved)), remains
 
     def _what_took_its_place(self, place: Path, found: _Stamp) -> State:
-        """Return how to treat a file that replaced ours.
+        """Return how to treat the file that replaced ours.
 
-        One without a chat was created by a Neovim that found no file there: ours is restored, and that one joins it.
+        A file without a chat was created by a Neovim that found none: ours is restored, and that Neovim switches to it.
         """
         if not found.size:
             return "emptied"
@@ -184,7 +184,7 @@ class FileWatch:
         return "replaced"
 
     def close_aside(self) -> None:
-        """Close the database while its file has another name, so that SQLite leaves the file unchanged."""
+        """Close the database while the file at its path is renamed, so that SQLite leaves that file unchanged."""
         path = self._database.path
         if path is None:
             return
@@ -201,14 +201,14 @@ class FileWatch:
             turn.release()
 
     def _is_settled(self, found: _Stamp) -> bool:
-        """Return whether the file has stopped changing, or cannot be waited for; a refused one must change first."""
+        """Return whether the file has stopped changing or cannot be waited for; a rejected file must change first."""
         now = time.monotonic()
         if found != self._seen[0]:
             self._seen = found, now if _is_whole(self._database.writer) else -math.inf
         return found != self._refused and now - self._seen[1] >= SETTLE_S
 
     def _examine(self, path: Path, found: _Stamp | None) -> None:
-        """Migrate someone else's file to our format; raises when it cannot be used."""
+        """Check and migrate someone else's file; raises and remembers it if it cannot be used."""
         try:
             self._check(path)
         except (sqlite3.Error, StoreError) as error:
@@ -221,7 +221,7 @@ class FileWatch:
             ) from error
 
     def _check(self, path: Path) -> None:
-        """Migrate a file to our format; raises `sqlite3.Error` or `StoreError` when it cannot be used."""
+        """Check and migrate a file; raises `sqlite3.Error` or `StoreError` if it cannot be used."""
         with contextlib.closing(connect(path)) as theirs:
             lines = [str(row[0]) for row in theirs.execute("PRAGMA quick_check(1)")]
             if lines != ["ok"]:
@@ -230,7 +230,7 @@ class FileWatch:
             theirs.execute("SELECT count(*) FROM chats").fetchone()
 
     def _put(self, place: Path, found: _Stamp | None, *, may_have_content: bool) -> bool | None:
-        """Put a new file in place of none or an empty one; return whether it is complete, or None if a file appeared.
+        """Put a new file at a free or empty path; return whether it is complete, or None if a file appeared there.
 
         `may_have_content`: the existing file is a database without a chat.
         """
@@ -242,7 +242,7 @@ class FileWatch:
             fresh.unlink()
             return None
         self._set_aside(place)
-        for suffix in self._beside:  # their file is gone: SQLite would add them to the new one
+        for suffix in self._beside:  # their database is gone, and SQLite would add them to the new file
             with contextlib.suppress(FileNotFoundError):
                 marks.beside(place, suffix).replace(marks.beside(place, f"{suffix}.old"))
         if found is None and not _link(fresh, place):
@@ -256,7 +256,7 @@ class FileWatch:
     def _set_aside(self, place: Path) -> None:
         """Remove the write-ahead log of the lost file, which SQLite would otherwise add to the new file.
 
-        The open connections keep it; a log that belongs to the other file stays.
+        The open connections keep using it; a log that belongs to the other file stays.
         """
         for suffix, known in self._beside.items():
             file = marks.beside(place, suffix)
@@ -264,7 +264,7 @@ class FileWatch:
                 file.unlink(missing_ok=True)
 
     def _make(self, fresh: Path, path: Path) -> bool:
-        """Create the new file; return whether it has all of the old content."""
+        """Create the new file; return whether it contains everything from the old one."""
         create_private_file(fresh)
         source = self._database.writer
         with contextlib.closing(connect(fresh)) as target:
@@ -277,7 +277,7 @@ class FileWatch:
 
 
 def put_back(path: Path) -> None:
-    """Rename a file back after its host was killed in `close_aside`; the caller holds the lock for opening."""
+    """Rename a file back if its host was killed in `close_aside`; the caller holds the opening lock."""
     aside = marks.beside(path, _ASIDE)
     if aside.exists() and not path.exists():
         aside.rename(path)
@@ -292,7 +292,7 @@ def _is_whole(source: sqlite3.Connection) -> bool:
 
 
 def _link(fresh: Path, place: Path) -> bool:
-    """Move the file into an empty place; return False, without moving it, when a file has appeared there."""
+    """Move the file to a free path; return False, without moving it, if a file has appeared there."""
     try:
         os.link(fresh, place)
     except FileExistsError:

@@ -1,13 +1,13 @@
-"""Tell which database file a write-ahead log belongs to: a mark in the file, and a list of its marks beside it.
+"""Identifies the database file a write-ahead log belongs to, by a mark in the file and a list of marks beside it.
 
-SQLite adds any log beside a file to it, and continues with its own log when another file was copied over the open one.
-Both turn two good files into one damaged one. So before a process merges its log, it writes a new random mark
+SQLite merges any log beside a file into it, and keeps using its own log after another file was copied over the open
+one. Either way, two good files become one damaged file. So before a process merges its log, it writes a new random mark
 (`application_id`, in the first page), and lists it before writing it: a file whose mark is not in the list was put
 there by someone else, while it was open (`lost_file`) or closed (`set_aside_foreign_log`).
 
-The list also names the log it was written for: a log that was copied with its database is left unchanged. Marks are
-read past the log and without locks (`immutable`): opening and closing a file in this process would drop SQLite's locks
-on it.
+The list also identifies the log it was written for, so a log that was copied with its database is left alone. Marks are
+read bypassing the log and without locks (`immutable`): opening and closing a file in this process would drop SQLite's
+locks on it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _WAL_HEADER, _FRAME_HEADER = 32, 24
 _PAGE_SIZES = frozenset(2**power for power in range(9, 17))
 BESIDE = ("-wal", "-shm")
 REBUILT = ".rebuilt"
-"""How the name of a completely rebuilt database ends, until it takes the place of the damaged one (`salvage`)."""
+"""Suffix of a completely rebuilt database until it replaces the damaged one (`salvage`)."""
 
 
 class Belonging(msgspec.Struct, frozen=True):
-    """The marks the file may have, the newest last; the identity of the file, and of SQLite's files beside it."""
+    """The marks that the file may have, newest last, and the identities of the file and of SQLite's files beside it."""
 
     marks: tuple[int, ...]
     file: Identity | None = None
@@ -49,7 +49,7 @@ class Belonging(msgspec.Struct, frozen=True):
 
 
 def identity(path: Path | None) -> Identity | None:
-    """Return the identity of the file; None if it does not exist, or where files have no inode numbers."""
+    """Return the identity of the file; None if it does not exist, or the file system has no inode numbers."""
     if path is None or os.name != "posix":
         return None
     with contextlib.suppress(OSError):
@@ -67,7 +67,7 @@ def mark_of_file(path: Path) -> int | None:
     """Return the mark of the file without its log; None if it is not a database.
 
     Raises:
-        sqlite3.Error: it cannot be read now.
+        sqlite3.Error: the file cannot be read now.
     """
     try:
         uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
@@ -86,18 +86,18 @@ def mark_of(connection: sqlite3.Connection) -> int:
 
 
 def read_belonging(path: Path) -> Belonging | None:
-    """Return the list beside the database, or None without one; then nothing is known."""
+    """Return the list of marks beside the database, or None if there is none."""
     with contextlib.suppress(OSError, *NOT_READABLE), beside(path, "-marks").open("rb") as file:
         return typed.read_json(file.read(_MAX_LIST_BYTES), type=Belonging)
     return None
 
 
 def is_ours(path: Path) -> bool:
-    """Return whether the file has a listed mark, as far as that is known."""
+    """Return whether the file has a listed mark; True if that is unknown."""
     for _ in range(LOOKS):
         try:
             mark = mark_of_file(path)
-            listed = read_belonging(path)  # read second: a mark is listed before the file has it
+            listed = read_belonging(path)  # read after the file: a mark is listed before the file has it
             if listed is None or mark in listed.marks:
                 return True
             if mark_of_file(path) == mark:  # otherwise the log was merged in between, and the list is newer
@@ -108,7 +108,7 @@ def is_ours(path: Path) -> bool:
 
 
 def adopt(path: Path, connection: sqlite3.Connection) -> None:
-    """List the open file and the log beside it; a file without a mark gets one.
+    """List the open file and the log beside it; give it a mark if it has none.
 
     If it cannot be listed, the list is removed: an old one would describe another file.
     """
@@ -125,10 +125,10 @@ def adopt(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def change_mark(path: Path, connection: sqlite3.Connection, *, flush: bool = True) -> bool:
-    """Give the file a new mark, in its own transaction, before the log is merged.
+    """Give the file a new mark in a separate transaction, before the log is merged.
 
-    Return False, without any change, when the file is another one: nothing may be merged into that. Without `flush` a
-    power cut may leave the older list: only for use when the log is empty once the file has the mark.
+    Return False, without a change, if another file is at the path: nothing may be merged into that. Without `flush`, a
+    power cut may leave the older list; use that only if the log is empty once the file has the mark.
 
     Raises:
         OSError, sqlite3.Error: nothing was changed.
@@ -144,7 +144,7 @@ def change_mark(path: Path, connection: sqlite3.Connection, *, flush: bool = Tru
 
 @contextlib.contextmanager
 def _alone(connection: sqlite3.Connection) -> Iterator[None]:
-    """Hold the write lock, which one process has at a time, while a list is read and rewritten."""
+    """Hold the write lock, which only one process can have, while the list is read and rewritten."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -156,7 +156,7 @@ def _alone(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _list(path: Path, connection: sqlite3.Connection, new: tuple[int, ...] = (), *, flush: bool = False) -> None:
-    """Write the list: from the file's current mark on, with the log's mark and the next one."""
+    """Write the list of marks, starting at the file's current mark and adding the log's mark and `new`."""
     listed, now = read_belonging(path), mark_of_file(path)
     known = listed.marks if listed is not None and (now is None or now in listed.marks) else ()
     if now is not None:
@@ -170,8 +170,8 @@ def _list(path: Path, connection: sqlite3.Connection, new: tuple[int, ...] = (),
 def set_aside_foreign_log(path: Path, settle_s: float) -> Path | None:
     """Remove a log beside a file it does not belong to; return where it is kept, or None if there is none.
 
-    Call it before the database is opened, while no one else opens it. Other users of the log have it open. A file that
-    was copied over an older one is first given time until it has been unchanged for `settle_s`.
+    Call it before the database is opened, while no one else opens it. Others who use the log keep it open. If a file
+    was copied over an older one, first wait until it has been unchanged for `settle_s` seconds.
     """
     listed = read_belonging(path)
     if listed is None:
@@ -207,7 +207,7 @@ def _is_foreign(path: Path, listed: Belonging) -> bool:
 
 
 def committed_frames(path: Path) -> int:
-    """Return the number of committed pages in the write-ahead log, from the frame headers alone; 0 = no log.
+    """Return the number of committed pages in the write-ahead log, using only the frame headers; 0 = no log.
 
     SQLite stops reading at the first damaged frame, and does not report the frames after it. A frame belongs to the log
     if it has the salt of the log's header: frames of earlier logs have others ("WAL File Format").
@@ -278,7 +278,7 @@ def is_settled(path: Path, settle_s: float) -> bool:
 
 
 def give_own_inode(path: Path) -> None:
-    """Replace the file by a copy of it, so that earlier openers have another file."""
+    """Replace the file with a copy of itself, so that processes that already opened it have a different file."""
     import shutil  # slow to import, rarely needed
 
     copy = beside(path, ".renewed")

@@ -1,8 +1,8 @@
-"""Write the open chats into the file that replaced a lost one (`lost_file`): their log, or their view.
+"""Writes the open chats into the file that replaced a lost one (`lost_file`): their log, or their view.
 
 A host remembers the view of its open chats. If the lost file is still readable, a chat's log is copied from it
 unchanged, including undo; otherwise the view is written as a new log. A file with an older state of the chat (a backup)
-gets the missing part. Other chats are restored from their checkpoints, later, because no one waits for them.
+gets the missing part. Other chats are restored from their checkpoints later, because nobody is waiting for them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from codecompanion.store.log.totals import Totals, read_all_totals
 from codecompanion.store.sqlite_connection import SEE_RESTORE
 
 Extent = Literal["whole", "view", "there", "taken", "failed"]
-"""How much of a chat is in the new file: its whole log; its view; nothing had to be added; nothing, because another
-Neovim has the chat; nothing, because the file could not be written."""
+"""How much of a chat was written to the new file: its whole log; its view; nothing, because it was already there;
+nothing, because another Neovim has the chat; nothing, because the file could not be written."""
 
 
 class LiveChat(msgspec.Struct, frozen=True):
-    """An open chat as its host remembers it: `opening`, the messages of the view and `closing` form a new log.
+    """An open chat as its host has it in memory: `opening`, the messages of the view and `closing` form a new log.
 
-    `rewritten` adapts a message to that log: its references to the lost log do not apply there.
+    `rewritten` adapts a message to that log: references to the lost log are not valid there.
     """
 
     chat_id: str
@@ -55,7 +55,7 @@ class Rebuilt(msgspec.Struct, frozen=True):
 
 
 class Noticed(msgspec.Struct, frozen=True):
-    """The time a loss was noticed, and the last row of the lost file then: later rows exist only there."""
+    """When a loss was noticed, and the last row of the lost file at that time; later rows exist only there."""
 
     at: float
     last_row: int | None
@@ -64,8 +64,8 @@ class Noticed(msgspec.Struct, frozen=True):
 class Remains(msgspec.Struct, frozen=True):
     """The readable content of the lost file: the totals of its chats, and the logs of open ones.
 
-    `closed`: chats that were closed between the notice and now. `scratch`: drafts, grants and similar rows of all
-    these, and of other chats those newer than the notice; None: not readable. `learned`: calibrations.
+    `closed`: chats that were closed between the notice and now. `scratch`: drafts, grants and similar rows: all for
+    these chats, and those newer than the notice for others; None: not readable. `learned`: calibrations.
     """
 
     totals: dict[str, Totals] = {}
@@ -76,14 +76,14 @@ class Remains(msgspec.Struct, frozen=True):
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """A loss of the open file, and the recovery from it."""
+    """The loss of the open file, and how it was recovered."""
 
     renewed: Renewed
     rebuilt: tuple[Rebuilt, ...] = ()
     remains: Remains = Remains()
 
     def sentence(self) -> str:
-        """Return the sentence about it that concerns no single chat."""
+        """Return the message about the loss as a whole, without single chats."""
         state = self.renewed.state
         if state == "sound":
             return "Chat history briefly missing; nothing is lost"
@@ -102,7 +102,7 @@ def notice(lost: sqlite3.Connection, now: float) -> Noticed:
 
 
 def read_remains(lost: sqlite3.Connection, live: Sequence[LiveChat], noticed: Noticed) -> Remains:
-    """Return the content left in memory or in the deleted file; unreadable parts are left out."""
+    """Return the content that can still be read from the lost file; unreadable parts are left out."""
     totals: dict[str, Totals] = {}
     logs: dict[str, list[LogEvent]] = {}
     rows: tuple[ScratchRow, ...] | None = None
@@ -126,7 +126,7 @@ def _is_to_keep(row: ScratchRow, mine: set[str], noticed: Noticed) -> bool:
 
 
 def _read_log(lost: sqlite3.Connection, chat_id: str) -> list[LogEvent]:
-    """Return the whole log of a chat, [] when part of it cannot be read."""
+    """Return the whole log of a chat, [] if part of it cannot be read."""
     with contextlib.suppress(sqlite3.Error):
         rows, unreadable = read_rows(lost, chat_id)
         whole, damaged = decode_rows(rows)
@@ -137,7 +137,7 @@ def _read_log(lost: sqlite3.Connection, chat_id: str) -> list[LogEvent]:
 def _closed_since(
     lost: sqlite3.Connection, noticed: Noticed, live: set[str], logs: dict[str, list[LogEvent]]
 ) -> Iterator[LiveChat]:
-    """Yield the chats with messages since the notice that are no longer open."""
+    """Yield the chats that got messages since the notice and are no longer open."""
     if noticed.last_row is None:
         return
     with contextlib.suppress(sqlite3.Error):
@@ -149,7 +149,7 @@ def _closed_since(
 
 
 def with_newest(chat: LiveChat, written: Sequence[LogEvent]) -> LiveChat:
-    """Return the chat with events stored but not in its view yet, because the store's answer is still on its way."""
+    """Return the chat with the events that are already stored but have not reached its view yet."""
     view = chat.view
     for event in written:
         if event.seq > view.last_seq:
@@ -184,7 +184,7 @@ def rebuild(
 
 
 def _keep_scratch(connection: sqlite3.Connection, remains: Remains, mine: set[str]) -> None:
-    """Write drafts, grants and calibrations: for our chats exactly the old rows, for others those that are newer."""
+    """Write drafts, grants and calibrations: all old rows for our chats, and the newer rows for others."""
     if remains.scratch is not None:
         for chat_id in mine:
             scratch.forget_chat(connection, chat_id)
@@ -238,7 +238,8 @@ def _exchange(there: Sequence[LogEvent], view: View, change_id: str) -> ViewChan
 def _keep_spending(
     connection: sqlite3.Connection, totals: Mapping[str, Totals], live: set[str], known_before: set[str]
 ) -> None:
-    """Count the cost of the other chats as that of deleted ones: a budget must not restart from zero (R-358)."""
+    """Count the cost of the other chats as that of deleted ones, so that a budget does not restart from zero
+    (R-358)."""
     gone = [row for chat_id, row in totals.items() if chat_id not in live and chat_id not in known_before]
     if gone and not known_before:
         usd, unpriced = sum(row.cost_usd for row in gone), sum(row.unpriced for row in gone)

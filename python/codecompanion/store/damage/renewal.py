@@ -1,4 +1,4 @@
-"""Write the open chats into the file that replaces a lost one, as soon as the writer notices the loss.
+"""Writes the open chats into the file that replaces a lost one, as soon as the writer notices the loss.
 
 `rebuild.py` decides which events are lost and which are written again; this module has the state that a running store
 keeps for that: its open chats, and the newest events of each.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Renewal:
-    """The recovery of one store from the loss of its file; `incidents` are sentences about it for `:checkhealth`."""
+    """Recovers one store from the loss of its file; `incidents` are messages about it for `:checkhealth`."""
 
     def __init__(
         self, database: Database, owner: Owner, clock: Callable[[], float], report: Callable[[StoreError], None]
@@ -38,7 +38,7 @@ class Renewal:
     def watch_over(self, live: Callable[[], Sequence[LiveChat]], on_loss: Callable[[Loss], None]) -> None:
         """Set the source of open chats to write after a loss of the file, and the callback for the loss.
 
-        Both are called in any thread, and must not use the store.
+        Both may be called from any thread, and must not use the store.
         """
         self._live, self._on_loss = live, on_loss
 
@@ -52,9 +52,9 @@ class Renewal:
         self._newest.pop(chat_id, None)
 
     def renew(self, watch: FileWatch) -> bool:
-        """Use a good file in place of the lost one, with all recoverable content; hold the write lock.
+        """Switch to a good file with all recoverable content; hold the write lock.
 
-        Return False when it must be called again later.
+        Returns False if it must be called again later.
         """
         from codecompanion.store.damage.rebuild import Loss, notice, read_remains, with_newest  # not needed at startup
 

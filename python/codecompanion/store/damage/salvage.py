@@ -1,10 +1,10 @@
-"""Repair a damaged database: keep the file, save the readable content into a new one, report it in one sentence.
+"""Repairs a damaged database: keeps the file, saves its readable content into a new one, and reports the result.
 
 Only copies are read; the damaged file itself is renamed, never written (at most SQLite merged its WAL into it while
 trying to open it). A lost first page (header and table of contents) is replaced by that of a fresh database of this
-version, whose tables start on the same pages. Then follow a plain scan of the log, which returns the genuine rows
-first, and, for rows that a broken tree hides, a scan of every single page (`carve`). The new file is complete before
-anything is renamed, and `finish_swap` completes an interrupted exchange, so a crash in between hides nothing.
+version, whose tables start on the same pages. Then the log is read normally, which returns the genuine rows first, and
+every page is scanned for rows that a broken tree hides (`carve`). The new file is complete before anything is renamed,
+and `finish_swap` completes an interrupted exchange, so a crash in between loses nothing.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def _wal(path: Path) -> Path:
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """How much of a damaged database is in the new one."""
+    """The amount of content saved from a damaged database."""
 
     chats: int
     entries: int
     missing: int
 
     def sentence(self) -> str:
-        """Return the notice: the essentials fit a command line of 80 columns, the rest is in `:checkhealth`."""
+        """Return the notice for the user; the essentials fit into 80 columns, the rest is in `:checkhealth`."""
         if not self.chats:
             return f"Damaged chat history: nothing readable; {SEE_RESTORE}"
         if self.missing:
@@ -67,7 +67,7 @@ class Saved(msgspec.Struct, frozen=True):
 
 
 class KeptFile(msgspec.Struct, frozen=True):
-    """A damaged database that was set aside, and the story of its repair."""
+    """A damaged database that was set aside, and the details of its repair."""
 
     path: Path
     story: str
@@ -104,10 +104,10 @@ def _read_story(kept: Path) -> str:
 
 
 def repair(path: Path, now: float) -> StoreCorrupt:
-    """Replace the damaged database by a new one with everything readable; return the error for the user.
+    """Replace the damaged database with a new one that has everything readable; return the error for the user.
 
     Raises:
-        OSError, sqlite3.Error: the new file cannot be written; the damaged one is still in place.
+        OSError, sqlite3.Error: the new file cannot be written; the damaged file is unchanged.
     """
     import shutil  # slow to import
 
@@ -175,7 +175,7 @@ def _rebuild(copy: Path, fresh: Path) -> Saved:
 
 
 class _Reading:
-    """A fault-tolerant reading of the copy."""
+    """Reads the copy, skipping faults."""
 
     def __init__(self, copy: Path) -> None:
         self._copy = copy
@@ -211,7 +211,7 @@ class _Reading:
         yield from carve_events(self._copy)
 
     def count_entries(self, target: sqlite3.Connection) -> int:
-        """Return the original number of events, according to the totals of the old and the new file."""
+        """Return the original number of events according to the totals of the old and new files."""
         newest: dict[str, int] = dict(target.execute("SELECT chat_id, last_seq FROM chats"))
         with self._source() as source, contextlib.suppress(*_UNREADABLE):
             for chat_id, last_seq in source.execute("SELECT chat_id, last_seq FROM chats"):
@@ -233,7 +233,7 @@ class _Reading:
 
 
 def _knows_its_tables(copy: Path) -> bool:
-    """Return whether the first page can be read, with a separate connection."""
+    """Return whether the first page can be read, using a separate connection."""
     with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as source:
         try:
             source.execute("PRAGMA writable_schema = ON")

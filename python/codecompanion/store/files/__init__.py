@@ -1,1 +1,1 @@
-"""The files kept beside the database."""
+"""Stores files beside the database: blobs, checkpoints, memory and logs."""

@@ -1,7 +1,7 @@
-"""Store large contents (images, whole tool results) once, under the sha256 of their bytes.
+"""Stores large content (images, whole tool results) once, under the sha256 of its bytes.
 
-They are files beside the database, not rows in it: measured, a 10 MB row takes twice as long (written to the WAL and
-again to the database) and meanwhile holds the write lock of every Neovim; and files survive a damaged database. A blob
+Blobs are files beside the database, not rows in it: measured, a 10 MB row takes twice as long (written to the WAL and
+again to the database) and meanwhile blocks the writes of every Neovim; and files survive a damaged database. A blob
 is on disk before `put` returns, so an event never names a missing blob.
 """
 
@@ -25,12 +25,12 @@ class Blobs:
     """The blob folder; None keeps the blobs in memory."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Use the folder, which is created with the first blob."""
+        """Use the folder, which the first blob creates."""
         self._folder = folder
         self._in_memory: dict[str, bytes] = {}
 
     def put(self, content: bytes) -> str:
-        """Store the bytes and return their sha256 (hex); durable on return. Any thread.
+        """Store the bytes and return their sha256 (hex); it is on disk on return. Call it from any thread.
 
         Raises:
             StoreUnavailable: the disk is full or the folder cannot be written; no partial file is left.
@@ -70,7 +70,7 @@ class Blobs:
         return content
 
     def names(self) -> Iterator[str]:
-        """Yield the name of every stored content, in no order; the folder is read lazily."""
+        """Yield the name of every blob, in no particular order; the folder is read lazily."""
         if self._folder is None:
             yield from list(self._in_memory)
         elif self._folder.is_dir():
@@ -78,7 +78,7 @@ class Blobs:
                 yield from (entry.name for entry in entries if _SHA256.fullmatch(entry.name))
 
     def stored_at(self, name: str) -> float:
-        """Return when a content was last stored (seconds since the epoch), infinity when it does not exist."""
+        """Return when a blob was last stored (seconds since the epoch), infinity if it does not exist."""
         if self._folder is None:
             return 0.0
         try:
@@ -87,7 +87,7 @@ class Blobs:
             return float("inf")
 
     def delete(self, name: str) -> None:
-        """Delete an unused content."""
+        """Delete an unused blob."""
         if self._folder is None:
             self._in_memory.pop(name, None)
         else:

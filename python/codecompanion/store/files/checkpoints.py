@@ -1,4 +1,4 @@
-"""Store checkpoints, snapshots and evidence of chats as files that survive the loss of the database (R-478).
+"""Stores checkpoints, snapshots and evidence of chats as files that survive the loss of the database (R-478).
 
     transcripts/checkpoints/<chat>.json         the newest checkpoint of any kind
     transcripts/checkpoints/<chat>/<name>.json  earlier ones; the name has the time (ms), kind, messages, id
@@ -6,11 +6,11 @@
     transcripts/spans/<chat>.jsonl              the exact words of all evidence packets, each message once
     transcripts/conversations/<chat>/           the conversations of these checkpoints (`store.files.conversations`)
 
-Their size is bounded. Of each chat the 10 newest checkpoints are kept with their conversations, at most 32 MB of them,
-but always the newest one before a compaction; of its words the newest (`store.files.spans`). All chats together keep
-512 MB: the files of the chat written longest ago are removed first. The session decides the contents; all methods block
-and may be called from any thread, one at a time per chat. Errors are raised as `StoreError`. Above 300 lines, because
-writing, naming and removing them can only be judged together.
+Their size is bounded. For each chat, the 10 newest checkpoints are kept with their conversations, at most 32 MB, but
+always the newest one before a compaction; of its evidence the newest part (`store.files.spans`). All chats together
+keep 512 MB: the files of the chat written longest ago are removed first. The session decides the contents; all methods
+block and may be called from any thread, one at a time per chat. Errors are raised as `StoreError`. It is longer than
+300 lines, because writing, naming and removing them are best read together.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
 
 
 class StoredPayload(msgspec.Struct, frozen=True):
-    """A file that a chat may be restored from: its JSON object, or the reason why it is unreadable."""
+    """A file from which a chat may be restored: its JSON object, or why it is unreadable."""
 
     kind: str
     where: str
@@ -65,7 +65,7 @@ class StoredPayload(msgspec.Struct, frozen=True):
 
 
 class CheckpointFiles:
-    """The folder `transcripts`, created with the first write."""
+    """Reads and writes the folder `transcripts`, which the first write creates."""
 
     def __init__(self, state_dir: Path) -> None:
         self.folder = state_dir / FOLDER
@@ -78,7 +78,7 @@ class CheckpointFiles:
     # ---- writing
 
     def begin_conversation(self, chat_id: str) -> Place:
-        """Return an empty conversation; checkpoints may name it after the first append.
+        """Start an empty conversation and return its place; checkpoints may name it after the first append.
 
         Raises:
             StoreUnavailable: it cannot be written.
@@ -88,10 +88,10 @@ class CheckpointFiles:
             return Place(self._conversations.begin(file_name(chat_id)), 0)
 
     def append_conversation(self, chat_id: str, place: Place, lines: Iterable[bytes]) -> Place:
-        """Append lines of `model.conversation_lines` after that place, and return the place after them.
+        """Append lines of `model.conversation_lines` to the conversation at `place`, and return the new place.
 
         Raises:
-            StoreUnavailable: they could not be written; the lines before are unchanged.
+            StoreUnavailable: they could not be written; the earlier lines are unchanged.
         """
         with told_as_ours(self._conversations.folder):
             return self._conversations.append(file_name(chat_id), place, lines)
@@ -129,7 +129,7 @@ class CheckpointFiles:
             self._drop_conversations(name)
 
     def append_spans(self, chat_id: str, spans: Sequence[Mapping[str, Any]]) -> None:
-        """Add the words of an evidence packet; each message is stored once.
+        """Add the quoted words of an evidence packet; each message is stored once.
 
         Raises:
             StoreUnavailable: they could not be written.
@@ -158,7 +158,7 @@ class CheckpointFiles:
     # ---- reading
 
     def list_checkpoints(self, chat_id: str = "") -> list[StoredCheckpoint]:
-        """Return the checkpoints that can be restored (of one chat), newest first, including unreadable ones."""
+        """Return the checkpoints (of one chat) for the picker, newest first, including unreadable ones."""
         with told_as_ours(self._checkpoints):
             names = [file_name(chat_id)] if chat_id else sorted(self._names())
             found = [stored for name in names for stored in self._of_chat(name)]
@@ -179,7 +179,7 @@ class CheckpointFiles:
         return found
 
     def newest(self, chat_id: str) -> dict[str, Any] | None:
-        """Return the newest checkpoint without its conversation, None when there is none or it is unreadable."""
+        """Return the newest checkpoint without its conversation, None if there is none or it is unreadable."""
         path = self._checkpoints / f"{file_name(chat_id)}.json"
         with told_as_ours(path):
             return _load(path, "checkpoint").raw if path.exists() else None
@@ -187,7 +187,7 @@ class CheckpointFiles:
     def reached(self) -> dict[str, int]:
         """Return the last log event covered by each chat's newest checkpoint, by `file_name`; 0 = unknown.
 
-        Reads the first bytes of each file: measured 0.1 ms per chat on a busy machine.
+        Reads the first bytes of each file: 0.1 ms per chat, measured on a busy machine.
         """
         with told_as_ours(self._checkpoints):
             return {name: self.reached_by(name) for name in self._names()}
@@ -275,7 +275,7 @@ class CheckpointFiles:
         return [*(path for path in newest if path.exists()), *reversed(_kept(self._checkpoints / name))]
 
     def _whole(self, name: str, stored: StoredPayload) -> StoredPayload:
-        """Return the payload with its conversation, from wherever it is stored."""
+        """Return the payload with its conversation, which may be in a separate file."""
         if stored.raw is None or KEY not in stored.raw:
             return stored
         try:
@@ -285,7 +285,7 @@ class CheckpointFiles:
             return StoredPayload(stored.kind, stored.where, problem=str(error))
 
     def _drop_old(self, name: str) -> None:
-        """Keep the newest checkpoints of a chat, within number and size, and the newest one before a compaction."""
+        """Delete old checkpoints of a chat beyond the number and size limits, except the newest before a compaction."""
         room, number, counted = KEPT_BYTES, 0, set[str]()
         found_before_compaction = False
         for path in reversed(_kept(self._checkpoints / name)):
@@ -308,7 +308,7 @@ class CheckpointFiles:
 
 
 def file_name(chat_id: str) -> str:
-    """Return the name of a chat's files: its id if that is a safe file name, else the hash of it."""
+    """Return the name of a chat's files: its id if that is a safe file name, else its hash."""
     return chat_id if _SAFE.fullmatch(chat_id) else hashlib.sha256(chat_id.encode("utf-8", "replace")).hexdigest()
 
 
@@ -371,7 +371,7 @@ def _written_last(files: Sequence[Path]) -> float:
 
 
 def _size(files: Sequence[Path]) -> int:
-    # Two hard links of one file use its size only once.
+    # Two hard links to the same file take up its size only once.
     return sum({path.stat().st_ino: path.stat().st_size for path in files}.values())
 
 

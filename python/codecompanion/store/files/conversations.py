@@ -1,4 +1,4 @@
-"""Store the conversations of checkpoints as append-only files; a checkpoint names its part of one (R-478).
+"""Stores the conversations of checkpoints as append-only files; a checkpoint names its part of a file (R-478).
 
     transcripts/conversations/<chat>/<number>.jsonl    one line format: `model.conversation_lines`
 
@@ -48,9 +48,9 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def place_in(stored: bytes) -> Place | None:
-    """Return the place of a checkpoint's conversation; None if it contains it itself, or is unreadable.
+    """Return the place of a checkpoint's conversation; None if the checkpoint contains it itself, or is unreadable.
 
-    In our files it is the last key, and nothing else is parsed: a checkpoint may have megabytes.
+    In our files it is the last key, and nothing else is parsed: a checkpoint may be megabytes in size.
     """
     if f'"{KEY}"'.encode() not in stored:
         return None
@@ -65,13 +65,13 @@ def place_in(stored: bytes) -> Place | None:
 
 
 class Conversations:
-    """The files of all chats below one folder; chats are named by `checkpoints.file_name`."""
+    """Reads and writes the files of all chats below one folder; chats are named by `checkpoints.file_name`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def begin(self, chat: str) -> str:
-        """Return the name of a new file, which the first append creates; older ones stay."""
+        """Return the name of a new file, which the first append creates; older files stay."""
         folder = self.folder / chat
         make_private_folder(self.folder)
         make_private_folder(folder)
@@ -85,7 +85,7 @@ class Conversations:
             OSError: the named part is unchanged; lines after it are overwritten by the next append.
         """
         path = self.path(chat, place.name)
-        # A named file must exist with its full length: a new one would have a hole.
+        # An already named file must exist with its full length: a newly created one would have a hole.
         made = os.O_CREAT if not place.bytes else 0
         with os.fdopen(os.open(path, os.O_RDWR | made, 0o600), "r+b") as file:
             if os.fstat(file.fileno()).st_size < place.bytes:
@@ -130,7 +130,7 @@ class Conversations:
         }
 
     def remove_unused(self, chat: str, used: Collection[str]) -> None:
-        """Delete the chat's files that nothing names."""
+        """Delete the chat's files that are not in `used`."""
         for path in self.of_chat(chat):
             if path.stem not in used:
                 path.unlink(missing_ok=True)

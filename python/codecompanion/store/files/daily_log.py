@@ -1,8 +1,7 @@
-"""Write the daily log: decisions, open loops and next actions of compactions, one file per project and day (R-448).
+"""Writes the daily log: decisions, open loops and next actions of compactions, one file per project and day (R-448).
 
 It is `.cowork/memory/YYYY-MM-DD.md` in a workspace that has `.cowork`, else a file in our state folder. A cloned
-repository may contain a `.cowork` of its own, so symbolic links in it are not followed, and only regular files are
-read.
+repository may contain its own `.cowork`, so symbolic links in it are not followed, and only regular files are read.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from codecompanion.store.sqlite_connection import make_private_folder, told_as_o
 
 KIT = ".cowork"
 MAX_BYTES = 1_000_000
-"""A log of this size or more is not rewritten: the log of that day is in the state folder instead."""
+"""Maximum size of a log to rewrite; if it is this large, the state folder gets the log of that day instead."""
 
 
 def kit_folder(root: Path) -> Path:
@@ -29,7 +28,7 @@ def kit_folder(root: Path) -> Path:
 
 
 _KEEP = "surrogateescape"
-"""Keeps bytes that are not UTF-8 unchanged."""
+"""Error handler that preserves bytes that are not UTF-8."""
 
 
 def daily_file(state_dir: Path, root: Path, day: str) -> Path:
@@ -41,7 +40,7 @@ def daily_file(state_dir: Path, root: Path, day: str) -> Path:
 
 
 def _may_hold(folder: Path, name: str) -> bool:
-    """Return whether a log may be written to the folder: an existing one must not be a link, a device, or huge."""
+    """Return whether the log may be written in the folder: an existing file must not be a link, a device, or huge."""
     if not os.path.lexists(folder):
         return True
     if not _is_folder(folder):

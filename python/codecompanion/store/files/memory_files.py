@@ -1,7 +1,7 @@
-"""Read, write and delete the files of the memory: summaries that outlive a chat (R-446…R-449).
+"""Reads, writes and deletes the memory files: summaries that outlive a chat (R-446…R-449).
 
-A summary is one Markdown file; one that looks sensitive is stored in a folder that no tool reads. The newest 200 of
-each project are kept. The text is sanitised when written (R-242), and is data to its readers. All functions block; any
+A summary is a Markdown file; if it looks sensitive, it is stored in a folder that no tool reads. The newest 200 of
+each project are kept. The text is sanitised when written (R-242), and models read it as data. All functions block; any
 thread may call them.
 """
 
@@ -50,7 +50,7 @@ def compile_exclusions(patterns: Sequence[str], key: str) -> tuple[re.Pattern[st
     """Return the user's exclusion patterns (regular expressions, case-insensitive).
 
     Raises:
-        InputError: one is not a valid regular expression; names the option and the pattern.
+        InputError: a pattern is not a valid regular expression; names the option and the pattern.
     """
     compiled = []
     for pattern in patterns:
@@ -62,7 +62,7 @@ def compile_exclusions(patterns: Sequence[str], key: str) -> tuple[re.Pattern[st
 
 
 def why_refused(texts: Sequence[str], exclusions: Sequence[re.Pattern[str]]) -> str:
-    """Return why these texts may not be remembered (R-449), "" when they may.
+    """Return why these texts may not be remembered (R-449), or "".
 
     `texts` are the summary and the user's own words after it: a summariser may have dropped the directive.
     """
@@ -78,7 +78,7 @@ def looks_sensitive(text: str) -> bool:
 
 
 class DeletedFile(msgspec.Struct, frozen=True):
-    """A deleted file of the memory; `time`: last written (seconds since the epoch); `sources`: of its text."""
+    """A deleted memory file; `time`: last written (seconds since the epoch); `sources`: the sources of its text."""
 
     path: Path
     content: bytes
@@ -107,7 +107,7 @@ class MemoryFiles:
         project: str,
         before: Callable[[Path], None] = _no_sources,
     ) -> Path:
-        """Save a summary of a project (its mark), at most 10,000 characters; return the file.
+        """Save a summary, at most 10,000 characters, for the project with this mark; return the file.
 
         `before(path)` records the sources of its text, which must survive a kill of the host.
 
@@ -136,7 +136,7 @@ class MemoryFiles:
         return append_to_daily_log(self.places.state_dir, root, sections, now)
 
     def read(self, file: MemoryFile, max_bytes: int) -> str:
-        """Return the beginning of a file; "" if it is gone or cannot be read."""
+        """Return the beginning of a file; "" if it is missing or cannot be read."""
         try:
             with os.fdopen(os.open(file.path, os.O_RDONLY | _NO_LINK), "rb") as opened:
                 return opened.read(max_bytes).decode("utf-8", "replace")
@@ -144,12 +144,12 @@ class MemoryFiles:
             return ""
 
     def delete(self, path: Path, forget: Callable[[], tuple[Source, ...]] = tuple) -> bool:
-        """Delete a file of the memory; return whether `restore` can undo it. `forget` returns the sources of its text.
+        """Delete a memory file; return whether `restore` can undo it. `forget` drops and returns its text's sources.
 
         The deleted content is kept only in the host's memory, until Neovim ends.
 
         Raises:
-            StoreError: it is not a file of the memory, or does not exist.
+            StoreError: it is not a memory file, or does not exist.
             StoreUnavailable: it cannot be deleted.
         """
         places = self.places
@@ -172,7 +172,7 @@ class MemoryFiles:
         """Restore the file that was deleted last, and return it; `before` records the sources of its text.
 
         Raises:
-            StoreError: none was deleted, or another file has its name.
+            StoreError: no file was deleted, or another file has its name.
             StoreUnavailable: it cannot be written; the next call tries again.
         """
         if not self._deleted:
@@ -190,7 +190,7 @@ class MemoryFiles:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """Hold the lock of notes while one is read and rewritten: another Neovim may be changing it.
+        """Hold the lock of the notes while a note is read and rewritten, because another Neovim may be changing it.
 
         Raises:
             StoreUnavailable: another process holds it for too long.

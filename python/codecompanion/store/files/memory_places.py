@@ -1,4 +1,4 @@
-"""Locate and list the files of the memory (R-447, R-448, R-550).
+"""Locates and lists the memory files (R-447, R-448, R-550).
 
     memories/                                 notes for every project, and files of earlier versions
     memories/projects/<mark>/                 notes of one project
@@ -33,7 +33,7 @@ _UNSAFE = regex(r"[^A-Za-z0-9_.-]")
 
 
 class MemoryFile(msgspec.Struct, frozen=True):
-    """A file of the memory. `time`: last written (seconds since the epoch); `size` in bytes.
+    """A memory file. `time`: last written (seconds since the epoch); `size` in bytes.
 
     `project`: the mark of its project, "" = for every project, or from before projects were recorded. `name`: the path
     below `memories`, with `/` ("" = elsewhere). `is_log`: a daily log.
@@ -56,7 +56,7 @@ def mark_of(folder: Path) -> str:
 
 
 class MemoryPlaces(msgspec.Struct, frozen=True):
-    """The folders of the memory. `memory_dir` belongs to the tool `memory`, `state_dir` only to us."""
+    """The folders of the memory. `memory_dir` belongs to the tool `memory`, `state_dir` only to the plugin."""
 
     memory_dir: Path
     state_dir: Path
@@ -70,7 +70,7 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
         return self.state_dir / PRIVATE_FOLDER / mark if private else self.project_dir(mark) / SUMMARIES
 
     def find(self, mark: str, root: Path, *, everything: bool = False) -> list[MemoryFile]:
-        """Return the newest files of a project and of all projects in common, newest first.
+        """Return the newest memory files of a project and those shared by all projects, newest first.
 
         `root`: the workspace of the daily log; `everything`: the files of all projects.
 
@@ -109,7 +109,7 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
             return any(entry.name != PROJECTS for entry in _entries(self.memory_dir))
 
     def _all(self, mark: str, root: Path) -> Iterator[MemoryFile]:
-        """Yield the files for every project and those of one; "" = of all."""
+        """Yield the shared files and those of one project ("" = of all projects)."""
         for path, status in _files(self.memory_dir, skip=PROJECTS):
             yield self._below_memories(path, status, "")
         for one in [mark] if mark else self.marks():
@@ -133,7 +133,7 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
 
 
 def _files(folder: Path, skip: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the files below a folder, without hidden ones, drafts and links; `skip` names a direct subfolder."""
+    """Yield the files below a folder, except hidden files, drafts and links; `skip` names a direct subfolder."""
     for entry in _entries(folder):
         if entry.name == skip or entry.name.startswith(".") or entry.name.endswith(".new"):
             continue

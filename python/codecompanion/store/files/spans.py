@@ -1,6 +1,6 @@
-"""Store the exact words of a chat's evidence packets, each message once, one per line (R-468, R-478).
+"""Stores the exact words of a chat's evidence packets, each message once, one per line (R-468, R-478).
 
-Above 4 MB the newest half is kept.
+A file over 4 MB is reduced to its newest half.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SPANS_BYTES = 4 * 1024 * 1024
 
 
 class Spans:
-    """The files of all chats below one folder; chats are named by `checkpoints.file_name`."""
+    """Reads and writes the files of all chats below one folder; chats are named by `checkpoints.file_name`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,1 +1,1 @@
-"""The event log of the chats, its tables and their migrations, and the rows derived from it."""
+"""Stores the event log of the chats and the rows derived from it, and migrates its tables."""

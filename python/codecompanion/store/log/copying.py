@@ -1,7 +1,7 @@
-"""Copy the beginning of a chat's log into a new chat, inside one transaction (`session.actions.forking`).
+"""Copies the beginning of a chat's log into a new chat, in one transaction (`session.actions.forking`).
 
 Rows are copied unchanged, with their times, and share the full-text entries of their originals; only the rows needed
-for the totals are read.
+for the totals are loaded.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def copy_chat(
     payloads: Sequence[EventPayload],
     ts: float,
 ) -> None:
-    """Create the chat from another one's events up to `last_seq`, without some, and append the payloads.
+    """Create a chat from another chat's events up to `last_seq`, except `left_out`, and append the payloads.
 
     Raises:
         StoreUnavailable: the chat already exists.
@@ -79,7 +79,7 @@ def copy_chat(
 def _totals(
     connection: sqlite3.Connection, from_chat: str, chat_id: str, last_seq: int, left_out: Collection[int], ts: float
 ) -> Totals:
-    """Return the totals of the copy: the other chat's if it was copied whole, else the sums of its messages."""
+    """Return the totals of the copy: those of the other chat if all was copied, else the sums of its messages."""
     totals = read_totals(connection, from_chat)
     if totals is not None and totals.last_seq == last_seq and not left_out:
         totals.created = ts

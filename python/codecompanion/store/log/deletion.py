@@ -1,8 +1,8 @@
-"""Delete a chat: its events with their search index, its totals, drafts and lease, and contents only it used.
+"""Deletes a chat: its events with their search index, its totals, drafts and lease, and blobs that only it used.
 
-All rows are deleted in one transaction, and files afterwards: a kill in between leaves contents that no chat uses, and
-the next deletion removes them too. A content younger than `YOUNG_S` is left for later, because another Neovim may have
-stored it for an event that is not logged yet.
+All rows are deleted in one transaction, and files afterwards: a kill in between leaves unused blobs, which the next
+deletion removes. A blob younger than `YOUNG_S` is left for later, because another Neovim may have stored it for an
+event that is not logged yet.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from codecompanion.store.log.event_rows import is_searchable
 
 YOUNG_S = 600.0
 SLICE = 200
-"""Contents checked per slice; measured 24 µs each, during which other writes wait."""
+"""Number of blobs checked per slice; each takes 24 µs (measured), during which other writes wait."""
 SWEEP_S = 5.0
-"""Seconds that the removal of unused contents may delay closing; the rest is removed with the next deletion."""
+"""Maximum seconds that removing unused blobs may delay closing; the next deletion removes the rest."""
 _UNINDEX = "INSERT INTO message_text(message_text, rowid, text) VALUES ('delete', ?, ?)"
 
-# Texts that no other chat has; a copy always has a larger id than its text, so new events never reuse an id in use.
+# Selects texts that no other chat has; a copy always has a larger id than its text, so new events never reuse an id in
+# use.
 _OWN_TEXTS = """
     SELECT COALESCE(text_id, events.id) AS text, payload
     FROM events LEFT JOIN shared_text ON shared_text.event_id = events.id
@@ -58,7 +59,7 @@ _DELETIONS = (
 
 def delete_chat(connection: sqlite3.Connection, chat_id: str) -> int:
     """Delete the chat's rows, inside the running transaction; return the number of its events."""
-    # Overwrites freed pages, so deleted content can neither be read from the file nor restored by a salvage.
+    # Overwrites freed pages, so deleted content cannot be read from the file or restored by `salvage`.
     connection.execute("PRAGMA secure_delete = ON")
     for text_id, stored in connection.execute(_OWN_TEXTS, (chat_id,)):
         connection.execute("DELETE FROM message_inner WHERE rowid = ?", (text_id,))
@@ -75,7 +76,7 @@ def delete_chat(connection: sqlite3.Connection, chat_id: str) -> int:
 
 
 def delete_unused_blobs(connection: sqlite3.Connection, blobs: Blobs, names: Iterable[str], now: float) -> int:
-    """Delete the stored contents that no chat uses; return their number."""
+    """Delete the blobs that no chat uses; return their number."""
     deleted = 0
     for name in names:
         used = connection.execute("SELECT 1 FROM blob_uses WHERE sha256 = ? LIMIT 1", (name,)).fetchone()
@@ -86,7 +87,7 @@ def delete_unused_blobs(connection: sqlite3.Connection, blobs: Blobs, names: Ite
 
 
 class Sweeper:
-    """Removes unused contents slice by slice, so that other writes can run in between."""
+    """Removes unused blobs slice by slice, so that other writes can run in between."""
 
     def __init__(
         self,
@@ -99,13 +100,13 @@ class Sweeper:
         self._running: set[Future[None]] = set()
 
     def sweep_after(self, deletion: Future[int]) -> None:
-        """Remove the unused contents after the rows were deleted."""
+        """Remove unused blobs once `deletion` has deleted the rows."""
         names, swept = self._blobs.names(), Future[None]()
         self._running.add(swept)
         deletion.add_done_callback(lambda done: self._go_on(done, names, swept))
 
     def wait(self) -> None:
-        """Wait for running sweeps, for a limited time."""
+        """Wait for running sweeps, at most `SWEEP_S` seconds."""
         wait(tuple(self._running), SWEEP_S)
 
     def _go_on(self, before: Future[int], names: Iterator[str], swept: Future[None]) -> None:

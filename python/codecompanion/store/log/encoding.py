@@ -1,4 +1,4 @@
-"""Encode events and texts as bytes, including values that SQLite and msgspec reject."""
+"""Encodes events and texts as bytes, including values that SQLite and msgspec reject."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codecompanion.model.history import (
 
 
 def storable(text: str) -> str:
-    """Return the text with lone surrogates (bytes that were not UTF-8) replaced, as SQLite columns must be UTF-8."""
+    """Return the text with lone surrogates (bytes that were not UTF-8) replaced: SQLite columns must be UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The event log in SQL: append, read, index (R-003).
+"""Appends, reads and indexes the events of the log in SQL (R-003).
 
 Events are appended inside a transaction of `writer_thread.Writer`, which keeps three things in step: the events
 themselves (the truth), one row of totals per chat (`totals.py`), and the full-text index of all messages. Nothing here
@@ -40,17 +40,17 @@ _SELECT_BEFORE = (
 )
 _SELECT_NEWEST = "SELECT seq, ts, payload, sum FROM events WHERE chat_id = ? ORDER BY seq DESC LIMIT ?"
 _CALL_WITHIN = 32
-"""Maximum number of messages between a call and its result: the results of its other calls."""
+"""Maximum number of messages between a call and its result: the results of other calls in the same reply."""
 
 
 def turn_of(payload: EventPayload) -> str:
-    """Return the turn an event belongs to, "" when it has none."""
+    """Return the turn an event belongs to, or ""."""
     turn: str = getattr(payload, "turn_id", "")
     return payload.message.turn_id if isinstance(payload, MessageAdded) else turn
 
 
 def is_findable(message: Message) -> bool:
-    """Return whether a search may find the message: not the system prompt, rules and memory of every chat."""
+    """Return whether a search may find the message: not the system prompt, rules and memory that every chat has."""
     return message.role != "system" and message.tag not in STARTING_TAGS
 
 
@@ -70,11 +70,11 @@ def append_events(
 ) -> list[LogEvent]:
     """Append to the log of the chat inside the running transaction; the first event creates the chat.
 
-    `after_seq`: numbering continues after it, although the log ends earlier. `spent`: totals of the chat's earlier
+    `after_seq`: continue numbering after it, even if the log ends earlier. `spent`: totals with the chat's earlier
     cost.
 
     A reply clears the chat's partial reply and a user message the draft it was typed as, in the same transaction, so
-    that no crash can show a text twice.
+    that no text appears twice after a crash.
     """
     totals = read_totals(connection, chat_id) or Totals(created=ts)
     before_seq = totals.last_seq
@@ -126,7 +126,7 @@ def index_inner(
 
 
 def _answered_call(connection: sqlite3.Connection, chat_id: str, seq: int, message: Message) -> ToolCall | None:
-    """Return the call that a result answers, if it comes shortly before; ids may repeat, so the nearest counts."""
+    """Return the call that a result answers, if shortly before it; ids may repeat, so the nearest is used."""
     if message.tool_call_id is None:
         return None
     for (stored,) in connection.execute(_SELECT_BEFORE, (chat_id, seq, _CALL_WITHIN)):
@@ -141,9 +141,9 @@ def _answered_call(connection: sqlite3.Connection, chat_id: str, seq: int, messa
 
 
 def read_tail(connection: sqlite3.Connection, chat_id: str, limit: int) -> tuple[list[LogEvent], TailState] | None:
-    """Return the newest events, up to `limit`, and the state of the whole log; None when it is unknown.
+    """Return the newest events, up to `limit`, and the state of the whole log; None if the state is unknown.
 
-    Also None when one of these events is damaged or missing: then the whole log must be read.
+    Also None if one of these events is damaged or missing; then the whole log must be read.
     """
     stored = read_state(connection, chat_id)
     if stored is None:
@@ -164,7 +164,7 @@ def read_tail(connection: sqlite3.Connection, chat_id: str, limit: int) -> tuple
 def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, LogEvent]]) -> dict[str, int]:
     """Write salvaged events (chat id, event) unchanged: seqs and times are kept, gaps stay gaps.
 
-    Returns the number of events written per chat; duplicates are written once.
+    Returns the number of events written per chat; duplicates are written only once.
     """
     written: dict[str, int] = {}
     for chat_id, event in events:
@@ -230,7 +230,7 @@ Row = tuple[int, float, bytes, int | None]
 def read_rows(
     connection: sqlite3.Connection, chat_id: str, since: int = 0, until: int = NEWEST
 ) -> tuple[list[Row], list[int]]:
-    """Return the rows with `since < seq <= until`, and the seqs that are unreadable because a page is damaged.
+    """Return the rows with `since < seq <= until`, and the seqs of rows on damaged pages.
 
     Raises:
         sqlite3.DatabaseError: the index is damaged, so the seqs are unknown as well.
@@ -242,7 +242,7 @@ def read_rows(
             raise
     rows: list[Row] = []
     unreadable: list[int] = []
-    for (seq,) in connection.execute(_SELECT_SEQS, (chat_id, since, until)).fetchall():  # from the index alone
+    for (seq,) in connection.execute(_SELECT_SEQS, (chat_id, since, until)).fetchall():  # from the index only
         try:
             rows += connection.execute(_SELECT_ONE, (chat_id, seq)).fetchall()
         except sqlite3.DatabaseError:

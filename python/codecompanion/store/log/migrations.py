@@ -1,12 +1,12 @@
-"""Define the database format, one numbered migration per change; `PRAGMA user_version` is the version of a file.
+"""Defines the database format, one numbered migration per change; `PRAGMA user_version` is the version of a file.
 
 A step is a statement, or a function where SQL is not enough. A migration is never edited after a release: the next
-change is a new entry. A new payload type of `history` also needs one, if only an empty one: an older plugin must refuse
-such a log rather than treat its entries as damaged. Each runs in one transaction together with its version number, so a
-crash leaves the file at one version or the next. A file of a newer version is refused unchanged.
+change is a new entry. A new payload type of `history` also needs a migration, even an empty one: an older plugin must
+refuse the log instead of treating its entries as damaged. Each migration runs in one transaction together with its
+version number, so a crash leaves the file at one version or the next. A file of a newer version is refused unchanged.
 
 `events` is the truth, all other tables can be rebuilt from it or are scratch. It is an ordinary rowid table: measured
-with 10,000 rows of 1 KB, one keyed by (chat_id, seq) WITHOUT ROWID is three times the size and no faster to read.
+with 10,000 rows of 1 KB, a table keyed by (chat_id, seq) WITHOUT ROWID is three times as large and no faster to read.
 `message_text` is contentless, so that no text is stored twice; its rowid is `events.id`, or for a copied message the
 `text_id` in `shared_text`; `message_inner` has the same rowids.
 """
@@ -89,7 +89,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     (
         # New payload: chat_forked. The picker shows questions and the origin of a branch without reading logs; a chat
-        # can be deleted, together with contents that no other chat uses.
+        # can be deleted together with blobs that no other chat uses.
         "ALTER TABLE chats ADD COLUMN first_question TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE chats ADD COLUMN last_question TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE chats ADD COLUMN forked_from TEXT NOT NULL DEFAULT ''",
@@ -105,7 +105,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         fill_blob_uses,
     ),
     (
-        # A copied message is found by the index entry of its original: forking a long chat does not index its text
+        # A copied message is found by the index entry of its original, so forking a long chat does not index its text
         # again.
         """CREATE TABLE shared_text (
             event_id INTEGER PRIMARY KEY,
@@ -114,8 +114,9 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE INDEX shared_text_by_text ON shared_text(text_id)",
     ),
     (
-        # A search finds the words inside names, unspaced writing and tool calls. The rows of older versions are indexed
-        # afterwards, newest first, in the background (`inner_index`); the last one has a lower id than `below`.
+        # Search finds the words inside names, unspaced writing and tool calls. The rows of older versions are indexed
+        # later in the background, newest first (`inner_index`); all rows with an id of `below` or more are already
+        # indexed.
         f"CREATE VIRTUAL TABLE message_inner USING fts5(words, tokenize='{TOKENIZER}')",
         "CREATE TABLE inner_missing (below INTEGER NOT NULL)",
         "INSERT INTO inner_missing SELECT max(id) + 1 FROM events HAVING max(id) IS NOT NULL",
@@ -125,7 +126,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         # figures.
         "ALTER TABLE calibration ADD COLUMN above REAL NOT NULL DEFAULT 1",
         "ALTER TABLE calibration ADD COLUMN below REAL NOT NULL DEFAULT 1",
-        # Older figures were learned with another counting of marks: 0 is never a current version.
+        # Older figures were learned with a different way of counting marks, so 0 is never a current version.
         "ALTER TABLE calibration ADD COLUMN figures INTEGER NOT NULL DEFAULT 0",
     ),
     (
@@ -138,7 +139,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     (
         # A stored chat is shown from its newest events (`tail_state`). Logs of older versions get a row when they are
-        # opened: filling the table now would read the whole file.
+        # opened, because filling the table now would read the whole file.
         """CREATE TABLE tail_state (
             chat_id TEXT PRIMARY KEY NOT NULL,
             covers_seq INTEGER NOT NULL,
@@ -167,7 +168,7 @@ def migrate(connection: sqlite3.Connection, name: str, migrations: Sequence[Migr
             "update the plugin; the file was not changed"
         )
     wanted = migrations[found:]
-    # A new file is created in one transaction, as each waits for the disk four times.
+    # A new file is created in one transaction, because each transaction waits for the disk four times.
     groups = [wanted] if not found else [[migration] for migration in wanted]
     for group in groups:
         connection.execute("BEGIN IMMEDIATE")

@@ -1,8 +1,8 @@
-"""Keep data derived from a chat's log, so that no log must be read: previews of its questions, uses of blobs.
+"""Keeps data derived from a chat's log, to avoid reading the log: previews of its questions, uses of blobs.
 
-Both can be rebuilt from the log. The `fill_…` functions do so for files of older versions (`migrations`): they read
-stored JSON as it was then, without the current types. The newest question is searched from the end, so a long log costs
-as little as a short one.
+Both can be rebuilt from the log. The `fill_…` functions do so for databases of older versions (`migrations`), without
+the current types, because they read the JSON as it was stored then. The newest question is searched from the end, so a
+long log costs as little as a short one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def fill_blob_uses(connection: sqlite3.Connection) -> None:
 
 
 def _questions(connection: sqlite3.Connection, chat_id: str, query: str) -> Iterator[str]:
-    """Yield the user's typed messages, from one end of the log."""
+    """Yield the messages typed by the user, in the order of `query`."""
     for (stored,) in connection.execute(query, (chat_id,)):
         with contextlib.suppress(*NOT_READABLE, AttributeError, TypeError):
             message = json.loads(stored).get("message")

@@ -1,8 +1,8 @@
-"""Keep data that is not history: drafts, the partial reply of a running stream, grants, calibration.
+"""Keeps data that is not history: drafts, the partial reply of a running stream, grants, calibration.
 
-Permits belong to a repository: its path replaces the chat id. A copy of a chat owned by another host has its own draft,
-which is given to the next owner of the chat when the host is gone. Rows are overwritten in place, without an fsync of
-their own: they survive a killed host, not a power cut.
+Permits belong to a repository: its path replaces the chat id. A read-only copy of a chat owned by another host has its
+own draft, which passes to the chat's next owner when the copy's host is gone. Rows are overwritten in place, without a
+separate fsync: they survive a killed host, not a power cut.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ BETWEEN = "\n\n"
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """The learned calibration of a model: reported tokens = `extra` + `ratio` × estimate, from `weight` tokens.
+    """The learned calibration of a model: reported tokens = `extra` + `ratio` × estimate, learned from `weight` tokens.
 
     `above` and `below`: the spread of reports around the count, as multiples of the usual one. `figures`: the version
-    of these figures' definition, 0 = before there were versions.
+    of how the figures are defined, 0 = older than versions.
     """
 
     adapter: str
@@ -58,7 +58,7 @@ def read_rows(connection: sqlite3.Connection) -> list[ScratchRow]:
 
 
 def keep_newer(connection: sqlite3.Connection, row: ScratchRow) -> None:
-    """Write the row, unless an equally new or newer one exists."""
+    """Write the row, unless there is one that is as new or newer."""
     connection.execute(
         "INSERT INTO scratch(chat_id, kind, text, updated) VALUES (?, ?, ?, ?) ON CONFLICT(chat_id, kind) DO UPDATE"
         " SET text = excluded.text, updated = excluded.updated WHERE excluded.updated > scratch.updated",
@@ -79,7 +79,7 @@ def copy_kind(owner: str, copy: str) -> str:
 def take_drafts(
     connection: sqlite3.Connection, chat_id: str, copy: str, kind: str, is_gone: Callable[[str], bool], now: float
 ) -> tuple[str, str]:
-    """Return the draft of this kind ("" of a copy), and the texts typed into copies whose hosts are gone.
+    """Return the draft of this kind ("" for a copy), and the texts typed into copies whose hosts are gone.
 
     The latter become part of the draft. The text of `copy` itself is dropped, because it is still in that copy's input.
     """
@@ -101,7 +101,7 @@ def take_drafts(
 
 
 def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str, text: str, now: float) -> None:
-    """Save the newest text; an empty one deletes the row. Bytes that are not UTF-8 survive as lone surrogates."""
+    """Save the newest text; an empty text deletes the row. Bytes that are not UTF-8 survive as lone surrogates."""
     if not text:
         clear_text(connection, chat_id, kind)
         return
@@ -123,7 +123,7 @@ def clear_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str) -
 
 
 def clear_superseded(connection: sqlite3.Connection, chat_id: str, message: Message, now: float) -> None:
-    """Delete the scratch text that has now become this message of the log."""
+    """Delete the scratch text that this logged message replaces."""
     if message.role == "assistant":
         clear_text(connection, chat_id, "partial")
     elif is_typed_by_user(message):
@@ -131,12 +131,12 @@ def clear_superseded(connection: sqlite3.Connection, chat_id: str, message: Mess
         if draft.strip() == sent.strip():
             clear_text(connection, chat_id, "draft")
         elif draft.startswith(sent + BETWEEN):
-            # A waiting message was kept before the text typed meanwhile.
+            # The draft began with the queued message, followed by the text typed in the meantime.
             save_text(connection, chat_id, "draft", draft[len(sent + BETWEEN) :], now)
 
 
 def save_calibration(connection: sqlite3.Connection, calibration: Calibration) -> None:
-    """Save the newest calibration of an adapter's model."""
+    """Save the newest calibration of a model."""
     connection.execute(
         "INSERT OR REPLACE INTO calibration(adapter, model, ratio, weight, extra, updated, above, below, figures) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -145,7 +145,7 @@ def save_calibration(connection: sqlite3.Connection, calibration: Calibration) -
 
 
 def load_calibration(connection: sqlite3.Connection) -> list[Calibration]:
-    """Return all calibrations; damaged rows, with a text in place of a number, are left out."""
+    """Return all calibrations, without damaged rows (text in place of a number)."""
     rows = connection.execute(
         "SELECT CAST(adapter AS BLOB), CAST(model AS BLOB), ratio, weight, extra, updated, above, below, figures "
         "FROM calibration WHERE typeof(weight) = 'integer' AND typeof(figures) = 'integer' "

@@ -1,8 +1,8 @@
-"""Store the state of a chat at its end, so that the chat can be shown from its newest events alone.
+"""Stores the state at the end of a chat's log, so that the chat can be shown from only its newest events.
 
 One row per chat, written in the transaction of the events it covers. It is valid up to `covers_seq`: an older plugin
 with the same file open appends events without it, and `TailState.after` adds those later. A damaged or missing row, as
-in a file of an older version, costs one reading of the whole log and is then written.
+in a file of an older version, costs one pass over the whole log and is then written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from codecompanion.model.messages import is_typed_by_user
 from codecompanion.store.log.encoding import storable
 
 MAX_CHOICES = 8
-"""Number of model choices kept: those before the newest events are needed, and few are made within these."""
+"""Number of model choices kept: those before the newest events are needed, and there are few among these."""
 _SELECT = "SELECT covers_seq, state, sum FROM tail_state WHERE chat_id = ?"
 _SAVE = "INSERT OR REPLACE INTO tail_state(chat_id, covers_seq, state, sum) VALUES (?, ?, ?, ?)"
 
@@ -34,7 +34,8 @@ class ModelChoice(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TailState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The state after all events up to `covers_seq`. `typed` counts the user's messages, `purpose` is the chat's."""
+    """The state after all events up to `covers_seq`. `typed` counts the user's messages, `purpose` is the chat's
+    purpose."""
 
     covers_seq: int = 0
     typed: int = 0
@@ -72,7 +73,7 @@ def _sum(covers_seq: int, stored: bytes) -> int:
 
 
 def read_state(connection: sqlite3.Connection, chat_id: str) -> TailState | None:
-    """Return the chat's state, None when there is none or it is damaged."""
+    """Return the chat's state, None if it is missing or damaged."""
     row = connection.execute(_SELECT, (chat_id,)).fetchone()
     if row is None:
         return None
@@ -98,7 +99,7 @@ def forget_state(connection: sqlite3.Connection, chat_id: str) -> None:
 
 
 def keep_state(connection: sqlite3.Connection, chat_id: str, before_seq: int, events: Sequence[LogEvent]) -> None:
-    """Update the state to the end of a log that ended with `before_seq` and got these events.
+    """Update the state to the end of a log that ended at `before_seq` before these events.
 
     A state that does not reach `before_seq` stays unchanged: it remains valid for the events it covers.
     """

@@ -1,4 +1,4 @@
-"""One row of totals per chat, for the picker and the budget, kept in step with its events (R-358)."""
+"""Keeps a row of totals per chat, for the picker and the budget, in step with its events (R-358)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _SELECT_SUMS = f"SELECT sum, chat_id, {_TOTALS} FROM chats"  # noqa: S608 - a co
 class SessionInfo(msgspec.Struct, frozen=True):
     """A stored chat in the picker. `updated`: seconds since the epoch; `messages`: from the user and the model.
 
-    `owned`: another living Neovim has it open, so here it is read-only. `first_question` and `last_question`: the
-    beginnings of the user's first and last message. `forked_from`: the chat this one is a branch of; `family`: the
+    `owned`: another running Neovim has it open, so it is read-only here. `first_question` and `last_question`: the
+    beginnings of the user's first and last message. `forked_from`: the chat that this one is a branch of; `family`: the
     first chat of that tree ("" for a chat that was never forked from another). `draft`: it has unsent text.
     """
 
@@ -47,14 +47,14 @@ class SessionInfo(msgspec.Struct, frozen=True):
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """The cost of provider calls in US dollars, and the number of calls without a known price, which it excludes."""
+    """The cost of provider calls in US dollars, and the number of calls without a known price, which are not in it."""
 
     usd: float = 0.0
     unpriced: int = 0
 
 
 class Totals(msgspec.Struct):
-    """The row of totals of one chat, kept up to date event by event."""
+    """The row of totals of a chat, updated with each event."""
 
     title: str = ""
     cwd: str = ""
@@ -73,7 +73,7 @@ class Totals(msgspec.Struct):
     purpose: str = ""
 
     def count(self, payload: history.EventPayload, ts: float) -> None:
-        """Add one more event. Renaming a chat does not make it newer."""
+        """Count an event. Renaming a chat does not make it newer."""
         self.last_seq += 1
         if not (isinstance(payload, history.TitleSet) and payload.by_user):
             self.updated = ts
@@ -105,7 +105,7 @@ class Totals(msgspec.Struct):
 
 
 def read_spent(connection: sqlite3.Connection, chat_id: str | None = None) -> Spent:
-    """Return the cost of one chat, or of all including deleted ones, from the totals, whatever their length."""
+    """Return the cost of one chat, or of all chats including deleted ones, from the totals without reading logs."""
     row = connection.execute(
         """SELECT TOTAL(usd), COALESCE(SUM(unpriced), 0) FROM (
             SELECT cost_usd AS usd, unpriced FROM chats WHERE ?1 IS NULL OR chat_id = ?1
@@ -117,7 +117,7 @@ def read_spent(connection: sqlite3.Connection, chat_id: str | None = None) -> Sp
 
 
 def read_totals(connection: sqlite3.Connection, chat_id: str) -> Totals | None:
-    """Return the chat's row of totals, None when the chat does not exist."""
+    """Return the chat's row of totals, None if the chat does not exist."""
     row = connection.execute(_SELECT_TOTALS, (chat_id,)).fetchone()
     return Totals(*row) if row else None
 
@@ -150,7 +150,7 @@ def list_rows(
 ) -> list[tuple[SessionInfo, str | None]]:
     """Return the chats worth resuming (with messages or a draft), newest first, each with its owner.
 
-    Those without a window (`purpose`) are found only by their id. `empty`: include chats without messages.
+    Chats without a window (`purpose`) are found only by their id. `empty`: include chats without messages.
     """
     rows = connection.execute(
         """SELECT owner, chats.chat_id, title, updated, messages, cwd, adapter, model, 0, created, first_question,

@@ -1,8 +1,8 @@
-"""Extract the search terms of a message beyond the words of its text: words inside names, letter pairs, calls, path.
+"""Extracts search terms of a message beyond the words of its text: words inside names, letter pairs, calls, paths.
 
 `parseTable` is also found by "parse table". Chinese, Japanese and Korean are written without spaces between words, or
-with endings joined to them: they are found by every pair of adjacent letters. The content of a tool call (the file that
-was read, the command that was run) is in no message's text.
+with endings joined to them, so they are found by every pair of adjacent letters. The content of a tool call (the file
+that was read, the command that was run) is not in the text of any message.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message, ToolCall
 
 MAX_CALL_CHARS = 2_000
-"""Maximum characters of one call's arguments: a fully written file is found by its path and its beginning."""
+"""Maximum characters of a call's arguments to index: a file written in full is found by its path and beginning."""
 
 _LETTERS = "\u1100-\u11ff\u3040-\u30ff\u3105-\u312f\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _LETTERS += "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f"
@@ -24,7 +24,7 @@ _PIECE = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 def inner_words(message: Message, answered: ToolCall | None = None) -> str:
-    """Return the additional search terms of a message, each once; "" for most prose. A result is found by its call."""
+    """Return the additional search terms of a message, each once; "" for most prose. A call also finds its result."""
     text = message.text
     words = dict.fromkeys(find_inner(text))
     for source in (message.path or "", *_call_texts([*message.tool_calls, *([answered] if answered else [])])):
@@ -51,12 +51,12 @@ def pieces_of(name: str) -> list[str]:
 
 
 def unspaced_runs(text: str) -> list[str]:
-    """Return the runs of letters written without spaces between words."""
+    """Return the runs of letters of scripts without spaces between words."""
     return [] if text.isascii() else _UNSPACED.findall(text)
 
 
 def pairs_of(run: str) -> list[str]:
-    """Return every pair of adjacent letters; a single letter is returned itself."""
+    """Return every pair of adjacent letters; a single letter is returned as it is."""
     return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
 
 

@@ -1,1 +1,1 @@
-"""Search over all messages."""
+"""Searches all messages."""

@@ -1,4 +1,4 @@
-"""Search messages that are in no store with the store's search, by an index built once in memory (R-516)."""
+"""Searches messages that are not in a store with the store's search, using an index in memory (R-516)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DATE_CHARS = 80
 
 
 class ChatIndex:
-    """An index of one chat, which must be closed. Messages are identified by their indexes in it."""
+    """A search index of one chat, which must be closed. Messages are identified by their positions in the chat."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         """Build the index; takes about a second for 20,000 messages."""
@@ -56,12 +56,13 @@ class ChatIndex:
             self._today = datetime.date.fromtimestamp(latest) if latest > 0 else self._today
 
     def find(self, query: str, limit: int) -> list[int]:
-        """Return the indexes of messages the query may mean, best first; "yesterday" is relative to the last."""
+        """Return the positions of the messages that match the query, best first; "yesterday" is relative to the last
+        one."""
         question = read_question(storable(query), self._today)
         return list(itertools.islice(find_rows(self._connection, question, None, self._read), limit))
 
     def snippets(self, query: str, places: Sequence[int]) -> list[str]:
-        """Return the snippet of each message around the matched words."""
+        """Return a snippet around the matched words for each message."""
         return make_snippets([self._messages[place] for place in places], read_question(storable(query), self._today))
 
     def close(self) -> None:
@@ -84,7 +85,7 @@ def _inner(messages: Sequence[Message]) -> Iterable[tuple[int, str]]:
 
 
 def _time_in(text: str) -> float:
-    """Return the time of a date at the start of the text, 0.0 when there is none."""
+    """Return the time of a date at the start of the text, or 0.0."""
     day = date_of(text[:_DATE_CHARS])
     if day is None:
         return 0.0

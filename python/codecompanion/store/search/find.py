@@ -1,6 +1,6 @@
-"""Search all messages, including cleared and compacted ones, with one ranking for phrases and questions.
+"""Searches all messages, including cleared and compacted ones, with one ranking for phrases and questions.
 
-The index stores no text; the few hits are read from the log and their snippets made by a temporary index in memory.
+The index stores no text; the few hits are read from the log, and a temporary index in memory makes their snippets.
 `find_rows` needs no store: any database with `events`, `message_text` and `message_inner` works (`chat_index`).
 """
 
@@ -26,13 +26,13 @@ from codecompanion.store.search.ranking import Matches, Row, Surroundings, own_s
 from codecompanion.store.search.snippets import make_snippets
 
 COMMON = 2_000
-"""A word in more messages than this counts only in messages found by rarer words."""
+"""Above this many messages, a word counts only in messages that were found by rarer words."""
 POOL = 150
 """Number of best messages whose neighbours are also scored."""
 SIDE = 3
 """Number of neighbours on each side of a message of the pool."""
 FEW_WORDS = 3
-"""A query with fewer words is a search for these words only, not for neighbouring messages."""
+"""In a query with fewer words, neighbouring messages do not count."""
 INNER_SHARE = 0.6
 """Weight of a word inside a name, relative to a word of the text."""
 RARE = 0.5
@@ -63,7 +63,7 @@ def search_messages(
     seqs: Collection[int] | None = None,
     limit: int = 50,
 ) -> list[SearchHit]:
-    """Return the best hits (in one chat, at these positions of its log), best first. Damaged rows are left out."""
+    """Return the best hits (in one chat, at these positions of its log), without damaged rows, best first."""
     question = read_question(storable(query), today)
     read = reader_of(connection)
     ranked = find_rows(connection, question, chat_id, read)
@@ -83,7 +83,7 @@ def search_messages(
 
 
 def _places(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[Row, _Place]:
-    """Return chat, title, position in the log and time of each row."""
+    """Return the chat, title, log position and time of each row."""
     found = connection.execute(
         "SELECT events.id, events.chat_id, chats.title, events.seq, events.ts FROM events "
         "JOIN chats ON chats.chat_id = events.chat_id WHERE events.id IN (SELECT value FROM json_each(?))",
@@ -93,7 +93,7 @@ def _places(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[Row, _P
 
 
 def reader_of(connection: sqlite3.Connection) -> Read:
-    """Return a reader of the log's messages by row; it reads each once and leaves damaged ones out."""
+    """Return a function that reads messages by row, each once, and leaves out damaged ones."""
     known: dict[Row, Message] = {}
 
     def read(rows: Iterable[Row]) -> Mapping[Row, Message]:
@@ -110,7 +110,7 @@ def reader_of(connection: sqlite3.Connection) -> Read:
 
 
 def find_rows(connection: sqlite3.Connection, question: Question, chat_id: str | None, read: Read) -> Iterator[Row]:
-    """Yield the rows of the messages that the question may mean, best first."""
+    """Yield the rows of the messages that match the question, best first."""
     matches = _look_up(connection, question, chat_id)
     if not matches.totals:
         yield from _find_whole(connection, question, chat_id)
@@ -170,7 +170,7 @@ def _count(connection: sqlite3.Connection, term: Term) -> int:
 
 
 def _common_hits(connection: sqlite3.Connection, term: Term, wanted: Iterable[Row], score: float) -> dict[Row, float]:
-    """Return the wanted rows that contain a very common word: scoring all of its rows would take too long."""
+    """Return those of the wanted rows that contain a very common word; scoring all its rows would take too long."""
     found = connection.execute("SELECT rowid FROM message_text WHERE message_text MATCH ?", (term.in_text,))
     texts = {row for (row,) in found}
     copies = connection.execute(
@@ -185,7 +185,7 @@ def _has_copies(connection: sqlite3.Connection) -> bool:
 
 
 def _text_hits(connection: sqlite3.Connection, question: Question, term: Term, chat_id: str | None) -> dict[Row, float]:
-    """Return the matches in the text; the last of a few words, or one without matches, may be a prefix."""
+    """Return the matches in the text; the last of a few words, or a word without matches, may be a prefix."""
     if not term.in_text:
         return {}
     is_last = not term.bonus and question.last_word and term.in_text == f'"{question.last_word}"'
@@ -196,19 +196,20 @@ def _text_hits(connection: sqlite3.Connection, question: Question, term: Term, c
 
 
 def _rows_with(connection: sqlite3.Connection, expression: str, chat_id: str | None) -> list[Row]:
-    """Return the rows with inner words; each row has a word once, so only the number of rows shows its rarity."""
+    """Return the rows with these inner words, which each row has once, so that only the number of rows shows their
+    rarity."""
     return [row for row, _ in _found(connection, "message_inner", "0", expression, chat_id)]
 
 
 def _matching(connection: sqlite3.Connection, expression: str, chat_id: str | None) -> dict[Row, float]:
-    """Return the score of every row whose text matches; higher is better, never 0."""
+    """Return the score of every row whose text matches: never 0, higher is better."""
     return dict(_found(connection, "message_text", "-bm25(message_text)", expression, chat_id))
 
 
 def _found(
     connection: sqlite3.Connection, index: str, score: str, expression: str, chat_id: str | None
 ) -> Iterable[tuple[Row, float]]:
-    """Return the rows that match, including copied messages, which have no entry of their own."""
+    """Return the matching rows, including copied messages, which have no index entry of their own."""
     select = f"SELECT events.id, {score} FROM {index} "  # noqa: S608 - constants, here and below
     direct = f"JOIN events ON events.id = {index}.rowid"
     copied = f"JOIN shared_text ON text_id = {index}.rowid JOIN events ON events.id = event_id"
@@ -230,7 +231,7 @@ def _find_whole(connection: sqlite3.Connection, question: Question, chat_id: str
 
 
 def _surroundings(connection: sqlite3.Connection, rows: Sequence[Row]) -> Surroundings:
-    """Return the messages beside those of the rows, `SIDE` on each side."""
+    """Return the neighbours of the rows, `SIDE` on each side."""
     around = Surroundings({}, {})
     places = connection.execute(
         "SELECT id, chat_id, seq FROM events WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(rows),)
@@ -251,7 +252,7 @@ def _surroundings(connection: sqlite3.Connection, rows: Sequence[Row]) -> Surrou
 
 
 def _days(connection: sqlite3.Connection, rows: Iterable[Row]) -> dict[Row, datetime.date]:
-    """Return the day of each message, if known."""
+    """Return the day of each message whose day is known."""
     days = {}
     for row, ts in connection.execute(
         "SELECT id, ts FROM events WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(rows)),)

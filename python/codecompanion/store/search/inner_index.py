@@ -1,7 +1,7 @@
-"""Index the inner words of messages stored by older versions, a few at a time in the background.
+"""Indexes the inner words of messages stored by older versions, a few at a time in the background.
 
-Until then they are found by the words of their text, as before. The position is stored in the file: when a process
-ends, the next one continues, and two with the file open share the work.
+Until then these messages are found by the words of their text. The position is stored in the file, so another process
+can continue the work, and two processes share it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from codecompanion.store.log.event_rows import index_inner
 
 AT_ONCE = 20
 MAX_BYTES = 200_000
-"""Rows and bytes per step, some milliseconds; foreground writes run between two steps."""
+"""Maximum bytes per step, which takes a few milliseconds; foreground writes run between steps."""
 PAUSE_S = 0.02
 
 Step = Callable[[sqlite3.Connection], bool]
@@ -32,7 +32,7 @@ def is_complete(connection: sqlite3.Connection) -> bool:
 
 
 def take_in_some(connection: sqlite3.Connection) -> bool:
-    """Index the next rows, newest first, inside the running transaction; return whether that was the end."""
+    """Index the next rows, newest first, inside the running transaction; return whether they were the last."""
     row = connection.execute("SELECT below FROM inner_missing").fetchone()
     if row is None:
         return True

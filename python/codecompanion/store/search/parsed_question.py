@@ -1,7 +1,7 @@
-"""Parse a search question: its words, the names and paths in it, the days it names (R-516). No database, no clock.
+"""Parses a search question: its words, the names and paths in it, the days it names (R-516). No database, no clock.
 
 Question words ("what", "did", "the") are dropped as long as others remain. A word matches all its forms; a name such as
-`parseTable`, `read_file` or `src/app.ts` matches itself and, at less weight, the words inside.
+`parseTable`, `read_file` or `src/app.ts` matches itself and, with less weight, the words inside it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codecompanion.store.log.words_inside_words import pairs_of, pieces_of, unsp
 from codecompanion.store.search.periods import Period, find_periods
 
 MAX_TERMS = 32
-"""Limit for a long question (a pasted traceback): names first, then its words in order."""
+"""Maximum terms of a long question (a pasted traceback): names first, then words in order."""
 
 _WORD = regex(r"[^\W_]+")
 _QUOTED = regex(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»')
@@ -35,9 +35,9 @@ _QUOTED_WEIGHT = 2.0
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A search term, as an FTS5 query on the text and one on the inner words; "" = none.
+    """A search term, as an FTS5 query on the text and another on the inner words; "" = none.
 
-    A `bonus` is added for messages that contain it themselves; any other term also counts for their neighbours.
+    A `bonus` is added only for messages that contain the term; any other term also counts for their neighbours.
     """
 
     in_text: str
@@ -47,7 +47,7 @@ class Term(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A parsed question: `count` distinct terms, in `words` meaningful words.
+    """A parsed question: `count` distinct terms from `words` meaningful words.
 
     `whole` matches its words as a phrase. The `last_word` may be a prefix.
     """
@@ -86,7 +86,7 @@ def read_question(text: str, today: datetime.date) -> Question:
 
 
 def _count_words(text: str) -> int:
-    """Return the number of meaningful words typed: a path counts as one, and so do four letters without a space."""
+    """Return the number of meaningful words typed; a path counts as one, as do four letters of unspaced writing."""
     stop, count = _stop_words(), 0
     for chunk in text.lower().split():
         if not stop.issuperset(_WORD.findall(chunk)):
@@ -95,7 +95,7 @@ def _count_words(text: str) -> int:
 
 
 def _names(text: str) -> Iterator[Term]:
-    """Yield the paths and names of several words: they weigh more adjacent than apart."""
+    """Yield the paths and names made of several words; these weigh more when adjacent than apart."""
     for joined in _JOINED.findall(text):
         words = _WORD.findall(joined.lower())
         if len(words) > 1:
@@ -125,7 +125,7 @@ def _words(content: list[str]) -> Iterator[Term]:
 
 
 def _pairs(words: list[str]) -> Iterator[Term]:
-    """Yield adjacent words that are both meaningful."""
+    """Yield pairs of adjacent meaningful words."""
     stop = _stop_words()
     for pair in itertools.pairwise(words):
         if stop.isdisjoint(pair):
@@ -145,7 +145,7 @@ def _phrase(words: Sequence[str]) -> str:
 
 
 def _side_by_side(words: Sequence[str]) -> str:
-    """Return the words as a phrase, or written together: `parse_table` is also `parseTable`."""
+    """Return a query for the words as a phrase or written together: `parse_table` also finds `parseTable`."""
     return f'{_phrase(words)} OR "{"".join(words)}"'
 
 

@@ -1,6 +1,6 @@
-"""Find the days a question names: "in May 2023", "on 16 August", "last Tuesday", "two weeks ago", "2023-05-08".
+"""Finds the days a question names: "in May 2023", "on 16 August", "last Tuesday", "two weeks ago", "2023-05-08".
 
-English names of months and days, and dates in digits. A month alone may be of any year.
+English names of months and days, and dates in digits. A month without a year matches any year.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _AGO = regex(rf"\b(\d{{1,3}}|an?|{'|'.join(_NUMBERS[1:])})\s+(day|week|month|yea
 _LAST = regex(rf"\b(last|past|this)\s+(week|weekend|month|year|{'|'.join(_DAYS)})\b")
 _NEAR = {"today": 0, "tonight": 0, "this morning": 0, "yesterday": 1, "last night": 1}
 _UNITS = {"day": (1, 0), "week": (7, 3), "month": (30, 10), "year": (365, 90)}
-"""Days in the unit, and the tolerance of "two weeks ago" in days."""
+"""Number of days in each unit, and the tolerance of "two weeks ago" in days."""
 
 
 class Period(msgspec.Struct, frozen=True):
-    """The days from `first` to `last`. With `any_year` both are days of 2000, a leap year."""
+    """The days from `first` to `last`. With `any_year`, both are in 2000, a leap year."""
 
     first: datetime.date
     last: datetime.date
@@ -115,7 +115,7 @@ def _end_of_month(day: datetime.date) -> datetime.date:
 
 
 def _calendar(unit: str, today: datetime.date, *, back: bool) -> Period:
-    """Return the week, weekend, month or year that contains `today`, or the one before."""
+    """Return the week, weekend, month or year that contains `today`, or the one before it."""
     if unit == "month":
         first = today.replace(day=1)
         first = (first - datetime.timedelta(1)).replace(day=1) if back else first

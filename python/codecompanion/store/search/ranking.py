@@ -1,8 +1,8 @@
-"""Rank the messages a question may mean: by the number and rarity of matched words, by neighbours, and by time.
+"""Ranks the messages that match a question by the number and rarity of matched words, by neighbours, and by time.
 
 The weights are fitted on half of the LoCoMo dialogues (`bench/bench_recall.py`). A reply seldom repeats the words of
 the question it answers, so a message also gets a share of its neighbours' scores, above all a reply to a question; a
-message that only asks is seldom the wanted one.
+message that only asks something is seldom the wanted one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_READ_FOR_WHEN = 60
 _READ_CHARS = 2_000
 _SHORT_CHARS = 1_000
 _QUESTION = regex(r"[^\W_][\"'”’)*]*\?+(?![^\s\"'”’)*!])|？")
-"""A question mark after a word and before a space, not one in a pattern or an address."""
+"""Matches a question mark after a word and before a space, not one in a pattern or an address."""
 _TIME = regex(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|since|recently|(?:last|next|this) \w+|\w+day|weekend|(?:19|20)\d\d"
     r"|january|february|march|april|june|july|august|september|october|november|december|\d{1,2}[:/.]\d{2})\b",
@@ -43,7 +43,7 @@ Row = int
 
 
 class Matches(msgspec.Struct):
-    """The matches in the index: the rows of each term with their scores, and the totals of each row."""
+    """Matches in the index: the rows of each term with their scores, and the totals of each row."""
 
     terms: list[dict[Row, float]]
     totals: dict[Row, float]
@@ -103,7 +103,7 @@ def _with_neighbours(
 
 
 def asks(message: Message | None) -> bool:
-    """Return whether the message asks something; tool output with a question mark does not count."""
+    """Return whether the message asks a question; tool output with a question mark does not count."""
     if message is None or message.role not in ("user", "assistant"):
         return False
     text = message.text
@@ -116,7 +116,7 @@ def asks_only(message: Message | None) -> bool:
 
 
 def _in_time(question: Question, day: datetime.date | None) -> float:
-    """Return the bonus of a message from that day: events are reported on their day or soon afterwards."""
+    """Return the bonus of a message from that day; events are reported on the same day or soon afterwards."""
     if day is None:
         return 0.0
     gain = 0.0

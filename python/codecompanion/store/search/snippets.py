@@ -1,4 +1,4 @@
-"""Make snippets: the part of a message around the matched words, which are marked with « »."""
+"""Makes snippets: the part of a message around the matched words, which are marked with « »."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEEDLE = regex(r'"([^"]+)"')
 
 
 def make_snippets(messages: Sequence[Message], question: Question) -> list[str]:
-    """Return the snippet of each message around the matched words; its beginning if only a neighbour has them."""
+    """Return a snippet of each message around the matched words, or its beginning if only a neighbour has them."""
     texts = [storable(message.text) for message in messages]
     expression = " OR ".join(f"({term.in_text})" for term in question.terms if term.in_text) or question.any_word
     marked: dict[int, str] = {}
@@ -42,7 +42,7 @@ def make_snippets(messages: Sequence[Message], question: Question) -> list[str]:
 
 
 def _calls_of(message: Message) -> str:
-    """Return the calls of a reply without text, as readable text."""
+    """Return the tool calls of a reply without text, in readable form."""
     return storable("\n".join(f"{call.name}({call.arguments})" for call in message.tool_calls))
 
 
