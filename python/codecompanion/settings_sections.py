@@ -32,7 +32,7 @@ class ContextPacketSettings(Section, frozen=True):
 
 
 class MemorySettings(Section, frozen=True):
-    """What the memory stores (R-446, R-449), and how many tokens of it a new chat starts with (0 = none).
+    """The content of the memory (R-446, R-449), and how many tokens of it a new chat starts with (0 = none).
 
     `exclude` are regular expressions.
     """

@@ -1,4 +1,4 @@
-"""The indexes of the projects in a command's jobs; each is updated once."""
+"""Opens the indexes of the projects in a command's jobs, and updates each once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CommandIndexes:
         self._indexes: dict[Path, ProjectIndex] = {}
 
     def of(self, root: Path) -> ProjectIndex:
-        """Return the index of a folder; one that is not a project has none, so that only its named files are read."""
+        """Return the index of a folder, or None if it is not a project, in which case only named files are read."""
         real = Path(os.path.realpath(root))
         if real not in self._indexes:
             index = self._indexes[real] = ProjectIndex(real, cache_dir())

@@ -1,7 +1,7 @@
-"""`--embed SPEC` of `index`, `search` and `gather`: missing vectors are made, then searched (R-239).
+"""`--embed SPEC` of `index`, `search` and `gather`: makes missing vectors, then searches them (R-239).
 
-Naming a SPEC is consent to its cost: a run reports its cost on standard error before it begins, and its errors
-afterwards. Keys come from the user's environment and are never shown.
+Giving a SPEC is consent to its cost: a run reports the cost on standard error before it begins, and errors afterwards.
+Keys come from the user's environment and are never shown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CommandVectors:
         self._filled: set[tuple[str, Path]] = set()
 
     def of(self, spec: str) -> QuestionVectors:
-        """Return the vectors for comparing questions.
+        """Return the vectors of a SPEC, for comparison with questions.
 
         Raises:
             InputError: the SPEC is invalid, or names a folder without a model.
@@ -61,8 +61,8 @@ class CommandVectors:
     async def fill(self, spec: str, root: Path, path: Path, choice: Choice, *, limit_s: float | None = None) -> Run:
         """Make the missing vectors of the index at `path`, once; report the cost and errors.
 
-        `limit_s`: seconds after which a batch without an answer ends the run, None = no limit. A local model has no
-        limit.
+        `limit_s`: seconds to wait for the answer to a batch before the run ends, None = no limit. Ignored for a local
+        model.
 
         Raises:
             StoreUnavailable: the index cannot be read or written.
@@ -73,7 +73,7 @@ class CommandVectors:
             return Run()
         self._filled.add((spec, path))
         if isinstance(embedder, OnnxEmbedder):
-            # Loaded now, so that no question's `ms` includes loading. Errors are reported when a vector is needed.
+            # Load the model now, so that no question's `ms` includes it. Errors are reported when a vector is needed.
             with contextlib.suppress(AdapterError):
                 await embedder.embed_query("the model is loaded")
         writer = VectorWriter(path)

@@ -1,4 +1,4 @@
-"""The environment of the command line: its keys are read once, then kept only in memory."""
+"""Provides the environment of the command line, whose keys are read once and then kept only in memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Updates the code index of a command from the disk before it answers.
 
-Two commands on one project share one index: the second waits for the first; otherwise its answer would come from a
-partial index, and differ the next time.
+Two commands on one project share an index, so the second waits for the first; otherwise its answer would come from a
+partial index and be different the next time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ASKED_EVERY_S = 0.1
 def update_index(root: Path, path: Path, choice: Choice, *, is_rebuild: bool = False) -> Built:
     """Update the index at `path` from the folder `root`; waits for another process that is building it. Blocks.
 
-    Returns with `is_busy` when that one takes more than ten minutes.
+    Returns with `is_busy` if the other process takes more than ten minutes.
 
     Raises:
         InputError: the folder is not a project.

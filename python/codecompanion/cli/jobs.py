@@ -1,4 +1,4 @@
-"""Jobs as JSON Lines: one answer line each, in order; an invalid line is answered by `{"error": …}` in its place."""
+"""Answers jobs in JSON Lines: one line each, in order; the answer to an invalid line is `{"error": …}`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ JOBS_HELP = "read one job per line, answer one line each; a job with an unknown 
 def answer_jobs(
     command: str, name: str, kind: type[Job], example: str, answer: Callable[[Job], dict[str, Any]], out: TextIO
 ) -> int:
-    """Answer each job of a file or of standard input (`-`); return the exit status, 2 when a job was invalid.
+    """Answer each job of a file or of standard input (`-`); return the exit status, 2 if a job was invalid.
 
-    `kind`: the type of a line; `example`: an example of one, for sentences.
+    `kind`: the type of a line; `example`: an example line, for messages.
 
     Raises:
-        InputError: the input cannot be read, or has no job.
+        InputError: the input cannot be read, or contains no job.
     """
     status = number = 0
     lines: Iterable[bytes] = read_input(name, "jobs in JSON Lines")

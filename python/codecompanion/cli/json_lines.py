@@ -1,4 +1,4 @@
-"""JSON as the command line writes it: always on one line, for any reader."""
+"""Writes JSON for the command line: always on one line, for any reader."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 
 
 def json_line(value: Any) -> str:
-    """Return a value as JSON without a line end in it.
+    """Return a value as JSON without line breaks.
 
     Characters that end a line for some readers (`str.splitlines`, JavaScript) but not for JSON are escaped.
     """

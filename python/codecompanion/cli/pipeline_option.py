@@ -1,4 +1,4 @@
-"""`--pipeline`, `--strict` and `--hybrid` of the commands that find code, and the same fields of their jobs."""
+"""Reads `--pipeline`, `--strict` and `--hybrid` of the commands that find code, and the same fields of their jobs."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def add_pipeline(parser: argparse.ArgumentParser, default: PipelineName = DEFAUL
 def pipeline_of(
     arguments: argparse.Namespace, *asking: _Asking | None, default: PipelineName = DEFAULT
 ) -> PipelineName:
-    """Return the pipeline of a job, else that of the command's arguments.
+    """Return the pipeline of a job, or else of the command's arguments.
 
-    `asking`: objects that may name it; for each field the first one that does wins.
+    `asking`: objects that may name it; for each field, the first object that does wins.
 
     Raises:
-        InputError: the pipeline does not exist, or `strict` is combined with one other than the document's.
+        InputError: the pipeline does not exist, or `strict` is combined with a pipeline other than the document's.
     """
     places = (*filter(None, asking), arguments)
     pipeline: str | None = next((one.pipeline for one in places if one.pipeline is not None), None)

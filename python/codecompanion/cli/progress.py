@@ -1,7 +1,7 @@
-"""Progress of a command that takes longer than two seconds: one line on standard error, if it is a terminal.
+"""Shows progress of a command that takes longer than two seconds: one line on standard error, if it is a terminal.
 
-It is cleared before any other output and at the end, so that none of it remains or ends up in the answer. Callers that
-pass the terminal on (to a question, an editor) call `stop` first.
+The line is cleared before any other output and at the end, so that nothing of it remains or gets into the answer.
+Callers that hand over the terminal (to a question, an editor) call `stop` first.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Progress:
         return cast(TextIO, _Answer(out, self)) if self._thread.is_alive() and out.isatty() else out
 
     def make_room(self, text: str) -> None:
-        """Clear the line before a text is printed."""
+        """Clear the line before `text` is printed."""
         with self._lock:
             self._clear()
             self._line_is_open = bool(text) and not text.endswith("\n")

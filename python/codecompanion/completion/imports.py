@@ -118,7 +118,7 @@ def _find_python(text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines, str
     ]
     if not wanted:
         return
-    # The text after the last import, including the line being typed, need not parse.
+    # The text after the last import, including the line being typed, may not parse.
     region = text[: _python_end(text, wanted[-1])]
     found = _parsed_imports(region)
     if found is not None:

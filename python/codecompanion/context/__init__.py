@@ -1,1 +1,1 @@
-"""Context management: pure functions that decide what the next request contains."""
+"""Manages the context: pure functions that decide what the next request contains."""

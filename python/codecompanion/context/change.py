@@ -1,4 +1,4 @@
-"""Turn the result of a stage into one log event (R-530, R-531): removals, replacements and insertions by message id."""
+"""Turns a stage's result into one log event (R-530, R-531): removals, replacements and insertions by message id."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _anchor(before: Messages, after: Messages, index: int) -> str:
 
 
 def cuts_of(messages: Sequence[Message]) -> dict[str, int]:
-    """Return the percentage that is sent of each truncated result, by message id (R-524)."""
+    """Return the percentage of each truncated result that is sent, by message id (R-524)."""
     return {message.id: kept_percent(message) for message in messages if message.left_out}
 
 
@@ -49,7 +49,7 @@ def view_change(
 ) -> ViewChanged:
     """Return the event that applies the result of a stage; `about` describes its compaction."""
     removed, replaced, inserted = difference(before, work.messages)
-    # A compaction that only shortened messages is an edit: no message replaces others.
+    # A compaction that only shortened messages is an edit, because no message replaces others.
     kind: ChangeKind = "compacted" if report.event == "context_compacted" and (removed or inserted) else "edited"
     about = msgspec.structs.replace(
         about,

@@ -1,4 +1,4 @@
-"""Notes for the user on a compaction that succeeded with reservations (lessons 11, 14; R-529, R-434)."""
+"""Writes notes for the user on a compaction that only partly worked as planned (lessons 11, 14; R-529, R-434)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SHOWN = 5
 
 
 def author_of(report: StageReport, asked: Sequence[str]) -> str:
-    """Return the author of the summary and the models that failed before: `no model (gpt-x failed)`.
+    """Return the author of the summary and the models that failed before it: `no model (gpt-x failed)`.
 
-    `asked`: names of the models asked, in order; `no model: …` gives the reason why none was asked.
+    `asked`: names of the models asked, in order; `no model: …` gives the reason that none was asked.
     """
     known = report.details.failure or ""
     if not report.asked and (known.endswith(UNUSABLE) or known.startswith(TOO_SLOW)):
@@ -34,7 +34,7 @@ def _is_by_model(report: StageReport) -> bool:
 
 
 def why_not_by_model(report: StageReport) -> str:
-    """Return why the model that was asked did not write the summary, without a full stop; "" when it did."""
+    """Return why the model that was asked did not write the summary, without a full stop; "" if it did."""
     if _is_by_model(report):
         return ""
     why = report.details.failure or report.details.summary_detail or _last_problem(report) or report.not_asked
@@ -42,7 +42,7 @@ def why_not_by_model(report: StageReport) -> str:
 
 
 def notes_on(report: StageReport) -> str:
-    """Return sentences for the user about the author and reliability of the summary, "" when there are none."""
+    """Return sentences for the user about the author and reliability of the summary, or ""."""
     if report.work is None:
         return ""
     details = report.details
@@ -66,5 +66,5 @@ def without_a_model(why: str) -> str:
 
 
 def _last_problem(report: StageReport) -> str:
-    """Return the problem of the last tier tried, without the name of the tier."""
+    """Return the problem of the last tier tried, without the tier's name."""
     return report.problems[-1].partition(": ")[2] if report.problems else ""

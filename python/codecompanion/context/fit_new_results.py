@@ -1,9 +1,9 @@
-"""Make room for new tool results: those the model requested and has not seen yet (R-524).
+"""Makes room for new tool results, which the model requested and has not seen yet (R-524).
 
-When the request does not fit, the policy's own stages run first. If it still does not fit, older results are cleared,
-then the new ones are truncated by the remaining excess. Results too large even on their own are truncated beforehand.
-At the end every truncation is repeated from the full text by the final excess. `recovery.toml` has the stages,
-`pipeline` the order.
+If the request does not fit, the policy's own stages run first. If it still does not fit, older results are cleared, and
+then the new ones are truncated by the remaining excess. Results that are too large by themselves are truncated
+beforehand. At the end, every truncation is repeated from the full text, by the final excess. `recovery.toml` has the
+stages, `pipeline` the order.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def staying(messages: Messages) -> Messages:
 
 
 def is_too_large(messages: Messages, env: Env) -> bool:
-    """Return whether the new results must be truncated even if everything removable is removed."""
+    """Return whether the new results must be truncated even after everything removable is removed."""
     alone, stage = staying(messages), arrival_stages()[-1]
     room = room_of(env, alone, stage.trigger)
     return env.measure(alone).tokens > target_tokens(stage.trigger, stage.target, stage.target_gap, room)
 
 
 def arrival(policy: Policy, messages: Messages, env: Env, *, clears: bool) -> tuple[Stage, ...]:
-    """Return the stages that make room for new results; `clears` false: without clearing older ones.
+    """Return the stages that make room for new results; `clears` False: without clearing older results.
 
     Clearing continues until no summary is due, because a summary would remove more and call a model.
     """
@@ -57,7 +57,7 @@ def arrival(policy: Policy, messages: Messages, env: Env, *, clears: bool) -> tu
 
 
 def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env, least: int = 0) -> int:
-    """Return the largest request that fits and triggers no summary in these stages, if more than `least`.
+    """Return the size of the largest request that fits and triggers no summary in these stages, if above `least`.
 
     A stage that runs before every request decides for itself.
     """
@@ -68,7 +68,7 @@ def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env,
 
 
 def clears_results(policy: Policy) -> bool:
-    """Return whether results may be cleared: the policy clears them, and it is not disabled (lesson 13)."""
+    """Return whether results may be cleared: the policy does so, and that is not disabled (lesson 13)."""
     edits = (stage.trigger.is_on for stage in policy.stages if stage.event == "context_edited")
     if not all(edits) or not any(stage.trigger.is_on for stage in policy.stages):
         return False
@@ -99,10 +99,10 @@ def _without_tools(step: Step, spared: tuple[str, ...]) -> Step:
 
 
 def cut_again(messages: Messages, whole: Messages, most: int, target: int, env: Env) -> Messages | None:
-    """Return the messages with the new results as in `whole`, truncated to `target` if that exceeds `most`.
+    """Return the messages with the new results as in `whole`, truncated to `target` if they exceed `most`.
 
-    A result that the policy's own stages truncated stays truncated; one they cleared is restored. None when the others
-    cannot be made to fit this way: then they stay unchanged.
+    A result that the policy's own stages truncated stays truncated; one they cleared is restored. None if the others
+    cannot be made to fit this way; they then stay unchanged.
     """
     originals = {message.id: message for message in whole}
     was_cut = [message.edited and message.left_out for message in messages]

@@ -1,8 +1,8 @@
-"""Build the fields of the policies' named events (`policy.policy.PolicyEventName` lists the events).
+"""Builds the fields of the policies' named events (`policy.policy.PolicyEventName` lists the events).
 
 KodaCode's R-327…R-331, CoWork's R-411, R-422, R-423, R-451, R-453, R-461, R-472, R-473, CodeBuddy's R-136, R-144. Field
 names are those of the products. `fields_of` is pure: the session decides when an event is due, logs it as a
-`PolicyEvent` and sends it to the editor, where `User CodeCompanion<NameInCamelCase>` fires
+`PolicyEvent` and sends it to the editor, which fires `User CodeCompanion<NameInCamelCase>`
 (`chat/state/policy_autocmds.lua`). Figures are tokens of the whole request, 0 = unknown.
 """
 
@@ -35,18 +35,18 @@ _RESTORED_FIELDS: Fields = {
     "note": "",
 }
 VERSION = 1
-"""Version of the event, the artifact and its rendering (R-325)."""
+"""Version of the event, the artifact and its rendered form (R-325)."""
 
 
 class Occasion(msgspec.Struct, frozen=True, kw_only=True):
-    """The values known when an event is due; each event uses those it needs.
+    """The values that are known when an event is due; each event uses those it needs.
 
-    `report`: the stage that ran. `tokens`: the request before it (else taken from the report). `available`: CoWork's
-    name for window − 8000 − system prompt (R-402). `sent`: the shaped request, of `sent_tokens`, with a short prompt if
-    `is_compact`; `raw`: the same without shaping; both include the system prompt. `left_out`: earlier turns missing
-    from `raw`. `turn_id`: the running turn. `model`, `duration_ms`: the author of the summary, and how long the
-    compaction took. `limit_source`: where the window size comes from. `kind`, `targets`, `text`: a memory flush.
-    `more`: the fields of a snapshot or a restored session.
+    `report`: the stage that ran. `tokens`: the size of the request before it (otherwise taken from the report).
+    `available`: CoWork's name for window − 8000 − system prompt (R-402). `sent`: the shaped request, of `sent_tokens`,
+    with a short prompt if `is_compact`; `raw`: the same without shaping; both include the system prompt. `left_out`:
+    earlier turns missing from `raw`. `turn_id`: the running turn. `model`, `duration_ms`: the author of the summary,
+    and how long the compaction took. `limit_source`: where the window size comes from. `kind`, `targets`, `text`: a
+    memory flush. `more`: the fields of a snapshot or a restored session.
     """
 
     report: StageReport | None = None
@@ -94,7 +94,7 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def events_of(names: Iterable[str], on: Occasion, compaction_id: str = "") -> tuple[PolicyEvent, ...]:
-    """Return the events to log under these names, without those that do not apply; "" is skipped."""
+    """Return the events to log under these names, if they apply; "" is skipped."""
     known = [cast(PolicyEventName, name) for name in names if name]
     return tuple(
         PolicyEvent(name=name, fields=fields_of(name, on), compaction_id=compaction_id)
@@ -167,7 +167,7 @@ def applies(name: PolicyEventName, on: Occasion) -> bool:
 
 
 def _chosen(on: Occasion, fields: Fields) -> Fields:
-    """Return the fields with the caller's values."""
+    """Return the fields with the values that the caller chose."""
     return {name: on.more.get(name, default) for name, default in fields.items()}
 
 

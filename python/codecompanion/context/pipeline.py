@@ -1,4 +1,4 @@
-"""Prepare the next request: step 7.12 of "From Enter to the bytes" (`doc/dev/architecture.md`).
+"""Prepares the next request: step 7.12 of "From Enter to the bytes" (`doc/dev/architecture.md`).
 
 pipeline.md 5.4, R-518…R-520, R-529, R-530.
 
@@ -47,16 +47,16 @@ def prepare(
 ) -> Preparation:
     """Prepare the next request (R-518): run before **every** provider request.
 
-    `automatic_summaries` false skips every step that replaces messages by a summary: the adapter compacts automatically
-    (K15) or the guard of R-532 is paused. Earlier steps of the stage still run. `paused`: events whose stages do not
-    run, because the user has just undone them (R-545). `fitting` false leaves a request larger than the window to the
-    caller.
+    `automatic_summaries` False skips every step that replaces messages with a summary, because the adapter compacts
+    automatically (K15) or compactions are paused (R-532). Earlier steps of the stage still run. `paused`: events whose
+    stages do not run, because the user has just undone them (R-545). `fitting` False leaves a request larger than the
+    window to the caller.
     """
     policy = _without_paused(policy, paused)
     draft = _draft(view, env)
     if not policy.enabled or view.has_open_calls:
         return draft.prepared()
-    # A request that only leaves too little room for its reply is first left to the policy's own stages.
+    # A request that merely leaves too little room for its reply is left to the policy's own stages first.
     arrived = () if draft.fits(reserve=0) else new_results(draft.messages)
     clears = "context_edited" not in paused and clears_results(policy)
     if arrived and is_too_large(draft.messages, _as_sent(env)):
@@ -82,9 +82,9 @@ def compact(view: View, policy: Policy, env: Env) -> Preparation:
 def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
     """Shrink a request that the provider refused as too long (R-535), regardless of triggers.
 
-    The policy's own stages run first, in order; steps that need a model may fail, the last tier does not. Stops once
-    the request is at most `target` tokens. Disabled stages stay disabled (lesson 13), and nothing happens while a call
-    is open. No summary is requested within the chat itself: that request would be refused as well.
+    The policy's own stages run first, in order; steps that need a model may fail, but the last tier does not. It stops
+    once the request has at most `target` tokens. Disabled stages stay disabled (lesson 13), and nothing happens while a
+    call is open. No summary is requested within the chat itself, because that request would be refused as well.
     """
     draft = _draft(view, msgspec.structs.replace(env, continuation=None))
     if not view.has_open_calls:
@@ -93,10 +93,10 @@ def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
 
 
 def last_tier(view: View, policy: Policy, env: Env) -> Preparation:
-    """Compact manually without a model, for when the provider refuses every request, including summaries."""
+    """Compact manually without a model, in case the provider refuses every request, including summaries."""
     draft = _draft(view, env)
     if policy.enabled and not view.has_open_calls:
-        # A compaction was requested: clearing results would free only a tenth as much.
+        # A compaction was requested, and clearing results would free only a tenth as much.
         compactions = tuple(stage for stage in recovery_stages() if stage.event == "context_compacted")
         yield from _walk(draft, _until_changed(draft, compactions))
     return draft.prepared()
@@ -123,7 +123,7 @@ class _Draft(msgspec.Struct):
 
 
 class _Run(msgspec.Struct, frozen=True):
-    """A stage to run now, and how; `obstacle`: why it cannot."""
+    """A stage to run now, and how; `obstacle`: why it cannot run."""
 
     stage: Stage
     tiers: tuple[Tier, ...]
@@ -137,7 +137,7 @@ def _walk(
 ) -> Generator[Ask, SummaryReply, None]:
     """Run stages one after another; `runs` picks the next from the draft's current state.
 
-    `as_sent`: measure the request as sent, after shaping, and report changes only. `most`: see `run_stage`.
+    `as_sent`: measure the request as sent, after shaping, and report only changes. `most`: see `run_stage`.
     """
     writers = Writers(draft.env)
     for run in runs:
@@ -175,7 +175,7 @@ def _by_hand(stage: Stage, draft: _Draft, view: View) -> _Run:
 
 
 def _until_it_fits(draft: _Draft, stages: Callable[[], tuple[Stage, ...]]) -> Iterator[_Run]:
-    """Yield stages until the request fits; `stages` is called only if it does not, since it may read a file."""
+    """Yield stages until the request fits; `stages` is called only if it does not fit, because it may read a file."""
     if draft.fits():
         return
     for stage in stages():
@@ -187,10 +187,10 @@ def _until_it_fits(draft: _Draft, stages: Callable[[], tuple[Stage, ...]]) -> It
 def _until_smaller(draft: _Draft, policy: Policy, target: int) -> Iterator[_Run]:
     """Yield the remedies for a refused request: the enabled stages, then the tiers without a model."""
     for stage in (*_stages_on(policy), *_fitting_stages(policy)):
-        # The target is a share of the refused request by our best-guess count, so the same count is compared.
+        # The target is a share of the refused request's best-guess count, so that count is compared.
         if draft.reports and draft.measured.tokens <= target:
             return
-        # After a refusal savings are not weighed: the manual limits apply.
+        # After a refusal, savings do not matter: the manual limits apply.
         yield _Run(stage, _usable(stage, policy, automatic_summaries=True), "reactive")
 
 
@@ -202,7 +202,7 @@ def _until_changed(draft: _Draft, stages: tuple[Stage, ...]) -> Iterator[_Run]:
 
 
 def _draft(view: View, env: Env) -> _Draft:
-    """Return the draft of the view, with every pair completed; a valid view costs nothing."""
+    """Return the draft of the view, with every pair completed; a valid view is used as it is."""
     sound = view.sound and not view.has_open_calls
     repair = Repair(view.messages) if sound else repair_pairs(view.messages)
     return _Draft(env, repair, repair.messages, env.measure(repair.messages))
@@ -216,7 +216,7 @@ def _make_room(draft: _Draft, policy: Policy, *, clears: bool) -> Generator[Ask,
 
 
 def _cut_alone(draft: _Draft) -> Generator[Ask, SummaryReply, None]:
-    """Truncate the new results until they fit on their own; older messages are left to the policy's stages."""
+    """Truncate the new results until they fit by themselves; older messages are left to the policy's stages."""
     whole = draft.messages
     alone = msgspec.structs.replace(draft, messages=staying(whole), reports=[])
     yield from _walk(alone, iter([_Run(stage := arrival_stages()[-1], stage.tiers, "reactive")]), as_sent=True)
@@ -268,7 +268,7 @@ def _cut_once(draft: _Draft, policy: Policy, arrived: Messages) -> None:
 
 
 def _obstacle(stage: Stage, view: View, messages: Messages) -> Skipped | None:
-    """Return why a stage cannot be run manually, None when it can."""
+    """Return why a stage cannot be run manually, or None."""
     if view.has_open_calls:
         return Skipped("open_calls", "a tool call is still unanswered")
     if sum(not is_system_prompt(message) for message in messages) < stage.manual_min_messages:
@@ -290,7 +290,7 @@ def _stages_on(policy: Policy) -> tuple[Stage, ...]:
 
 
 def _without_paused(policy: Policy, paused: frozenset[str]) -> Policy:
-    """Return the policy without the stages and tiers that make changes of these kinds."""
+    """Return the policy without the stages and tiers that make these types of changes."""
     stages = [
         msgspec.structs.replace(stage, tiers=tuple(tier for tier in stage.tiers if tier.event not in paused))
         for stage in policy.stages
@@ -300,7 +300,7 @@ def _without_paused(policy: Policy, paused: frozenset[str]) -> Policy:
 
 
 def _usable(stage: Stage, policy: Policy, automatic_summaries: bool) -> tuple[Tier, ...]:
-    """Return the tiers that may run: the stages they need are on, and the provider does not summarise instead (K15)."""
+    """Return the tiers that may run: the stages they need are on, and the provider does not summarise itself (K15)."""
     on = {other.id for other in policy.stages if other.trigger.is_on}
     tiers = tuple(tier for tier in stage.tiers if on.issuperset(tier.needs))
     return tiers if automatic_summaries else tuple(takewhile(lambda tier: not tier.summarises, tiers))
@@ -319,7 +319,7 @@ def _is_due(stage: Stage, policy: Policy, draft: _Draft, automatic_summaries: bo
 
 
 def _is_crossed(trigger: Threshold, draft: _Draft, room: Room) -> bool:
-    """Return whether the request crosses the trigger; it is shaped only if that matters, as shaping reads all of it."""
+    """Return whether the request crosses the trigger; it is shaped only if that matters: shaping reads all of it."""
     if not is_crossed(trigger, draft.measured, room) or trigger.measure != "sent":
         return is_crossed(trigger, draft.measured, room)
     return is_crossed(trigger, _as_sent(draft.env).measure(draft.messages), room)

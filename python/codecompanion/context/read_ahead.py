@@ -1,4 +1,4 @@
-"""Read the messages for a summary's checks in advance, during the seconds that a model takes to write it.
+"""Reads the messages for a summary's checks in advance, while a model takes seconds to write it.
 
 The results are kept in the chat's `Folds` until the stage ends; the checks give the same results without them.
 """
@@ -30,6 +30,6 @@ def read_ahead(steps: Iterable[Step], before: Messages, removed: Messages, env: 
 
 
 def forget(folds: Folds) -> None:
-    """Drop the data: after the stage the messages are different, or the next summary is far away."""
+    """Drop the data, because after the stage the messages are different, or the next summary is far away."""
     folds.forget(KnownNames)
     folds.forget(QuoteFacts)

@@ -1,9 +1,9 @@
-"""Apply a provider's own compaction to the view (R-534, R-537, R-539…R-542, R-551).
+"""Applies a provider's own compaction to the view (R-534, R-537, R-539…R-542, R-551).
 
 The provider's block replaces everything before it, as one message tagged like our own summaries. Protected messages
-(rules, pinned) stay and are sent again after the block, byte-identical (lesson 10), and so are the user's words being
-worked on. A block is valid only while its provider compacts: for any other provider the view is projected without it,
-from the full history (R-542).
+(rules, pinned) stay and are sent again after the block, byte-identical (lesson 10), and so are the user's words that
+are being answered. A block is valid only while its provider compacts: for any other provider the view is projected
+without it, from the full history (R-542).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from codecompanion.model.messages import (
 )
 
 SMALLEST_THRESHOLD = 50_000
-"""Minimum accepted by both providers (R-536, R-539)."""
+"""Smallest compaction threshold that both providers accept (R-536, R-539)."""
 
 
 def threshold(compact_at: int | None, window: int, reserve: int) -> int:
-    """Return the size from which the provider compacts, 0 when it is off or the window is too small."""
+    """Return the size from which the provider compacts, 0 if that is off or the window is too small."""
     if compact_at is None:
         return 0
     wanted = max(SMALLEST_THRESHOLD, compact_at)
@@ -35,7 +35,7 @@ def threshold(compact_at: int | None, window: int, reserve: int) -> int:
 
 
 def split_for_compaction(messages: Messages) -> tuple[Messages, Messages]:
-    """Return (messages the provider summarises, messages after its block): unanswered user messages wait (R-551)."""
+    """Return (messages the provider summarises, unanswered user messages, which follow its block) (R-551)."""
     from codecompanion.context.selection.select_window import first_pending  # not needed at startup
 
     pending = first_pending(messages)

@@ -1,4 +1,4 @@
-"""Shape the view for one request; the result is sent and never stored (R-302, R-338…R-346, K14).
+"""Shapes the view for one request; the result is sent and never stored (R-302, R-338…R-346, K14).
 
     tool results → placeholders · a packet of facts · tool schemas without docs · short prompt fragments
 
@@ -22,14 +22,14 @@ from codecompanion.model.messages import Message, ToolSpec
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """Earlier shaping of the same turn, which stays (R-343): placeholders by message id, steps by name."""
+    """Earlier shaping in the same turn, which is kept (R-343): placeholders by message id, steps by name."""
 
     placeholders: dict[str, Message] = {}
     steps: frozenset[str] = frozenset()
 
 
 class Levels(msgspec.Struct, frozen=True):
-    """The sizes a step may wait for, in tokens of the whole request; 0 = none."""
+    """The request sizes above which steps may apply, in tokens of the whole request; 0 = none."""
 
     target: int = 0
     trigger: int = 0
@@ -37,7 +37,7 @@ class Levels(msgspec.Struct, frozen=True):
 
 
 class Savings(msgspec.Struct, frozen=True):
-    """Content that shaping left out of a request, in estimated tokens by kind; `packet`: workspace facts (R-354)."""
+    """Content that shaping left out of a request, in estimated tokens by type; `packet`: workspace facts (R-354)."""
 
     history: int = 0
     prompt: int = 0
@@ -96,7 +96,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NO_PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
-"""For messages without a system prompt and tools."""
+"""The parts for messages without a system prompt and tools."""
 
 
 def levels_of(policy: Policy, env: Env, messages: Messages) -> Levels:
@@ -112,9 +112,9 @@ def levels_of(policy: Policy, env: Env, messages: Messages) -> Levels:
 def shape(
     messages: Messages, parts: Parts, policy: Policy, env: Env, kept: Kept | None = None, *, only_kept: bool = False
 ) -> Shaped:
-    """Return the request as sent; without steps it is the view itself, at no cost.
+    """Return the request as sent, which is the view itself if there are no steps.
 
-    `only_kept`: return the request that was sent plus newer messages, without further shaping.
+    `only_kept`: return the request as it was sent plus newer messages, without further shaping.
     """
     kept = kept or Kept()
     raw, levels = env.measure(messages), levels_of(policy, env, messages)
@@ -134,7 +134,7 @@ def shape(
 
 
 class _Shaping:
-    """One request during shaping."""
+    """A request that is being shaped."""
 
     def __init__(self, parts: Parts, env: Env, levels: Levels, kept: Kept, plain: Shaped) -> None:
         self._parts, self._env, self._levels, self._plain = parts, env, levels, plain
@@ -151,7 +151,7 @@ class _Shaping:
         self._measured = None if self._placeholders or parts.packets else plain.raw
 
     def _size(self) -> Measure:
-        """Return the current size of the request; a list is measured once."""
+        """Return the current size of the request; each list is measured only once."""
         saved = self._prompt_saved + self._tools_saved
         if saved and self._parts.measure is not None:
             return self._parts.measure(with_packets(self._messages, self._packets), self._system, self._specs)
@@ -178,7 +178,7 @@ class _Shaping:
                 self._run_strategy(step.use, params)
 
     def _is_above(self, name: str, above: str) -> bool:
-        """Return whether the request exceeds the level, or did so earlier in the turn (R-343)."""
+        """Return whether the request exceeds this level, or did so earlier in the turn (R-343)."""
         if above == "always" or name in self._kept_steps:
             self._kept_steps.add(name)
             return True
@@ -210,7 +210,7 @@ class _Shaping:
         self._prompt_saved = max(0, self._fixed - self._parts.fixed(self._system, self._parts.specs))
 
     def _leave_packet_out(self, params: ContextPacket) -> None:
-        """Leave out all packets when the request is close to the limit (R-354)."""
+        """Leave out all packets if the request is close to the limit (R-354)."""
         level = {"never": 0, "target": self._levels.target, "trigger": self._levels.trigger}[params.omit_above]
         if self._packets and ("context_packet" in self._kept_steps or 0 < level < self._size().tokens):
             self._kept_steps.add("context_packet")

@@ -1,4 +1,4 @@
-"""Values that a preparation gives the session: a report per stage, and its requests to models."""
+"""Defines what a preparation gives the session: a report per stage, and its requests to models."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from codecompanion.context.work import (
 class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one stage. `outcome` is `changed`, `skipped` or `failed`; `work` is set when changed.
 
-    `asked`: a model was asked for a summary. `not_asked`: why none was, after earlier failures. `wrote_none`: the model
-    answered, but with no usable summary. `way`: the last tier run. `problems`: the errors of earlier tiers.
-    `curtailed`: its summarising tiers were skipped. A stage that only writes to the memory is `changed` with equal
-    messages.
+    `asked`: a model was asked for a summary. `not_asked`: why no model was asked, after earlier failures. `wrote_none`:
+    the model answered, but not with a usable summary. `way`: the last tier that ran. `problems`: the errors of earlier
+    tiers. `curtailed`: its summarising tiers were skipped. A stage that only writes to the memory is `changed` with
+    equal messages.
     """
 
     stage: Stage
@@ -47,13 +47,13 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def event(self) -> StageEvent:
-        """Return the event of the change; a tier may have its own (R-411)."""
+        """Return the event of the change; a tier may have its own event (R-411)."""
         own = self.way.event if self.way is not None and self.work is not None else ""
         return own or self.stage.event
 
     @property
     def tier(self) -> int:
-        """Return the number of the tier, 0 when none ran (R-137)."""
+        """Return the number of the tier, 0 if none ran (R-137)."""
         return self.way.number if self.way is not None else 0
 
     @property
@@ -82,10 +82,10 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """An outgoing summary request: the stage that needs it, and whether it must use the chat's own adapter.
+    """A request for a summary: the stage that needs it, and whether it must use the chat's own adapter.
 
-    `meanwhile` reads data for the following steps, calling its argument in between: it may run in a thread while the
-    summary is written, and changes no result.
+    `meanwhile` reads data for the following steps, calling its argument in between; it may run in a thread while the
+    summary is written, and does not change any result.
     """
 
     request: SummaryRequest
@@ -100,7 +100,7 @@ Preparation = Generator[Ask, SummaryReply, Prepared]
 
 
 def drive(preparation: Preparation, answer: Callable[[Ask], SummaryReply]) -> tuple[Prepared, list[Ask]]:
-    """Run a preparation to its end and return the result and all requests, each answered at once by `answer`."""
+    """Run a preparation to its end; return the result and all requests, each answered at once by `answer`."""
     asked: list[Ask] = []
     try:
         ask = next(preparation)

@@ -1,8 +1,8 @@
-"""Run one stage of a policy: its tiers in order until a result is accepted (pipeline.md 5.4, R-529, R-530).
+"""Runs one stage of a policy: its tiers in order until a result is accepted (pipeline.md 5.4, R-529, R-530).
 
     for each tier: its steps → fallback writers of the summary, if a model failed → check the result → the target
 
-A generator: it yields `Ask`s, receives `SummaryReply`s and returns a `StageReport`. It changes nothing.
+It is a generator that yields `Ask`s, receives `SummaryReply`s and returns a `StageReport`, and changes nothing.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _run_tiers(
 ) -> Generator[Ask, SummaryReply, StageReport]:
     """Run the tiers.
 
-    A tier's result that misses the target is kept if the later tiers have nothing to do. `most`: maximum size of the
+    A result that misses the target is kept if the later tiers have nothing to do. `most`: maximum size of the
     request afterwards, whatever the stage's own target (0 = only the target applies).
     """
     wanted = target_tokens(
@@ -106,7 +106,7 @@ def _run_tiers(
             continue
         if tier is tiers[-1] or tier.accept == "always":
             return report
-        # The best guess counts: a target is not a safety limit.
+        # The best guess is compared, because a target is not a safety limit.
         if stage.target is None or after.tokens <= wanted:
             return report
         problems.append(f"{tier.id}: {after.tokens} tokens are left, more than the target of {wanted}")
@@ -115,7 +115,7 @@ def _run_tiers(
 
 
 class _Calls(msgspec.Struct, frozen=True):
-    """The common context of a stage's model requests: the stage and tier, and the writers available."""
+    """The context shared by a stage's model requests: the stage and tier, and the available writers."""
 
     stage: Stage
     tier: Tier
@@ -131,7 +131,7 @@ class _Calls(msgspec.Struct, frozen=True):
 
 
 def _run_tier(tier: Tier, work: Work, env: Env, calls: _Calls) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
-    """Run one tier, with its fallback writers when a model failed to summarise (R-529, R-434, K9)."""
+    """Run one tier, with its fallback writers if a model fails to summarise (R-529, R-434, K9)."""
     result, asked = yield from _drive(_run_steps(tier.steps, work, env), calls)
     for other in tier.on_fail:
         if not isinstance(result, Failed):
@@ -160,7 +160,7 @@ def _drive(
 ) -> Generator[Ask, SummaryReply, tuple[Outcome, bool]]:
     """Forward the requests of the steps as `Ask`s; return the outcome and whether a model was asked.
 
-    A writer known to fail is not asked: the steps receive the reason instead.
+    A writer that is known to fail is not asked; the steps receive the reason instead.
     """
     stage, writers, wanted, asked = calls.stage, calls.writers, False, False
     from codecompanion.context.read_ahead import read_ahead
@@ -214,7 +214,7 @@ def _run_steps(steps: tuple[Step, ...], work: Work, env: Env) -> Steps:
 
 
 def _checked(work: Work, before: Measure, after: Measure) -> Outcome:
-    """Return the work if it is usable, else why not: smaller, whole pairs, equal protected messages (R-530).
+    """Return the work if it is smaller, with whole pairs and equal protected messages, else why it is unusable (R-530).
 
     New messages get the sources of the messages they replace, as they will in the view.
     """

@@ -1,4 +1,4 @@
-"""The registry of strategies: the word used in a policy table → its parameters and its function (pipeline.md 5.4).
+"""Registers the strategies: the word in a policy table → its parameters and its function (pipeline.md 5.4).
 
 Policies name strategies; no strategy names a policy. A strategy's module is imported when it first runs: policies are
 read in every session, but most strategies are used only in long chats. `tests/unit/context/test_strategies.py` loads
@@ -56,7 +56,7 @@ def _deferred(module: str, name: str) -> Deferred:
 class Strategy(msgspec.Struct, frozen=True):
     """One entry: the pipeline.md number, the parameter struct, the function.
 
-    `needs`, `makes`: its input and its product for later steps, "" = nothing; a `selection` is also a `change`, and a
+    `needs`, `makes`: its input, and its product for later steps, "" = nothing; a `selection` is also a `change`, and a
     `note` is for the memory. `asks_model`: it may need a model for its summary. `explain` returns, by message id, why
     messages were cleared or are kept.
     """
@@ -71,7 +71,7 @@ class Strategy(msgspec.Struct, frozen=True):
 
     @property
     def summarises(self) -> bool:
-        """Return whether it writes the summary of the removed messages."""
+        """Return whether the strategy writes the summary of the removed messages."""
         return self.makes == "summary"
 
 
@@ -178,7 +178,8 @@ STRATEGIES: dict[str, Strategy] = {
     ),
     "require_target": Strategy("R-524", RequireTarget, _deferred("editing.savings", "require_target"), needs="change"),
 }
-"""S1 is `budget`, S16 is `repair`: the pipeline itself runs both under every policy."""
+"""The strategies by their word in tables; S1 `budget` and S16 `repair` are missing, because the pipeline runs both
+under every policy."""
 
 SHAPERS: dict[str, type[msgspec.Struct]] = {
     "shape_fragments": ShapeFragments,

@@ -1,4 +1,4 @@
-"""The parameters of every strategy with their defaults, as written in a policy's steps (pipeline.md 5.4).
+"""Defines the parameters of every strategy with their defaults, as written in a policy's steps (pipeline.md 5.4).
 
 They are separate from the strategies, because every policy is checked against them when settings are read, while most
 strategies never run in a session: `strategies` imports a function when a step first runs it.
@@ -19,7 +19,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Arguments = tuple[Literal["replaced", "written", "other"], ...]
 SchemaName = Literal["brief", "cc_9", "cw_9", "flush"]
-"""The tables of `prompts/schemas.toml`."""
+"""The name of a table in `prompts/schemas.toml`."""
 Style = Literal["xml", "labels", "lines"]
 Place = Literal["last", "first", "history_head", "after_first_user"]
 Above = Literal["always", "target", "trigger"]
@@ -37,7 +37,7 @@ class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The raw budget of finished turns in tokens (R-342): `share` (0..1) of the window.
 
-    `max_tokens` (0 = none) is the upper bound, `min_tokens` the lower; half of the stage's target bounds all of it.
+    `max_tokens` (0 = none) is the upper bound, `min_tokens` the lower; it never exceeds half of the stage's target.
     """
 
     share: float = 0.125
@@ -48,12 +48,11 @@ class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S2.
 
-    `keep_share` (0..1 of the window): with tool steps and rounds, this much room for more of the newest.
+    `keep_share` (0..1 of the window): room for more of the newest results, if the unit is tool steps or rounds.
 
-    A result must be larger than `min_size` (in `size_unit`, strict). `tools` are the only tool names that count (empty
-    = all), `exclude_tools` never count (R-512). `stop_when`: clear from the oldest on, only until the finished turns
-    are within that budget; `until_target`: only until the stage's target is met, if possible. `template` names a
-    placeholder text.
+    A result must be larger than `min_size` (in `size_unit`, strict). only `tools` count (empty = all), and
+    `exclude_tools` never do (R-512). `stop_when`: clear the oldest first, only until the finished turns are within that
+    budget; `until_target`: only until the stage's target is met, if possible. `template` names a placeholder text.
     """
 
     older_than: OlderThan = OlderThan()
@@ -80,7 +79,7 @@ class StripToolArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TruncateToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S4: `max_tokens` limits one result, `document_max` an expanded docx, pdf or pptx.
 
-    `array_items`: the number of items kept of a JSON list. `json_aware` false truncates everything as plain text.
+    `array_items`: the number of items kept of a JSON list. `json_aware` False truncates everything as plain text.
     """
 
     max_tokens: int = 10_000
@@ -90,10 +89,10 @@ class TruncateToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 class FitToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: which results are truncated, and how far at most, in estimated tokens.
+    """Parameters of `fit_tool_results`: which results are truncated, and their minimum size, in estimated tokens.
 
-    `newest_only`: only those without a following reply, which the model has not seen. No result is truncated below
-    `least` tokens, nor below `min_share` (0..1) of the window: then the rest of the history must make room.
+    `newest_only`: only results that no reply follows, which the model has not seen. No result is truncated below
+    `least` tokens, or below `min_share` (0..1) of the window; the rest of the history must then make room.
     """
 
     newest_only: bool = False
@@ -109,11 +108,11 @@ class ReplaceAttachments(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class KeepReads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many messages the newest look at a file stays after the model last read, edited or named the file.
+    """For how many messages the newest look at a file stays after the model last read, edited or named the file.
 
     `edited…`: the file was edited since the look. `…_spoken`: the user has written since. In addition, a look at a file
-    not edited since stays while fewer than `near_tokens` tokens follow it, and a look at a file stays if the user named
-    the file within the last `named` messages.
+    that has not been edited since stays while fewer than `near_tokens` tokens follow it, and any look stays if the user
+    named the file within the last `named` messages.
     """
 
     unedited: NotNegative = 200
@@ -125,18 +124,18 @@ class KeepReads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters.
+    """Parameters of `clear_when_it_pays`.
 
     `cache`: run only if the provider's cache has expired (`cold`), or only if it is warm or there is none (`warm`).
     `keep_messages`, `keep_tokens`: the newest messages that stay, whichever keeps more. `keep_reads`: how long looks at
-    files stay. Requests whose messages have fewer than `min_tokens` are left alone. `min_size`: tokens one message must
-    lose to be worth it; `min_freed` tokens and `min_share` (0..1) of the messages the whole batch. `min_seconds`: how
-    much reading that must save at a server whose cache is cold and whose speed is known, in place of `min_tokens`.
-    `repay`: how many times over the gain must pay for the lost cache; 0 = at any price. `come_share`, `min_to_come`,
-    `max_to_come`: how many requests are taken to come, for each there was, within bounds; the upper bound is for a
-    cache of five minutes, and grows with its lifetime. `arguments`: which long texts of old calls are cleared as well:
-    those that edits `replaced`, those they have `written` once the file was shown again, those of `other` calls.
-    `reasoning`: that of finished turns goes, too.
+    files stay. Requests whose messages have fewer than `min_tokens` are left alone. `min_size`: tokens that one message
+    must lose; `min_freed` tokens and `min_share` (0..1) of the messages: minimum for the whole batch. `min_seconds`
+    replaces `min_tokens` at a server whose cache is cold and whose speed is known: the seconds of reading that must be
+    saved. `repay`: how many times over the gain must pay for the lost cache; 0 = at any price. `come_share`,
+    `min_to_come`, `max_to_come`: how many future requests are assumed per past request, within bounds; the upper bound
+    is for a cache lifetime of five minutes, and grows with the lifetime. `arguments`: which long texts of old calls are
+    also cleared: those that edits `replaced`, those they have `written` once the file was shown again, those of `other`
+    calls. `reasoning`: also remove the reasoning of finished turns.
     """
 
     cache: Literal["any", "cold", "warm"] = "any"
@@ -159,17 +158,17 @@ class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PruneToolErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S17: the errors that are noise (`markers`, case-insensitive), and which of them are old."""
+    """Parameters of S17: the `markers` (case-insensitive) of errors to prune, and the age from which this is done."""
 
     older_than: OlderThan = OlderThan("messages", 4)
     markers: tuple[str, ...] = ("duplicate", "blocked")
 
 
 class RequireSavings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: minimum savings in tokens, for an automatic and for a manual compaction.
+    """Parameters of `require_savings`: minimum savings in tokens, for an automatic and for a manual compaction.
 
-    For an automatic one at most `window_share` (0..1) of the window is required: a small window has less to free, and
-    the chat would outgrow it.
+    An automatic compaction needs to save at most `window_share` (0..1) of the window, because a small window has less
+    to free, and the chat would outgrow it.
     """
 
     automatic: int = 10000
@@ -178,11 +177,11 @@ class RequireSavings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RequireTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """No parameters: the stage's target applies."""
+    """`require_target` has no parameters: the stage's target applies."""
 
 
 class RequireRoom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: the number of newest messages that are never dropped (as S15)."""
+    """Parameters of `require_room`: the number of newest messages that are never dropped (as for S15)."""
 
     protect: int = 4
 
@@ -197,13 +196,13 @@ class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S6. Protected messages (system, rules, pinned) always stay, under every policy (K8).
 
     `keep_compacted`: placeholders of an earlier compaction stay. `keep_pending`: unanswered user messages are set aside
-    to follow the summary (R-551). `keep_running`: so are the running turn's messages that it needs to continue, with
-    its newest rounds up to this share (0..1) of the window; 0 = it is summarised like the rest. `newest_turn`: only
+    to follow the summary (R-551). `keep_running`: so are the messages that the running turn needs to continue, with its
+    newest rounds up to this share (0..1) of the window; 0 = the turn is summarised like the rest. `newest_turn`: only
     messages of the newest turn count as pending or running; a compaction may have removed the answers to older ones.
     `keep_first`: the first message that is neither system prompt nor attached (R-416). `keep_tags`: messages with these
     tags (R-420).
 
-    The `count` newest of `unit` stay; `turns` are completed ones, and the running one stays as well (R-309). `fill`:
+    The `count` newest of `unit` stay; `turns` are completed turns, and the running turn stays as well (R-309). `fill`:
     also keep as many of the newest as fit the stage's target; `active_path_share` (0..1) of the target is first given
     to older messages that name the files in use. `half`: remove only the older half of the rest (R-131). With fewer
     than `min_total` messages, or `min_older` besides the newest, nothing is removed (R-120).
@@ -227,10 +226,10 @@ class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S18, in conversation messages; calls and tool results do not count.
 
-    The `window` newest stay. The first summary is due from `trigger_messages` messages or `trigger_tokens` tokens on,
-    the next ones when `refresh_messages` more have left the window (R-457, R-458). While the provider is known to have
+    The `window` newest stay. The first summary is due at `trigger_messages` messages or `trigger_tokens` tokens, the
+    next ones whenever `refresh_messages` more have left the window (R-457, R-458). While the provider is known to have
     the chat in its prompt cache, the removed messages must be worth the call and the lost cache: at least `min_tokens`,
-    but in a small window at most `min_share` (0..1) of it.
+    but in a small window no more than `min_share` (0..1) of it.
     """
 
     window: Positive = 16
@@ -242,7 +241,7 @@ class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Maximum characters of a text by author; `call`: the arguments of one call. 0 = no limit (R-436)."""
+    """Maximum characters of a text, by author; `call`: the arguments of one call. 0 = no limit (R-436)."""
 
     user: NotNegative = 0
     assistant: NotNegative = 0
@@ -251,11 +250,11 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FormatTranscript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S7. `style`: one element per message, one with a label in it (`labels`, R-126), or lines (R-438).
+    """Parameters of S7. `style`: an element per message, one with a label inside (`labels`, R-126), or lines (R-438).
 
     `max_entry_chars` caps a whole entry (head 70 %, tail 30 %; under `labels` the head, R-127), `caps` the texts in it
     (R-436, R-437; not under `labels`), `max_chars` the whole transcript (R-439); 0 = no cap. `previous_summary`: keep
-    it in its place (`entry`), put it first (`lead`, R-424), or leave it out (`out`).
+    it at its position (`entry`), put it first (`lead`, R-424), or leave it out (`out`).
     """
 
     style: Style = "xml"
@@ -268,13 +267,13 @@ class FormatTranscript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S8. `schema` names a table of `prompts/schemas.toml`; `max_tokens` caps the reply (R-526).
 
-    The cap shrinks to `share_of_available` of the window without `available_reserve`, system prompt and tools, and to
-    `share_of_slack` of the room still free there once the removed messages are gone; 0 = no such limit. It never falls
-    below `min_tokens` (R-427, R-428). The number of calls is bounded by the run's deadline alone (R-120). `in_place`:
-    the chat's own model is asked in the chat itself if that costs less than a transcript. In a window of fewer than
-    `spares_below` tokens a model is asked once, and only if that can pay; else code writes the summary from the log.
-    `asks_unusable` false: code also writes it at once if the model wrote no usable summary before in this chat, or if
-    the user would wait more than `max_wait_s` seconds for a model on their own server (0 = any time).
+    The cap shrinks to `share_of_available` of the window minus `available_reserve`, system prompt and tools, and to
+    `share_of_slack` of the room that is free there once the removed messages are gone; 0 = no limit. It never falls
+    below `min_tokens` (R-427, R-428). Only the run's deadline limits the number of calls (R-120). `in_place`: the
+    chat's own model is asked in the chat itself if that costs less than a transcript. In a window of fewer than
+    `spares_below` tokens, a model is asked once, and only if that can save tokens; otherwise code writes the summary
+    from the log. `asks_unusable` False: code also writes it if the model wrote no usable summary before in this chat,
+    or if the user would wait more than `max_wait_s` seconds for a model on their own server (0 = no limit).
     """
 
     schema: SchemaName = "cc_9"
@@ -293,8 +292,8 @@ class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The constants of R-121…R-123 and R-125.
 
     A chunk is `ratio` of the window, falling to `min_ratio`, from `min_tokens` to `max_tokens`. The summariser's own
-    window must fit a chunk and `overhead` (at most a quarter of that window). A message of more than `oversize` of the
-    window, with `margin` applied, is left out.
+    window must fit a chunk and `overhead` (at most a quarter of that window). A message that takes more than `oversize`
+    of the window, including `margin`, is left out.
     """
 
     ratio: float = 0.4
@@ -309,8 +308,8 @@ class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S9. `schema`: the format of each part's summary; `max_tokens` caps each reply.
 
-    `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks, written in
-    parallel; only the deadline ends a run (R-120). `spares_below`, `asks_unusable` and `max_wait_s` as for
+    `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks, which are written
+    in parallel; only the deadline ends a run (R-120). `spares_below`, `asks_unusable` and `max_wait_s` as for
     `SummarizeOne`.
     """
 
@@ -324,7 +323,7 @@ class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Maximum length of the rendered summary: window / `share`, clamped, at most a part of the target (R-317)."""
+    """Maximum length of the rendered summary: window / `share`, clamped, and at most part of the target (R-317)."""
 
     share: int = 64
     min_tokens: int = 256
@@ -337,9 +336,9 @@ class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """Parameters of S10.
 
     `reason`: the reason reported for an automatic run (R-325). `overlay`: whether to ask a utility model, `configured`
-    = if there is one; `overlay_in_target`: only if the result fits the stage's target, because it is discarded
-    otherwise. `sentences`: plain sentences that decide, constrain, block, warn or announce count besides labelled
-    lines. `asks_unusable` as in `SummarizeOne`.
+    = if there is one; `overlay_in_target`: only if the result fits the stage's target, because otherwise it is
+    discarded. `sentences`: besides labelled lines, plain sentences that decide, constrain, block, warn or announce
+    count. `asks_unusable` as in `SummarizeOne`.
     """
 
     reason: Literal["semantic_closure", "token_pressure"] = "token_pressure"
@@ -352,7 +351,7 @@ class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S11: the number of topics, and the length above which one is cut to three less and `...`.
+    """Parameters of S11: the number of topics, and the length above which a topic is cut to three less plus `...`.
 
     `earlier_chars` caps the text kept of an earlier summary, `files_chars` the names of files with gathered code.
     """
@@ -371,9 +370,9 @@ class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummarizeRaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: the maximum length of the text, by the formula for summaries (R-427).
+    """Parameters of `summarize_raw`: the maximum length of the text, by the formula for summaries (R-427).
 
-    It has at most `share_of_removed` of the removed messages: raw text that saves nothing would not be accepted. Each
+    It has at most `share_of_removed` of the removed messages: raw text without savings would not be accepted. Each
     user message is quoted in at most `max_quote_chars`.
     """
 
@@ -385,12 +384,12 @@ class SummarizeRaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: minimum messages, minimum seconds and tokens since the last flush, and how much is read and written.
+    """Parameters of `summarize_flush`: minimum messages, seconds and tokens since the last flush, and sizes.
 
     `max_tokens` is the length of the reply; `max_chars` of the newest messages are read, `max_entry_chars` of each. In
-    a window of fewer than `spares_below` tokens nothing is asked: the compaction's own summary goes to the memory.
-    `asks_unusable` false: nor is it after the model wrote no usable summary in this chat, or where it would take
-    longer than `max_wait_s` (see `SummarizeOne`).
+    a window of fewer than `spares_below` tokens, no model is asked: the compaction's own summary goes to the memory.
+    `asks_unusable` False: the same applies if the model wrote no usable summary in this chat, or would take longer than
+    `max_wait_s` (see `SummarizeOne`).
     """
 
     min_messages: int = 4
@@ -419,13 +418,13 @@ class FitSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S14.
 
-    `place`: `last` after all kept messages; `first` after the system prompt; `history_head` after the rules as well;
-    `after_first_user` after the first message the user typed. `upsert`: in the place of the previous summary, if any
+    `place`: `last`: after all kept messages; `first`: after the system prompt; `history_head`: after the rules as well;
+    `after_first_user`: after the first message the user typed. `upsert`: in place of the previous summary, if any
     (R-443). If the place is between a call and its result, the summary moves after them.
 
-    `header` names the words before it, `wrapper` the element around both ("" = none). `carry`: the previous summary was
-    part of the transcript (`in_transcript`) or of a typed artifact (`merge`), or is discarded (`overwrite`).
-    `recall_keys`: add a line with the keys of the removed messages, if there is a log.
+    `header` names the text before the summary, `wrapper` the element around both ("" = none). `carry`: the previous
+    summary was part of the transcript (`in_transcript`) or of a typed artifact (`merge`), or is discarded
+    (`overwrite`). `recall_keys`: add a line with the keys of the removed messages, if there is a log.
     """
 
     role: Literal["user", "assistant", "system"] = "user"
@@ -440,12 +439,12 @@ class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters. A message is quoted in at most `max_chars`, an excerpt has `excerpt_chars`.
+    """Parameters of `quote_user_messages`. A quote has at most `max_chars`, an excerpt `excerpt_chars`.
 
-    Quotes have their own budget besides the model's text (R-431): `share` (0..1) of the window, at most `max_tokens`,
-    and never more than half of the tokens that the compaction frees. A caller's text without sections stays unchanged,
-    unless `also_given`. In a window of fewer than `facts_below` tokens the short facts of each message take precedence
-    over whole messages, and may use `facts_share` (0..1) of the window in all.
+    Quotes have a budget separate from the model's text (R-431): `share` (0..1) of the window, at most `max_tokens`, and
+    never more than half of the tokens that the compaction frees. A caller's text without sections stays unchanged,
+    unless `also_given`. In a window of fewer than `facts_below` tokens, the short facts of each message take precedence
+    over whole messages, and may use `facts_share` (0..1) of the window in total.
     """
 
     max_chars: int = 3000
@@ -458,16 +457,16 @@ class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: whether to check the names in a caller's text without sections as well."""
+    """Parameters of `verify_summary`: whether to also check the names in a caller's text without sections."""
 
     also_given: bool = False
 
 
 class AppendLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: at most `max_tokens`, and at most this `share` of the window.
+    """Parameters of `append_ledger`: at most `max_tokens`, and at most this `share` of the window.
 
     It never takes more than half of the tokens that the compaction frees and, with `within_target`, no more than the
-    stage's target leaves, so that a tier can reach it. A caller's text in no known form stays unchanged, unless
+    stage's target leaves, so that a tier can reach it. A caller's text that has no known form stays unchanged, unless
     `also_given`.
     """
 
@@ -484,7 +483,7 @@ class ShapeFragments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ShapeSchemas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S20. `depth`: how deep descriptions stay: 0 = only the tool's own, 1 = also its arguments'.
+    """Parameters of S20. `depth`: the deepest level with descriptions: 0 = only the tool's, 1 = also its arguments'.
 
     `keep_tools`: tools whose schemas stay whole.
     """

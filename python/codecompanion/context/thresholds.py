@@ -1,7 +1,7 @@
 """S1 `measure` and triggers: decide when a stage runs (R-501, R-502, R-507, R-107…R-109, R-402…R-404, K2, K3).
 
 Whatever a trigger measures, its threshold is converted to a size of the whole request before it is compared. It is
-compared with the best guess, which the meter shows: a header of 65 % is where editing starts. Only `work.Env.fits`
+compared with the best guess, which the meter shows, so editing starts when the header shows 65 %. Only `work.Env.fits`
 decides whether a request fits the window.
 """
 
@@ -36,7 +36,7 @@ AVAILABLE_RESERVE = 8000
 SMALLEST_BUDGET = 256
 
 _WITHOUT_FIXED = ("available", "budget")
-"""These bases exclude the system prompt and tools."""
+"""Bases that exclude the system prompt and tools."""
 
 
 class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,12 +66,12 @@ class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_on(self) -> bool:
-        """Return whether it sets a size."""
+        """Return whether a size is set."""
         return self.at is not None or self.tokens is not None
 
 
 class Trigger(Size, frozen=True, forbid_unknown_fields=True):
-    """When a stage runs: its size is reached (`>=`) or exceeded (`>`), or for `slack` less than it is left.
+    """When a stage runs: if its size is reached (`>=`) or exceeded (`>`), or for `slack`, if less is left.
 
     `always`: the stage is checked before every request and decides by itself; there is no threshold.
     """
@@ -100,10 +100,10 @@ def _instead(at: float) -> str:
 
 
 def parse_threshold(value: Any, key: str) -> dict[str, float | int]:
-    """Return `at` or `tokens` of an option's value (R-502): 0.85, "85%", 16000, "16k"; nothing for false.
+    """Return an option's value (R-502) as `at` or `tokens`: 0.85, "85%", 16000, "16k"; {} for false.
 
     Raises:
-        ConfigError: the value has none of the allowed forms; `1` is refused because it is neither 100 % nor sensible.
+        ConfigError: the value has none of the allowed forms; `1` is refused, as a token or as 100 %.
     """
     if value is False:
         return {}
@@ -151,7 +151,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def threshold_tokens(size: Size, room: Room) -> int | None:
-    """Return the size converted to the **whole** request, None when it is off, 1 when it is always reached.
+    """Return the size converted to the **whole** request, None if it is off, 1 if it is always reached.
 
     It never exceeds the window minus the reply reserve (R-507).
     """
@@ -172,16 +172,16 @@ def basis_tokens(basis: Basis, room: Room) -> int:
     """Return the size that thresholds on that basis are a share of."""
     match basis:
         case "window" | "input_limit":
-            # R-306: the window in force is the longest prompt where an endpoint reports it.
+            # The window is the longest prompt if the endpoint reports that (R-306).
             return room.window
         case "available":
             return max(1, room.window - AVAILABLE_RESERVE - room.fixed)
         case "budget":
-            # R-109: a tiny window has no budget by that rule.
+            # A tiny window has no budget by that rule (R-109).
             budget = _budget_tokens(room)
             return budget if budget > 0 else max(SMALLEST_BUDGET, room.window // 2)
         case "window_less_reserve":
-            # R-403: in small windows the reserve must not use up the room left by the proactive trigger.
+            # In small windows the reserve must not use up the room that the proactive trigger leaves (R-403).
             return room.window - min(AVAILABLE_RESERVE, room.window // 20)
         case _:
             assert_never(basis)
@@ -193,7 +193,7 @@ def _budget_tokens(room: Room) -> int:
 
 
 def lacks_budget(room: Room, *sizes: Size) -> bool:
-    """Return whether one of these is a share of a budget the window has no room for (R-109)."""
+    """Return whether one of these is a share of a budget for which the window has no room (R-109)."""
     return any(size.basis == "budget" for size in sizes) and _budget_tokens(room) <= 0
 
 
@@ -203,7 +203,7 @@ def _exact_product(fraction: float, basis: int) -> float:
 
 
 def room_of(env: Env, messages: Messages, *sizes: Size | None) -> Room:
-    """Return the room for these sizes; the fixed part is counted only if one of them needs it."""
+    """Return the bases for these sizes; the fixed part is counted only if one of them needs it."""
     needs_fixed = any(
         size is not None and (size.measure in ("messages", "slack") or size.basis in _WITHOUT_FIXED) for size in sizes
     )

@@ -1,4 +1,4 @@
-"""The state that a policy passes from step to step, and the environment that strategies may read.
+"""Defines the state that a policy passes from step to step, and the environment that strategies may read.
 
 Every strategy is `f(work, params, env) -> Work | Skipped | Failed`; one that needs a model is a generator that yields
 `SummaryRequest`s, receives `SummaryReply`s and returns one of these (pipeline.md 5.4). All values are frozen.
@@ -29,8 +29,8 @@ class Measure(msgspec.Struct, frozen=True):
 class CacheState(msgspec.Struct, frozen=True):
     """The state of a provider's prompt cache for the next request, with prices relative to plain input.
 
-    `warm_tokens` of its prefix are likely still cached; 0 = cold or unknown. `lifetime_s`: how long a prefix stays
-    cached after it was read, in seconds (0 = there is no cache, inf = until another prompt takes its place).
+    `warm_tokens`: how many tokens of its prefix are probably still cached; 0 = cold or unknown. `lifetime_s`: how many
+    seconds a prefix stays cached after it was read (0 = there is no cache, inf = until another prompt replaces it).
     `reads_per_s`: how many tokens the user's own server reads in a second, 0 = unknown.
     """
 
@@ -47,28 +47,28 @@ class CacheState(msgspec.Struct, frozen=True):
 
     @property
     def is_cold(self) -> bool:
-        """Return whether there is a cache, but nothing of the next request is in it."""
+        """Return whether there is a cache that has nothing of the next request."""
         return self.lifetime_s > 0 and self.warm_tokens == 0
 
 
 class Folds:
-    """The state of a chat kept between requests, one of each kind, so that each request reads only new messages.
+    """The folds of a chat, one of each type, kept between requests so that each request reads only new messages.
 
-    The answer of a fold depends only on the messages, not on earlier ones: keeping it changes no decision.
+    A fold's answer depends only on the messages, not on earlier answers, so keeping it does not change any decision.
     """
 
     def __init__(self) -> None:
         self._made: dict[type, Any] = {}
 
     def get(self, kind: type[Fold]) -> Fold:
-        """Return the chat's fold of that kind, creating it on first use."""
+        """Return the chat's fold of this type, creating it on first use."""
         if kind not in self._made:
             self._made[kind] = kind()
         found: Fold = self._made[kind]
         return found
 
     def forget(self, kind: type[Any]) -> None:
-        """Drop the fold of that kind: the next one starts from scratch."""
+        """Drop the fold of this type, so that the next one starts from scratch."""
         self._made.pop(kind, None)
 
 
@@ -84,14 +84,14 @@ class LastFlush(msgspec.Struct, frozen=True):
 
 
 class Continuation(msgspec.Struct, frozen=True):
-    """The chat as it would be sent now: tokens of the whole request, and the `new` ones, which no cache has."""
+    """The chat as it would be sent now: tokens of the whole request, and the `new` tokens, which are in no cache."""
 
     tokens: int
     new: int
 
 
 class Env(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a strategy may know besides the messages; nothing here has an effect.
+    """Everything a strategy may know besides the messages; nothing here has side effects.
 
     `measure` counts a whole request made of these messages (including system prompt and tool schemas), `count` one
     message without calibration, `count_text` a text. `window` and `reserve` (tokens kept free for the reply, R-507)
@@ -101,19 +101,18 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     `target`: the size that the stage should reach, in tokens of the whole request (0 = none); the pipeline sets it.
     `turn_id` is the running turn, "" between turns. `artifact`: the source of the last summary, if it was typed
     (R-319). `history` returns the messages of the whole log as they were before any compaction (None = the log is not
-    available), `key_of` the key with which `recall` returns a message, by its id ("" = no key).
-    `has_utility`: another model than the chat's own writes summaries. `prompt_text` is the system prompt, `title`
-    the chat's name. `exists` knows the files of the workspace; without one no relative path is a file (R-419). `sent`
-    counts a request as it is sent, if it is shaped and so smaller than the count of `measure` (R-338; None = it is sent
-    unshaped). `asks_models` false: the models that write summaries have failed too often and are not asked (R-532).
-    `has_summary`: the text of the summary is given (on the command line), so asking for it costs nothing.
-    `writer_is_proven` false: the first part of a long history is requested alone. `unusable_writer` names the model
-    that wrote no usable summary in this chat when last asked ("" = it did). `continuation` returns the size of the chat
-    for a writer that has read it: the chat's own model (None = another model writes, or it must not be asked this way).
-    `writer_seconds` estimates how long the user's own server needs to read and write this many tokens (None = its speed
-    is unknown, or a provider writes).
-    `original` returns a message as it was before an earlier stage or turn cleared it, or the message itself if that is
-    unknown (on the command line).
+    available), `key_of` the key with which `recall` returns a message, by its id ("" = no key). `has_utility`: a model
+    other than the chat's own writes summaries. `prompt_text` is the system prompt, `title` the chat's name. `exists`
+    tells whether a file of the workspace exists; without it no relative path counts as a file (R-419). `sent` counts a
+    request as it is sent, if shaping makes it smaller than the count of `measure` (R-338; None = it is sent unshaped).
+    `asks_models` False: the models that write summaries have failed too often and are not asked (R-532). `has_summary`:
+    the text of the summary is given (on the command line), so asking for it costs nothing. `writer_is_proven` False:
+    the first part of a long history is requested by itself. `unusable_writer` names the model that wrote no usable
+    summary in this chat when last asked ("" = it did). `continuation` returns the size of the chat for a writer that
+    has read it: the chat's own model (None = another model writes, or it must not be asked this way). `writer_seconds`
+    estimates how long the user's own server needs to read and write this many tokens (None = its speed is unknown, or a
+    provider writes). `original` returns a message as it was before an earlier stage or turn cleared it, or the message
+    itself if that is unknown (on the command line).
     """
 
     window: int
@@ -151,7 +150,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     original: Callable[[Message], Message] = lambda message: message
 
     def size(self, messages: Iterable[Message]) -> int:
-        """Return the tokens of these messages, without calibration: cached, or counted."""
+        """Return the uncalibrated tokens of these messages, cached or counted."""
         return sum(message.tokens or self.count(message) for message in messages)
 
     def recounted(self, message: Message) -> Message:
@@ -161,15 +160,15 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     def fits(self, messages: Messages, measured: Measure, *, reserve: int | None = None) -> bool:
         """Return whether the request of these messages fits: prompt + reply reserve ≤ window (R-507, lesson 2).
 
-        The best guess counts: doubtful cases are left to the policy's triggers and the provider. `reserve` replaces the
-        reply reserve.
+        The best guess is used; doubtful cases are left to the policy's triggers and the provider. `reserve` replaces
+        the reply reserve.
         """
         size = self.sent(messages) if self.sent is not None else measured
         return size.tokens + (self.reserve if reserve is None else reserve) <= self.window
 
 
 class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A model call that a strategy asks for. `subject`: the messages to summarise (for a model-free summariser).
+    """A model call that a strategy requests. `subject`: the messages to summarise (for a summariser without a model).
 
     `max_output_tokens` limits the text, `room_tokens` is the room in the summariser's window for text and thinking
     together (0 = `max_output_tokens`), `prompt_tokens` the estimate of the prompt (0 = not counted). `beside`: further
@@ -190,11 +189,12 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SummaryReply(msgspec.Struct, frozen=True, kw_only=True):
-    """The reply to a summary request: the text and its stop reason, or `error` (one sentence) when the call failed.
+    """The reply to a summary request: the text and its stop reason, or `error` (one sentence) if the call failed.
 
     `refused`: the provider rejected the request. `usage`: the cost, if reported by the provider; `thinking_tokens`:
-    tokens spent before the answer. `source`: a model's text is judged (R-526), a caller's (on the command line) refused
-    only if it is plainly not a summary. `beside`: the replies to those requests beside it that were answered, in order.
+    tokens spent before the answer. `source`: a model's text is judged (R-526), a caller's text (on the command line) is
+    refused only if it is plainly not a summary. `beside`: the replies to those requests beside it that were answered,
+    in order.
     """
 
     text: str = ""
@@ -216,7 +216,7 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The stage could not be carried out; nothing is changed (R-530).
+    """The stage failed; nothing is changed (R-530).
 
     `again`: a retry may help. `by_writer`: the model or caller asked for a summary gave none, even if asked again.
     """
@@ -293,7 +293,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     details: Details = Details()
 
     def removed_as_found(self) -> Messages:
-        """Return the removed messages as they were before the stage's own steps shortened their results."""
+        """Return the removed messages as they were before the stage's steps shortened their results."""
         found = {message.id: message for message in self.before}
         return tuple(found.get(message.id, message) for message in self.removed)
 

@@ -152,7 +152,7 @@ class Calibration(msgspec.Struct, frozen=True):
         return cls(ratio, marks=marks)
 
     def size(self, estimated: int, marks: int) -> float:
-        """Return the calibrated tokens of a text with this many marks; at least half of what the ratio alone gives."""
+        """Return the calibrated tokens of a text with this many marks; at least half of the ratio alone."""
         usual = self.ratio * estimated
         return max(0.5 * usual, usual + self.marks * (marks - MARKS_DENSITY * estimated))
 

@@ -34,7 +34,7 @@ class ModelLimits(msgspec.Struct, frozen=True):
 
 
 class ResolvedLimits(msgspec.Struct, frozen=True):
-    """The limits to use. `source`: where the window comes from; the user is told about a `default` (R-506).
+    """The limits to use. `source`: where the window comes from; the user sees a notice about a `default` (R-506).
 
     `max_output_tokens`: the maximum that a request asks for, 0 = left to the provider.
     """

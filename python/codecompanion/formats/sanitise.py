@@ -128,7 +128,7 @@ def sanitise_memory(text: str, cap: int = MAX_LENGTH) -> str:
     while before != text:
         before, text = text, _ROLE.sub(REMOVED, leave_out_orders(text)[0])
         if before == text:
-            # The cut may shorten a word and thereby create an instruction.
+            # The cut may shorten a word and so create an instruction.
             text = unicodedata.normalize("NFKC", text[:cap])[:cap]
     return text
 

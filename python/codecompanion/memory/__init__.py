@@ -1,1 +1,1 @@
-"""Memory: content that outlives a chat, as entries that are listed, searched and sent. Pure."""
+"""Handles memory: content that outlives a chat, as entries that are listed, searched and sent. Pure."""

@@ -1,7 +1,7 @@
-"""Entries of the memory: the user's own, the model's notes, and summaries that compactions wrote (R-241, R-447).
+"""Parses the entries of the memory: the user's own, the model's notes, and compaction summaries (R-241, R-447).
 
-A file of the user has one entry for each heading `## [category] title`; without a heading it is one entry. Any other
-file is one entry. Its first line is the title if it is a heading; a comment below it names the chat of a summary.
+A user's file has one entry for each heading `## [category] title`, or a single entry without headings. Any other file
+is one entry. Its first line is the title if it is a heading; a comment below it names the chat of a summary.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STAMP = regex(r"^- \[flush \d\d:\d\d\] ", re.MULTILINE)
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """An entry of a file that the user writes. `scope`: the user's file or the project's; `line` counts from 1."""
+    """An entry of a file that the user writes. `scope`: the user's or the project's file; `line` is 1-based."""
 
     category: str
     title: str
@@ -37,12 +37,12 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of any origin. `scope` user: it is for every project.
+    """An entry of any origin. `scope` "user": it applies to every project.
 
     `path` is the file, `line` where the entry begins (1-based), `time` when the file was written (seconds since the
-    epoch). `name` is its path for the tool `memory`, "" = the tool cannot view it. `chat` is the chat of a summary.
-    `is_private`: no model sees it (R-449). `is_ours`: a file that no person writes. `sources`: the sources of its text
-    that narrow grants.
+    epoch). `name` is its path for the tool `memory`, "" = the tool cannot view it. `chat` is the chat that a summary is
+    from. `is_private`: no model sees it (R-449). `is_ours`: the plugin writes the file. `sources`: sources of its text
+    that restrict grants.
     """
 
     origin: Origin
@@ -60,7 +60,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_memories(text: str, scope: Scope) -> tuple[Memory, ...]:
-    """Return the entries of a file of the user; those without text and title are left out."""
+    """Return the entries of a user's file, without those that have neither text nor title."""
     found, category, title, lines = list[Memory](), "", "", list[str]()
     skipped = text[:-MAX_FILE_CHARS].count("\n")
     begins = skipped + 1
@@ -88,7 +88,7 @@ def title_of(memory: Memory) -> str:
 
 
 def read_note(text: str, name: str) -> tuple[str, str, str]:
-    """Return title, text and chat of a file that is one entry; without a heading the title is `name`."""
+    """Return the title, text and chat of a file that is one entry; without a heading, the title is `name`."""
     lines = text[:MAX_FILE_CHARS].split("\n")
     title, chat, rest = name, "", lines
     if lines[0].startswith("# "):
@@ -101,14 +101,14 @@ def read_note(text: str, name: str) -> tuple[str, str, str]:
 
 
 def hide_in_entry(entry: Entry, hide: Callable[[str], str]) -> Entry:
-    """Return the entry with its secrets hidden, in its title, too: that may be its first line, cut within a secret."""
+    """Return the entry with secrets hidden, even in a title that is its first line, possibly cut within a secret."""
     text = hide(entry.text)
     title = first_line(text) if entry.title == first_line(entry.text) else hide(entry.title)
     return msgspec.structs.replace(entry, title=title, text=text)
 
 
 def first_line(text: str) -> str:
-    """Return the first line that is not a heading, else the first heading, without the signs of Markdown around it."""
+    """Return the first line that is not a heading, else the first heading, without its Markdown."""
     heading = ""
     for line in text.split("\n"):
         bare = without_stamps(line).strip().lstrip("#*->").strip().strip("*").strip()

@@ -1,4 +1,4 @@
-"""The user's own entries as text that is sent with gathered code: one JSON string, labelled as data (R-241, R-242)."""
+"""Renders the user's own entries to send with gathered code: one JSON string, labelled as data (R-241, R-242)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROUPS = {"user": "User preferences", "project": "Project knowledge"}
 
 
 def render_memories(memories: Sequence[Memory]) -> str:
-    """Return the entries as the model reads them: sanitised, the newest 4,000 characters, one JSON string; "" = none.
+    """Return the entries for the model: sanitised, the newest 4,000 characters, as one JSON string; "" = none.
 
     Later entries of a file are newer.
     """
@@ -31,7 +31,7 @@ def render_memories(memories: Sequence[Memory]) -> str:
 
 
 def shorten_memories(rendered: str, max_chars: int) -> str:
-    """Return the newest part of `render_memories`'s result, within `max_chars`; "" when hardly any text would be left.
+    """Return the newest part of `render_memories`'s result, within `max_chars`; "" if hardly any text would be left.
 
     Memories are always attached (R-240), even beside code for a small budget.
     """
@@ -47,7 +47,7 @@ def shorten_memories(rendered: str, max_chars: int) -> str:
 
 
 def keep_newest(text: str, max_chars: int = MAX_CHARS) -> str:
-    """Return the last 4,000 characters from the start of a line on, and a line that marks the cut."""
+    """Return the last 4,000 characters, beginning at the start of a line, after a line that marks the cut."""
     if len(text) <= max_chars:
         return text
     tail = text[-max_chars:]

@@ -1,7 +1,7 @@
-"""Search of the memory: entries ranked by the words of a query; a rare word counts more than a common one.
+"""Searches the memory: ranks entries by the words of a query, of which rare ones count more.
 
-Words match at the beginning of a word, without the endings of English plurals and verbs; text without spaces between
-its words (Chinese, Japanese) matches anywhere.
+Query words match at the beginning of a word, without the endings of English plurals and verbs; text without spaces
+between its words (Chinese, Japanese) matches anywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from codecompanion.memory.entries import Entry
 MAX_WORDS = 24
 MAX_HITS = 10
 MAX_LINES = 3
-"""Lines of an entry that a hit shows."""
+"""Maximum number of lines of an entry that a hit shows."""
 MAX_LINE_CHARS = 300
 _WORD = regex(r"\w+")
 _ENDINGS = ("ing", "ed", "es", "s")
@@ -45,14 +45,14 @@ class _Match(msgspec.Struct, frozen=True):
 
 
 def words_of(query: str) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of a query's words, without words that say nothing unless it has no others; () = none."""
+    """Return the patterns of a query's words, without common words unless it has no others; () = none."""
     words = dict.fromkeys(_WORD.findall(query.casefold()))
     telling = [word for word in words if word not in _COMMON] or [*words]
     return tuple(re.compile(_pattern(word)) for word in dict.fromkeys(map(_stem, telling[:MAX_WORDS])))
 
 
 def search(entries: Iterable[Entry], query: str, limit: int = MAX_HITS) -> tuple[Hit, ...]:
-    """Return the entries that have words of the query, best first, at equal worth the newest; () for an empty query."""
+    """Return the entries that have words of the query, best first, then newest first; () for an empty query."""
     words = words_of(query)
     matches = [match for entry in entries if words and (match := _match(entry, words)) is not None]
     weights = [_weight(sum(place in match.in_text for match in matches), len(matches)) for place in range(len(words))]
@@ -73,7 +73,7 @@ def _match(entry: Entry, words: Sequence[re.Pattern[str]]) -> _Match | None:
 
 
 def _best_lines(text: str, words: Sequence[re.Pattern[str]], weights: Sequence[float]) -> tuple[str, ...]:
-    """Return the lines with the most words of the query, in the order of the text; without one its beginning."""
+    """Return the lines with the most words of the query, in the order of the text; without matches, its beginning."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     found = [[place for place, word in enumerate(words) if word.search(line.casefold())] for line in lines]
     worth = {number: sum(weights[place] for place in places) for number, places in enumerate(found) if places}

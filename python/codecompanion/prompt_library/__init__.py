@@ -1,1 +1,1 @@
-"""Prompts in Markdown files: finding them, and reading their front matter. Nothing is executed here."""
+"""Finds prompts in Markdown files and reads their front matter. Nothing is executed here."""

@@ -1,6 +1,6 @@
 """Finds prompt files, `*.md` in the user's folders and in the project's, and decides which may be read.
 
-A project's file must be one of its own: a link out of the repository is refused. Files in the project belong to the
+A project's file must be inside the repository: a link to the outside is refused. Files in the project belong to the
 project, even if the user's configuration names their folder.
 """
 
@@ -20,11 +20,11 @@ from codecompanion.prompt_library.prompt_file import Origin
 
 PROJECT_FOLDER = Path(".codecompanion", "prompts")
 MAX_FILES, MAX_FOLDERS, MAX_DEPTH, MAX_BYTES = 200, 500, 5, 262_144
-"""More files, more nested folders or larger files than this are a mistake."""
+"""Limits on files, folders, depth and size; anything beyond them is a mistake."""
 
 
 class PromptText(msgspec.Struct, frozen=True):
-    """The text of a file with Unix line ends; `label` is its displayed name."""
+    """The text of a prompt file with Unix line endings; `label` is its displayed name."""
 
     real: str
     label: str
@@ -50,7 +50,7 @@ def find_prompts(user_folders: Sequence[str], own_folder: str, root: Path) -> It
     """Yield the files of the user's folders, then the project's. Blocks.
 
     `own_folder` always belongs to the user, even while it is open as a project; other folders below the project's
-    folder are the project's.
+    folder belong to the project.
     """
     project = project_of(root)
     seen = set[str]()

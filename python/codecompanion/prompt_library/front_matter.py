@@ -1,7 +1,7 @@
-"""The YAML between two lines `---` at the top of a Markdown file.
+"""Reads front matter: the YAML between two lines `---` at the top of a Markdown file.
 
 PyYAML was chosen by comparison: it imports in a third of the time of ruamel.yaml, gives the line of every key, and its
-safe loader makes plain values only. Anchors and aliases are refused: a few lines of them can expand to gigabytes.
+safe loader creates only plain values. Anchors and aliases are refused: a few lines of them can expand to gigabytes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from codecompanion.errors import InputError
 
 MARK = "---"
 MAX_CHARS = 32_768
-"""A longer head is a mistake: a line `---` further down in an ordinary text."""
+"""Maximum characters of front matter; anything longer is ordinary text with a line `---` further down."""
 
 
 class FrontMatter(msgspec.Struct, frozen=True):
-    """The values of the head, and the text below it, which begins on line `body_line` (1-based).
+    """The values of the front matter, and the text below it, which begins on line `body_line` (1-based).
 
     `lines` are the lines of its keys, nested ones as in `opts.alias`.
     """
@@ -30,10 +30,10 @@ class FrontMatter(msgspec.Struct, frozen=True):
 
 
 def read_front_matter(text: str, label: str) -> FrontMatter:
-    """Return head and body of a text with Unix line ends; `label` names the file.
+    """Return the front matter and body of a text with Unix line endings; `label` names the file.
 
     Raises:
-        InputError: there is no head, or it is not a YAML mapping; one sentence with file and line.
+        InputError: there is no front matter, or it is not a YAML mapping; one sentence with the file and line.
     """
     lines = text.split("\n")
     if lines[0].rstrip() != MARK:
@@ -81,7 +81,7 @@ def _parse(head: str, label: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _key_lines(node: Any, label: str) -> dict[str, int]:
-    """Return the line of each key of two levels.
+    """Return the line of each key, down to the second level.
 
     Raises:
         InputError: not a mapping, or a duplicate key.

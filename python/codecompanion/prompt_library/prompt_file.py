@@ -1,6 +1,6 @@
-"""One prompt file: checks its front matter, and splits its body into messages.
+"""Reads one prompt file: checks its front matter, and splits its body into messages.
 
-The format is that of codecompanion.nvim's Markdown prompts, as far as it is documented there and meaningful here.
+The format is that of codecompanion.nvim's Markdown prompts, as far as that is documented there and makes sense here.
 Unused parts of a file are listed in `notes`: nothing is ignored silently. A file of the project is data from a
 repository: its adapters, tools, servers and sending options are never used.
 """
@@ -55,14 +55,14 @@ _CONTEXT_TYPES = ("file",)
 
 
 class PromptMessage(msgspec.Struct, frozen=True):
-    """A section of the body."""
+    """A message of a prompt, from a section of the body."""
 
     role: Literal["system", "user"]
     text: str
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A value requested before the prompt is used, unless it is `optional`; `choices` empty = any text."""
+    """A value to ask for before the prompt is used, unless it is `optional`; empty `choices` = any text."""
 
     name: str
     description: str = ""
@@ -94,7 +94,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_prompt(text: str, label: str, stem: str, origin: Origin) -> Prompt | None:
-    """Return the prompt of a file's text, None when it is disabled; `stem` is the file's name without `.md`.
+    """Return the prompt in a file's text, or None if it is disabled; `stem` is the file's name without `.md`.
 
     Raises:
         InputError: it cannot be used; one sentence with file and line.
@@ -103,7 +103,7 @@ def read_prompt(text: str, label: str, stem: str, origin: Origin) -> Prompt | No
 
 
 class _Reader:
-    """The values of one file, checked one after the other."""
+    """Reads and checks the values of one file, one after the other."""
 
     def __init__(self, matter: FrontMatter, label: str, stem: str, origin: Origin) -> None:
         self._matter, self._label, self._stem, self._origin = matter, label, stem, origin
@@ -256,7 +256,7 @@ class _Reader:
         return found
 
     def _sections(self) -> Iterator[PromptMessage]:
-        """Yield the sections; without any heading the whole body is a user message."""
+        """Yield the sections of the body; without headings, the whole body is a user message."""
         role: Literal["system", "user"] | None = None
         lines, fence = list[str](), ""
         before = list[str]()
@@ -282,7 +282,7 @@ def _message(role: Literal["system", "user"] | None, lines: list[str]) -> Iterat
 
 
 def _fence_after(fence: str, line: str) -> str:
-    """Return the fence that is open after a line, "" = none: headings inside code do not count."""
+    """Return the fence that is open after a line, "" = none, so that headings inside code are not counted."""
     found = _FENCE.match(line)
     if not found:
         return fence

@@ -1,1 +1,1 @@
-"""Reports on a chat's actions and cost, from its log alone, so they survive a restart (R-360)."""
+"""Reports on a chat's actions and cost, using only its log, so that they survive a restart (R-360)."""

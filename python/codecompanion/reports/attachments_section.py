@@ -1,4 +1,4 @@
-"""The section of `/trace` on a turn's attachments besides code: mentions, and changes of attached files.
+"""Writes the section of `/trace` on a turn's attachments besides code: mentions, and changes to attached files.
 
 A reference to text that the model already had is labelled as one, with its size.
 """
@@ -11,7 +11,7 @@ from codecompanion.reports.record import Stretch
 
 
 def attachments_section(turn: Stretch, page: Page) -> list[str]:
-    """Return the section, empty for a turn without attachments."""
+    """Return the lines of the section; none for a turn without attachments."""
     if not turn.along:
         return []
     rows = [(tokens_text(message.tokens), one_line(_title(message))) for message in turn.along]

@@ -1,4 +1,4 @@
-"""The page of `:CodeCompanion audit`: tool calls and other runs, newest first. Pure."""
+"""Writes the page of `:CodeCompanion audit`: tool calls and other runs, newest first. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def joined(records: Iterable[Record]) -> list[dict[str, Any]]:
 
 
 def audit_page(records: Sequence[Record], broken: str, where: str, zone: tzinfo = UTC) -> str:
-    """Return the page as Markdown; `broken`: the defect of the log, `where`: its path."""
+    """Return the page as Markdown; `broken`: how the log's hash chain is broken, `where`: its path."""
     ran = joined(records)
     lines = ["# Audit", "", f"{counted(len(ran), 'entry', 'entries')} in `{where}`."]
     if broken:

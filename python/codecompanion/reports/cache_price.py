@@ -1,12 +1,12 @@
-"""The input cost of a session whose provider caches prompt prefixes (lessons 22, 23).
+"""Computes the input cost of a session whose provider caches prompt prefixes (lessons 22, 23).
 
 The model, relative to plain input: the common prefix of a request and its predecessor is read at 0.1; everything after
-it is written at 1.25. So an edit costs the whole tail after it once. If the next request comes after the cache's
+it is written at 1.25. So an edit means paying once for everything after it. If the next request comes after the cache's
 lifetime, the cache is empty and everything is written. Without a cache every token costs 1. Requests without a time
 count as immediate successors.
 
 The part before the messages (system prompt, tool schemas) never changes. Output costs 5, as in Anthropic's price list
-and nearly so in others'.
+and roughly in those of others.
 
 Not in the model: the smallest cacheable prefix, several chats that share a prefix, prices of one provider.
 """
@@ -41,7 +41,7 @@ class PrefixCache(msgspec.Struct, frozen=True):
         return bool(self.at and now) and now - self.at > LIFETIME_S[self.kind]
 
     def state(self, now: float) -> CacheState:
-        """Return the cache state that a strategy may see before the next request."""
+        """Return the cache state as a strategy sees it before the next request."""
         if self.kind == "none":
             return CacheState(read_price=1.0, write_price=1.0, lifetime_s=0.0)
         warm = 0 if self.is_cold(now) else sum(message.tokens for message in self.sent)
@@ -57,12 +57,12 @@ class PrefixCache(msgspec.Struct, frozen=True):
         return READ_PRICE * cached + WRITE_PRICE * (total - cached)
 
     def after(self, messages: Messages, now: float) -> PrefixCache:
-        """Return the cache once the request was answered."""
+        """Return the cache as it is after the request was answered."""
         return msgspec.structs.replace(self, sent=messages, at=now or self.at)
 
 
 def _common_tokens(sent: Messages, messages: Messages) -> int:
-    """Return the tokens of the messages that both lists start with."""
+    """Return the tokens of the messages with which both lists start."""
     common = 0
     for old, new in zip(sent, messages, strict=False):
         if old is not new and (old.content, old.tool_calls) != (new.content, new.tool_calls):

@@ -1,7 +1,7 @@
-"""Sum up calls: tokens, money, cache; and estimate the savings by context management (R-356, R-359).
+"""Sums up calls (tokens, money, cache), and estimates the savings by context management (R-356, R-359).
 
-Money is tokens × the list prices of the day of each call. A call without a known price is counted, never as $0; one
-that a subscription includes is counted separately from both.
+Money is tokens × the list prices of the day of each call. A call without a known price is counted as such, never as $0;
+a call that a subscription includes is counted separately.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ WARM_S = 300.0
 class Sums(msgspec.Struct):
     """Sums over calls. `unpriced`: calls with usage but no price; `silent`: calls that reported no usage at all.
 
-    `included`: calls that cost no money, which are neither: a subscription paid, or (`local`) the user's own server
-    answered. `local_ms`: how long the latter took, as far as their ends were logged. `estimated_tokens`: the prompts of
-    the silent calls by our own count, included in no other sum.
+    `included`: calls that cost no money and are neither of these: a subscription paid, or (`local`) the user's own
+    server answered. `local_ms`: how long local calls took, as far as their ends were logged. `estimated_tokens`: our
+    own count of the silent calls' prompts, which is in no other sum.
     """
 
     calls: int = 0
@@ -53,12 +53,12 @@ class Sums(msgspec.Struct):
 
     @property
     def prompt_tokens(self) -> int:
-        """Return all prompt tokens."""
+        """Return the number of all prompt tokens."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
     def total_tokens(self) -> int:
-        """Return all billed tokens."""
+        """Return the number of all billed tokens."""
         return self.prompt_tokens + self.output_tokens
 
     @property
@@ -100,7 +100,7 @@ def sum_calls(calls: Iterable[Call]) -> Sums:
 
 
 def read_again(calls: Iterable[Call]) -> list[str]:
-    """Return the tokens that the user's own servers had lost and read again, one line for each cause."""
+    """Return a line per cause on the tokens that the user's own servers had lost from their cache and read again."""
     tokens = Counter[str]()
     for again in (report.read_again for call in calls for report in call.reported if report.read_again):
         tokens[again.why] += again.tokens
@@ -116,7 +116,7 @@ def _add(sums: Sums, usage: Usage) -> None:
 
 
 def _uncached(call: Call) -> float:
-    """Return the cost of the call if all of its prompts were plain input."""
+    """Return the cost of the call as if all its prompts were plain input."""
     prices = call.prices
     if prices is None:
         return call.cost_usd or 0.0
@@ -127,7 +127,7 @@ def _uncached(call: Call) -> float:
 class Savings(msgspec.Struct):
     """The savings of edits and compactions, all estimates: tokens not sent, and money after all costs.
 
-    `too_large`: requests that would not have fit the window without management; they count as large as the window.
+    `too_large`: requests that would not have fit the window without management; they count as the window's size.
     `usd`: the cost of these requests with everything still in them, minus their actual cost and that of summaries; it
     includes caches broken by changes, so it may be negative. None = no prices.
     """
@@ -148,7 +148,7 @@ def estimate_savings(record: Record, sizes: Sequence[ContextSize] | None = None)
     """Return the estimated savings of context management in the whole chat; `sizes` are its requests, if known.
 
     Tokens: the missing content of each request (`context_sizes`), at most up to the window. An answered call without
-    usage counts, but not in the money. The baseline for money is a request whose cache, if the provider was seen to
+    usage counts, but not for the money. The baseline for money is a request whose cache, if the provider was seen to
     have one, still contains the previous request.
     """
     savings = Savings()

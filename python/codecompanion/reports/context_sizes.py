@@ -1,12 +1,12 @@
-"""The size of each request of a chat, and its size if nothing had been managed (R-356, R-360).
+"""Computes the size of each request of a chat, and its size without context management (R-356, R-360).
 
 **Removed.** Content that edits and compactions took out of the view counts as removed from then on; content restored by
 the user or an undo no longer does. `/clear` removes everything, so nothing is missing after it. Content that shaping
-left out counts for that request alone. Sizes of changes are the plugin's own counts, so all of this is an estimate,
-while the size of a request is the provider's wherever it was reported.
+left out counts only for that request. Sizes of changes are the plugin's own counts, so all of this is an estimate; the
+size of a request is the provider's count if it was reported.
 
 **Without management** a request would contain its actual content plus everything removed before it. No model accepts
-more than its window: sums count such a request as large as the window, and state the number of them.
+more than its window: sums count a larger request as the window's size, and state how many there were.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ContextSize(msgspec.Struct, frozen=True):
 
     @property
     def missing(self) -> int:
-        """Return the tokens missing from this request for any reason."""
+        """Return the number of tokens missing from this request for any reason."""
         return self.removed + self.shaped
 
     @property
@@ -68,12 +68,12 @@ class Removed:
         self._undone: set[str] = set()
 
     def take(self, change: ViewChanged) -> None:
-        """Add a change."""
+        """Add the tokens that a change removed."""
         self._changes[change.change_id] = change
         self.tokens = _removed_after(change, self.tokens)
 
     def take_undo(self, undo: ChangeUndone) -> None:
-        """Undo or redo a change; sums everything up again, which is rare."""
+        """Undo or redo a change by summing up everything again; this is rare."""
         if undo.change_id not in self._changes:
             return
         (self._undone.discard if undo.redone else self._undone.add)(undo.change_id)
@@ -133,7 +133,7 @@ def _sizes(record: Record) -> Iterator[ContextSize]:
 
 
 def shaped_tokens(call: Call, part: str) -> int:
-    """Return the tokens that shaping left out of this request alone, or the size of the context packet (`packet`)."""
+    """Return the tokens that shaping left out of only this request, or the size of the context packet (`packet`)."""
     return call.sent.shaping.get(part, 0) if call.sent else 0
 
 

@@ -1,4 +1,4 @@
-"""`/cost`: the cost of a chat, the savings by cache and context management, expensive turns (R-356, R-359).
+"""Writes `/cost`: the cost of a chat, the savings by cache and context management, expensive turns (R-356, R-359).
 
     title · total · Tokens per request · Tokens · Cache · Savings · Calls and tools · Budgets · Turns
 
@@ -38,12 +38,12 @@ from codecompanion.reports.spending_budgets import Budget
 
 FENCE = "```"
 NARROW = 60
-"""Columns below which a table has the shorter words."""
+"""Window columns below which tables use shorter words."""
 EMPTY = "Nothing has been sent yet."
 
 
 class CostReport(msgspec.Struct, frozen=True):
-    """The report as Markdown. `spans`: coloured ranges, as (line from 0, first byte, end, ink)."""
+    """The report as Markdown. `spans`: coloured ranges, as (0-based line, first byte, end, ink)."""
 
     text: str
     spans: tuple[tuple[int, int, int, str], ...] = ()
@@ -66,7 +66,7 @@ def cost_report(
 ) -> CostReport:
     """Return the report; `counts` is given with `tokenizer = "exact"`.
 
-    `speeds`: how fast the user's own servers are now, in words, by adapter and model.
+    `speeds`: the current speed of the user's own servers, in words, by adapter and model.
     """
     calls = record.calls
     branch = [f"A branch of “{one_line(record.forked_from)}”; the copied requests are counted there.", ""]
@@ -97,7 +97,7 @@ def cost_report(
 
 
 def _spans(text: str, chart: Sequence[ChartLine]) -> tuple[tuple[int, int, int, str], ...]:
-    """Return the colours of the chart at its position in the report."""
+    """Return the coloured ranges of the chart at its position in the report."""
     if not chart:
         return ()
     first = text.split("\n").index(FENCE) + 1
@@ -109,7 +109,7 @@ def _spans(text: str, chart: Sequence[ChartLine]) -> tuple[tuple[int, int, int, 
 def _requests(
     chart: Sequence[ChartLine], sizes: Sequence[ContextSize], sums: Sums, savings: Savings, page: Page
 ) -> list[str]:
-    """Return the chart, and the two sums it shows, with their cost."""
+    """Return the chart and the two sums that it shows, with their costs."""
     if not chart:
         return []
     lines = ["", "## Tokens per request", "", FENCE, *(line.text for line in chart), FENCE]
@@ -175,7 +175,7 @@ def _saved(sums: Sums, savings: Savings, page: Page) -> list[str]:
 
 
 def _money_table(head: Sequence[str], rows: Sequence[Sequence[str]], sums: Sums, page: Page) -> list[str]:
-    """Return a table of figures whose last column is money; without it if the price of no call is known."""
+    """Return a table of figures whose last column is money, or without that column if no price is known."""
     end = len(head) - (not sums.priced)
     return table(head[:end], [row[:end] for row in rows], page.width, "l" + "r" * (end - 1))
 
@@ -225,7 +225,7 @@ def _counts(counts: LocalCounts | None, page: Page) -> list[str]:
 
 
 def _time(calls: Sequence[Call], speeds: Mapping[tuple[str, str], str], page: Page) -> list[str]:
-    """Return one line per model that the user's own servers run: the time it took."""
+    """Return one line per model on the user's own servers, with the time it took."""
     own, rows, said = [call for call in calls if call.is_local], [], []
     for named in dict.fromkeys((call.adapter, call.model) for call in own):
         sums = sum_calls(call for call in own if (call.adapter, call.model) == named)
@@ -243,9 +243,9 @@ def _time(calls: Sequence[Call], speeds: Mapping[tuple[str, str], str], page: Pa
 
 
 def _cache(calls: Sequence[Call], whole: Sums, page: Page) -> list[str]:
-    """Return one line per model: whether its provider reported a cache, and the savings.
+    """Return one line per model: whether its provider reported cache use, and the savings.
 
-    A single model has the sums that are listed under “Tokens”.
+    For a single model, the sums are already listed under “Tokens”.
     """
     names = dict.fromkeys((call.adapter, call.model) for call in calls)
     if len(names) < 2 or not whole.uses_cache:
@@ -287,7 +287,7 @@ def _savings(savings: Savings, sums: Sums) -> list[str]:
 
 
 def _some(count: int, noun: str, nouns: str = "") -> list[str]:
-    """Return the count with its noun, nothing for zero."""
+    """Return the count with its noun, [] for zero."""
     return [counted(count, noun, nouns) if nouns else counted(count, noun)] if count else []
 
 
@@ -335,7 +335,7 @@ def _budgets(budgets: Sequence[Budget]) -> list[str]:
 
 
 def _turns(record: Record, whole: Sums, page: Page) -> list[str]:
-    """Return the turns, most expensive first, those without a price after them by their time, then their tokens."""
+    """Return the turns: most expensive first, then those without a price, by time and then tokens."""
     stretches = [stretch for stretch in record.stretches if stretch.calls]
     summed = [(stretch, sum_calls(stretch.calls)) for stretch in stretches]
     summed.sort(

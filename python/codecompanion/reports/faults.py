@@ -1,4 +1,4 @@
-"""Find faults: edits that need text that was cleared (lesson 24).
+"""Finds faults: edits that need text that was cleared (lesson 24).
 
 **Needs.** An edit tool call that names the text it replaces (`old_str`, `oldText`, `old_string`, `old_text` …, `search`
 beside `replace`, the context and removed lines of a patch), or a SEARCH/REPLACE block in a reply, needs every line of
@@ -6,8 +6,8 @@ that text that is not blank, ignoring surrounding spaces.
 
 **Fault.** A recorded message before the call contains all these lines, and no message of the request that the call
 answers does: neither an unchanged one, nor a placeholder, a shortened result, or a summary. If the lines were never
-together in one message, each that ever occurred must still occur somewhere. Lines that never were in the history (the
-model knew them from elsewhere) are not a fault. One edit is at most one fault.
+together in one message, every line that did occur must still occur somewhere. Lines that were never in the history (the
+model knew them from elsewhere) are not a fault. An edit is at most one fault.
 
 A recording shows the model's actions with everything in view. After a fault a real model would read the file again:
 `replay` adds the cost of that. A recorded read between the clearing and the edit restores the text, so there is no
@@ -33,7 +33,7 @@ _NUMBERED = regex(r"^\s*\d+\s*(?:[|:→]|\t)\s?")
 
 
 def needed_texts(message: Message) -> tuple[tuple[str, ...], ...]:
-    """Return the lines that each edit of a reply needs, one tuple per edit; empty for a reply without edits."""
+    """Return the lines that each edit of a reply needs, as a tuple per edit; none for a reply without edits."""
     found = [old for old in map(_lines, _BLOCK.findall(message.text)) if old]
     for call in message.tool_calls:
         arguments = read_arguments(call.arguments)
@@ -73,7 +73,7 @@ def _lines(text: str) -> tuple[str, ...]:
 
 
 def readable_texts(message: Message) -> Iterator[str]:
-    """Yield all texts of a message that a model could copy a line from."""
+    """Yield all texts of a message from which a model could copy a line."""
     yield message.text
     for call in message.tool_calls:
         yield from (text for _, text in strings_in(read_arguments(call.arguments)))
@@ -128,12 +128,12 @@ class LineIndex:
         return known[1]
 
     def _is_whole(self, place: int, shown: Mapping[str, Message]) -> bool:
-        """Return whether the request still has the message as recorded."""
+        """Return whether the request still contains the message as recorded."""
         recorded = self._messages[place]
         now = shown.get(recorded.id)
         return now is not None and (now.content, now.tool_calls) == (recorded.content, recorded.tool_calls)
 
 
 def _spellings(raw: str) -> tuple[str, str]:
-    """Return a line without surrounding spaces, and also without a line number added by a tool."""
+    """Return a line without surrounding spaces, and the same without a line number added by a tool."""
     return raw.strip(), _NUMBERED.sub("", raw).strip()

@@ -1,7 +1,7 @@
-"""The section of `/trace` on the code gathered for the questions of a turn (R-268).
+"""Writes the section of `/trace` on the code gathered for the questions of a turn (R-268).
 
-Each piece with its place, source, score and tokens; dropped pieces with reasons; the classification of the question;
-gatherers that timed out.
+It lists each piece with its location, source, score and tokens, dropped pieces with reasons, the classification of the
+question, and gatherers that timed out.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from codecompanion.reports.record import Stretch
 
 MAX_DROPPED = 20
 _BY = {"model": "by a model", "keywords": "by keywords", "index": "by the index"}
-"""The classifiers of a question; none if code was requested."""
+"""How a question was classified, in words, by classifier; none if code was requested."""
 WAS_ASKED_FOR = "code was asked for"
 NOT_INDEXED = "index incomplete: the rest was searched as text"
 
 
 def gathered_code(turn: Stretch, page: Page) -> list[str]:
-    """Return the section, empty for a turn that gathered no code."""
+    """Return the lines of the section; none for a turn that gathered no code."""
     if not turn.gathered:
         return []
     lines = ["", "## Gathered code"]
@@ -90,7 +90,7 @@ def classified_text(fields: Mapping[str, Any]) -> str:
 
 
 def who_classified(source: str, likelihood: float | None) -> str:
-    """Return the classifier and the likelihood that the question is about the project; "" = code was requested."""
+    """Return the classifier, and the likelihood that the question is about the project; "" = code was requested."""
     by = _BY.get(source, "")
     return f"{by}, {likely_text(likelihood)}" if by and likelihood is not None else by
 
@@ -100,7 +100,7 @@ def _numbers(piece: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def place_of(piece: Mapping[str, Any]) -> str:
-    """Return the place and definition of a piece, and whether the model could still see it from before."""
+    """Return the location and definition of a piece, and whether the model could still see it from before."""
     above = " · still above" if piece.get("is_above") else ""
     if not piece["path"]:
         return f"{piece.get('source', '')}{above}"

@@ -1,7 +1,7 @@
-"""Format figures and tables of reports: Markdown that is also readable as plain text.
+"""Formats figures and tables of reports as Markdown that is also readable as plain text.
 
-Tables are padded and never wider than the window; if figures leave no room they become lists. Token counts as in the
-meter (R-303).
+Tables are padded and never wider than the window; if figures leave no room, they become lists. Token counts look as in
+the meter (R-303).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from codecompanion.formats.cutting import cells, cut_cells_at_word, squeeze_cell
 PRICE_UNKNOWN = "price unknown"
 INCLUDED = "included"
 LOCAL = "local"
-"""In the place of a price, where a subscription pays, or the user's own servers answer."""
+"""Words used instead of a price if a subscription pays, or the user's own servers answer."""
 MIN_LAST, MIN_NAME = 12, 12
-"""Cells that the last column and a name are not cut below; a name not below a third of it either."""
+"""Minimum cells of the last column and of a name; a name also keeps at least a third of its width."""
 MAX_ITEM_ROWS = 4
-"""Maximum window rows of a list item."""
+"""Maximum screen rows of a list item."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """The target of a report: columns of the window, time zone, name of the price list; `ascii`: no Braille."""
+    """Where a report is shown: columns of the window, time zone, name of the price list; `ascii`: no Braille."""
 
     width: int = 80
     zone: tzinfo = UTC
@@ -42,7 +42,7 @@ def tokens_text(tokens: int) -> str:
 
 
 def usd_text(usd: float | None) -> str:
-    """Return an amount in US dollars, small ones with more digits; "price unknown" for an unknown one (R-359)."""
+    """Return an amount in US dollars, small amounts with more digits; "price unknown" for None (R-359)."""
     if usd is None:
         return PRICE_UNKNOWN
     sign, amount = ("-" if usd < 0 else ""), abs(usd)
@@ -52,7 +52,7 @@ def usd_text(usd: float | None) -> str:
 
 
 def share_text(part: float, whole: float) -> str:
-    """Return a share in whole percent, "" of a zero whole."""
+    """Return a share in whole percent, "" if the whole is zero."""
     return f"{round(100 * part / whole)} %" if whole else ""
 
 
@@ -72,7 +72,7 @@ def expected_text(seconds: float) -> str:
 
 
 def clock_text(ts: float, page: Page) -> str:
-    """Return day and time of an event."""
+    """Return the day and time of an event."""
     return datetime.fromtimestamp(ts, page.zone).strftime("%Y-%m-%d %H:%M")
 
 
@@ -96,10 +96,10 @@ def page_text(lines: Iterable[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, right: str = "") -> list[str]:
-    """Return a table; `right` has an `r` for every right-aligned column (`" rr"`): figures.
+    """Return a table; `right` has an `r` for every right-aligned column (`" rr"`), which has figures.
 
-    If it is too wide, the last column is truncated, then names are shortened in the middle. Figures never are: if they
-    leave no room, each row becomes a list item.
+    If it is too wide, the last column is truncated, then names are shortened in the middle. Figures are never
+    shortened: if they leave no room, each row becomes a list item.
     """
     if not rows:
         return []
@@ -114,7 +114,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, right:
 
 
 def _fitted(natural: Sequence[int], sides: Sequence[str], room: int) -> list[int] | None:
-    """Return the widths of the columns within `room` cells, None when they do not fit."""
+    """Return the widths of the columns within `room` cells, None if they do not fit."""
     sizes, last = list(natural), len(natural) - 1
     for column in sorted(range(len(sizes)), key=lambda i: (i != last, -natural[i])):
         least = min(natural[column], MIN_LAST if column == last else max(MIN_NAME, natural[column] // 3))

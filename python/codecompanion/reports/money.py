@@ -1,4 +1,4 @@
-"""The cost of calls in words: an amount, included in a plan, or the tokens if the price is unknown."""
+"""Words the cost of calls: an amount, "included in a plan", or the tokens if the price is unknown."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, durat
 
 REMEDY = "To set a price: `opts.price` of the adapter, see :help codecompanion-cost."
 UNKNOWN = "unknown"
-"""In a column of costs."""
+"""Text for an unknown price in a column of costs."""
 
 
 def headline(sums: Sums) -> str:
-    """Return the total or its known part; the token count if nothing has a known price."""
+    """Return the total or its known part; the token count if no price is known."""
     if costs_time(sums):
         return f"{duration_text(sums.local_ms)}, no charge" if sums.local_ms else "local, no charge"
     if not sums.priced:
@@ -23,7 +23,7 @@ def headline(sums: Sums) -> str:
 
 
 def no_price(sums: Sums) -> str:
-    """Return the text shown instead of money if no payment is known."""
+    """Return the text shown instead of an amount if no payment is known."""
     return free(sums) if sums.included and not sums.unpriced else PRICE_UNKNOWN
 
 
@@ -33,7 +33,7 @@ def costs_time(sums: Sums) -> bool:
 
 
 def free(sums: Sums) -> str:
-    """Return why calls cost nothing: a plan includes them, or the user's own servers answered all of them."""
+    """Return why calls cost nothing: a plan includes them, or the user's own servers answered them all."""
     return LOCAL if sums.local == sums.included else INCLUDED
 
 
@@ -45,7 +45,7 @@ def net_text(usd: float) -> str:
 
 
 def known_usd(sums: Sums) -> float:
-    """Return the cost of calls as a sort key, -1 if it is not known for all of them."""
+    """Return the cost of calls as a sort key, -1 if it is not known for all."""
     return sums.usd if sums.priced and not sums.unpriced else -1.0
 
 

@@ -1,7 +1,7 @@
-"""The log of a chat as turns and provider calls, for `/cost` and `/trace` (R-356, R-357, R-360).
+"""Reads a chat's log as turns and provider calls, for `/cost` and `/trace` (R-356, R-357, R-360).
 
-A pure projection. Logs of older versions have no request ids and no request ends; a usage report then belongs to the
-newest request or, for a compaction, to a separate call. Events outside turns (`/compact` of an idle chat) are kept
+It is a pure projection. Logs of older versions have no request ids and no request ends; a usage report then belongs to
+the newest request or, for a compaction, to a separate call. Events outside turns (`/compact` of an idle chat) are kept
 apart.
 """
 
@@ -31,7 +31,7 @@ class Call(msgspec.Struct):
 
     @property
     def passes(self) -> Iterator[Usage]:
-        """Yield the billed usage: the reply, and other passes of the provider."""
+        """Yield each billed usage: the reply's, and those of the provider's other passes."""
         for report in self.reported:
             if report.usage != Usage():
                 yield report.usage
@@ -51,7 +51,7 @@ class Call(msgspec.Struct):
 
     @property
     def cost_usd(self) -> float | None:
-        """Return the cost of the call; None when the price is unknown, or nothing was reported."""
+        """Return the cost of the call; None if the price is unknown, or nothing was reported."""
         costs = [report.cost_usd for report in self.reported]
         return None if not costs or None in costs else sum(cost for cost in costs if cost is not None)
 
@@ -77,7 +77,7 @@ class Call(msgspec.Struct):
 
 
 Happening = Call | history.ViewChanged | history.ChangeUndone
-"""Requests, and the changes that affect the size of the next one."""
+"""A request, or a change that affects the size of the next request."""
 
 
 class Stretch(msgspec.Struct):
@@ -108,9 +108,9 @@ class Stretch(msgspec.Struct):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A whole log. `order`: calls, view changes and undos in order; `undone`: changes not in force.
+    """A whole log. `order`: calls, view changes and undos in order; `undone`: changes that are currently undone.
 
-    `forked_from`: the title of the chat this one is a branch of; events copied from it are excluded.
+    `forked_from`: the title of the chat that this one is a branch of; events copied from it are excluded.
     """
 
     turns: tuple[Stretch, ...]
@@ -140,7 +140,7 @@ class LogReader:
         self._start_over()
 
     def _start_over(self) -> None:
-        """Drop the events read so far: they belong to the chat this one was forked from, and are counted there."""
+        """Drop the events read so far: they belong to the chat that this one was forked from, and count there."""
         self.turns: list[Stretch] = []
         self.before = self.now = Stretch()
         self.order: list[Happening] = []
@@ -151,7 +151,7 @@ class LogReader:
         self._newest: Call | None = None
 
     def read(self, event: history.LogEvent) -> None:
-        """Add one more event."""
+        """Read an event and add it to the record."""
         self.last_seq = event.seq
         match event.payload:
             case history.ChatForked(from_title=title):

@@ -1,9 +1,9 @@
-"""Derive the overhead of each request in a recorded session, and the provider's counting of its messages.
+"""Derives the overhead of each request in a recorded session, and how the provider counts its messages.
 
 A recording contains messages, but each request also had a system prompt and tool schemas. If the provider's usage was
 recorded, its prompt sizes lie on a line over our estimates of the messages: the slope is the provider's counting, the
-rest is the overhead. Reading stops at the first prompt that shrank: from there on the other program had removed
-content. Without usage nothing is known, and nothing is added.
+rest is the overhead. Reading stops at the first prompt that shrank: by then the other program had removed content.
+Without usage, nothing is known and nothing is added.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import msgspec
 from codecompanion.model.messages import Message
 
 RATIOS = (0.5, 2.5)
-"""The range of ratios between a provider's count and an estimate; a count outside it is not for these messages."""
+"""The valid range of ratios between a provider's count and an estimate; a count outside it is not for these
+messages."""
 SHRUNK = 0.95
-"""A prompt below this share of its predecessor has lost content; smaller differences are a counter's noise."""
+"""Share of its predecessor's size below which a prompt has lost content; smaller differences are counting noise."""
 
 
 class RecordedSizes(msgspec.Struct, frozen=True):
-    """`fixed`: tokens of system prompt and tool schemas. `ratio`: the provider's tokens per estimated token."""
+    """Sizes from a recording. `fixed`: tokens of system prompt and tool schemas. `ratio`: real per estimated token."""
 
     fixed: int = 0
     ratio: float = 1.0

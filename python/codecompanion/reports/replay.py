@@ -1,8 +1,8 @@
-"""`replay`: walk a recorded session request by request under a policy, and add up its hypothetical cost.
+"""`replay`: walks through a recorded session request by request under a policy, and adds up the hypothetical cost.
 
-A request is the state before each recorded reply. Before each one the policy prepares and commits, exactly as in a
-session: prepare → one change per stage → the changed view continues, shaped for this request. The recorded reply is
-then used as the answer, whatever the view has become.
+There is a request before each recorded reply. For each, the policy prepares and commits, exactly as in a session:
+prepare → one change per stage → the changed view continues, shaped for this request. The recorded reply is then used as
+the answer, whatever the view has become.
 
 All consequences of a policy are included in the cost. System prompt and tool schemas are sent with each request
 (`recorded_sizes`). The offline ledger writes the summaries here, at a model's cost: its input (a transcript as plain
@@ -37,11 +37,11 @@ from codecompanion.reports.faults import LineIndex, needed_texts, readable_texts
 from codecompanion.reports.recorded_sizes import RecordedSizes, find_sizes
 
 NO_WINDOW_LIMIT = 1 << 40
-"""The window of the ledger, without a limit."""
+"""Window passed to the ledger to leave its summaries unlimited."""
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """The sums of a walk. Tokens are the provider's where usage was recorded; `cost` is in tokens of plain input.
+    """The sums of a walk. Tokens are the provider's if usage was recorded; `cost` is in tokens of plain input.
 
     `edits` and `compactions`: committed changes of the view. `summary_tokens` were read and `summary_output_tokens`
     written for summaries. `text_edits`: recorded edits whose old text is known; `faults`: those that would have been
@@ -64,7 +64,7 @@ class Figures(msgspec.Struct, frozen=True):
     compared_cost: float = 0.0
 
     def __add__(self, other: Figures) -> Figures:
-        """Return the sums of both, and the larger peak."""
+        """Return the sum of both figures, with the larger peak."""
         added = {name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
         return Figures(**(added | {"peak": max(self.peak, other.peak)}))
 
@@ -104,12 +104,12 @@ def walk_requests(recording: Recording, policy: Policy | None, window: int, cach
 
 
 def relative_cost(figures: Figures, unmanaged: Figures) -> float:
-    """Return the cost of requests that fit anyway, relative to no management; 1 without any."""
+    """Return the cost of requests that fit anyway, relative to no management; 1 if there are none."""
     return figures.compared_cost / unmanaged.compared_cost if unmanaged.compared_cost else 1.0
 
 
 class _Walker:
-    """One walk: the current view, and the figures of the requests so far."""
+    """Walks through one session: holds the current view, and the figures of the requests so far."""
 
     def __init__(self, recording: Recording, policy: Policy | None, window: int, cache: PrefixCache) -> None:
         self._recording, self._policy, self._window, self._cache = recording, policy, window, cache
@@ -122,7 +122,7 @@ class _Walker:
     def send(self, place: int, reply: Message, *, would_fit: bool) -> None:
         """Prepare the request that the reply answered, add its cost, then find faults and add theirs.
 
-        `would_fit`: with all recorded messages before it.
+        `would_fit`: it would fit even with all recorded messages before it.
         """
         now = self._asked_at(place, reply)
         sent, done = self._repaired() if self._policy is None else self._prepared(self._policy, now)
@@ -146,7 +146,7 @@ class _Walker:
         return Figures(prompt_tokens=tokens, peak=tokens, cost=cost, overflows=int(tokens > self._window))
 
     def _read_again(self, source: Message, sent: Messages, now: float) -> Figures:
-        """Return the cost of reading a text again: a call, its result, and a request with both, which join the view."""
+        """Return the cost of reading a text again: a request with a call and its result, which join the view."""
         call_id, cycle = self._new_id("call"), max(1, self.view.cycle)
         call = self._call_of(source, call_id)
         asked = Message(id=self._new_id("again"), role="assistant", tool_calls=(call,), cycle=cycle, ts=now)
@@ -165,7 +165,7 @@ class _Walker:
         return ToolCall(call_id, found.name, found.arguments) if found else ToolCall(call_id, "read_file", "{}")
 
     def _asked_at(self, place: int, reply: Message) -> float:
-        """Return the time of the request: that of the message before it, else that of the reply."""
+        """Return the time of the request: the time of the message before it, else of the reply."""
         before = self._recording.messages[place - 1].ts if place else 0.0
         return before or reply.ts
 
@@ -199,7 +199,7 @@ class _Walker:
         )
 
     def _shaped(self, policy: Policy, now: float) -> Messages:
-        """Return the view as sent: shaping stays within a cycle, and is never stored."""
+        """Return the view as sent; shaping applies within a cycle and is never stored."""
         if not policy.shape:
             return self.view.messages
         shaped = shape(self.view.messages, NO_PARTS, policy, self._env(now), self._kept_now())
@@ -207,7 +207,7 @@ class _Walker:
         return self._counted(shaped.messages)
 
     def _kept_now(self) -> Kept:
-        """Return the shaping by earlier requests of this cycle."""
+        """Return what earlier requests of this cycle left out or kept."""
         if self.view.cycle != self._kept_cycle:
             self._kept, self._kept_cycle = Kept(), self.view.cycle
         return self._kept
@@ -234,7 +234,7 @@ class _Walker:
         self.view = msgspec.structs.replace(self.view, messages=self._counted(self.view.messages))
 
     def _counted(self, messages: Messages) -> Messages:
-        """Return the messages with a size each, since those made by a strategy may lack one."""
+        """Return the messages with their sizes, which messages made by a strategy may lack."""
         if all(message.tokens for message in messages):
             return messages
         count = self._recording.counter.message
@@ -261,7 +261,7 @@ class _Walker:
         )
 
     def _continuation(self, now: float) -> Continuation:
-        """Return the input of a summary written within the chat."""
+        """Return the input for a summary written within the chat."""
         sizes, messages = self._recording.sizes, self.view.messages
         tokens = sizes.request(sum(message.tokens for message in messages))
         new = sum(message.tokens for message in messages) - self._cache.state(now).warm_tokens

@@ -1,4 +1,4 @@
-"""Budgets in US dollars: for one chat, and for all chats together (R-358). 0 = unlimited.
+"""Computes budgets in US dollars: for one chat, and for all chats together (R-358). 0 = unlimited.
 
 A used-up budget ends the next turn before anything is sent. Calls without a known price cannot be counted: the spending
 is then a lower bound, and the user is informed.
@@ -27,7 +27,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Return the option that sets it."""
+        """Return the key of the option that sets the budget."""
         return CHAT_KEY if self.scope == "chat" else TOTAL_KEY
 
     @property
@@ -37,7 +37,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_used_up(self) -> bool:
-        """Return whether nothing more may be spent."""
+        """Return whether the budget is used up."""
         return self.limit_usd > 0 and self.spent_usd >= self.limit_usd
 
     @property
@@ -53,7 +53,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def warning(self) -> str:
-        """Return the sentence about the share used."""
+        """Return the warning about the share of the budget that is used."""
         share = round(100 * self.spent_usd / self.limit_usd)
         return (
             f"{share} % of the budget of {self.whose} is used: {usd_text(self.spent_usd)} of {usd_text(self.limit_usd)}"
@@ -61,14 +61,14 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def blind_warning(self) -> str:
-        """Return the sentence that the budget cannot limit this chat, because a price is unknown."""
+        """Return the warning that the budget cannot limit this chat because a price is unknown."""
         return (
             f"Price unknown: the budget of {self.whose} ({usd_text(self.limit_usd)}, {self.key}) cannot count all calls"
             " of this chat. Set the price with `opts.price` of the adapter."
         )
 
     def line(self) -> str:
-        """Return the line of `/cost`; "" without a limit and without a sum that is not on the page anyway."""
+        """Return the line of `/cost`; "" without a limit, unless it adds a sum to the page."""
         name = "This chat" if self.scope == "chat" else "All chats"
         least = "at least " if self.unpriced else ""
         if not self.limit_usd:

@@ -1,11 +1,11 @@
-"""`/trace [turn]`: one turn call by call (R-357, R-360).
+"""Writes `/trace [turn]`: a turn, call by call (R-357, R-360).
 
     title · Summary · Provider calls · Prompt assembly · Context and history · Retries and errors · Tools
 
 After the summary comes the gathered code, for turns that searched for some (R-268), and other attachments; at the end,
 events before the next turn, if any.
 
-Without a number the newest turn; a number out of range is an error that names the range.
+Without a number it shows the newest turn; a number out of range is an error that names the range.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from codecompanion.reports.record import Call, Record, Stretch
 
 EMPTY = "No turn yet: send a message first."
 _LAST = ("rendered_summary", "event_version", "artifact_version", "renderer_version", "schema", "version")
-"""The least informative fields, shown last."""
+"""Fields that are shown last because they say least."""
 PARTS = {"prompt": "instructions", "conversation": "conversation", "tools": "tool schemas"}
 
 
@@ -122,7 +122,7 @@ def _prompt_size(call: Call) -> int:
 
 
 def _mix(call: Call) -> list[str]:
-    """Return the parts of the largest request, and the largest of them."""
+    """Return lines on the parts of the largest request, and on the largest part."""
     mix = call.sent.mix if call.sent else {}
     whole = sum(mix.values())
     parts = [f"{PARTS.get(part, part)} {share_text(tokens, whole)}" for part, tokens in mix.items()]
@@ -175,7 +175,7 @@ def _cost(call: Call) -> str:
 
 
 def _result(call: Call, *, runs: bool) -> str:
-    """Return the result of the call; the newest one of an unfinished turn has none yet."""
+    """Return the result of the call; the newest call of an unfinished turn has none yet."""
     asked = (call.sent.asked if call.sent else "") or "summary"
     if call.ended is not None:
         said = call.ended.result
@@ -231,7 +231,7 @@ def _context(record: Record, turn: Stretch, page: Page) -> list[str]:
 
 
 def _after(record: Record, turn: Stretch, page: Page) -> list[str]:
-    """Return the events between this turn and the next one: a `/compact`, a message that could not be sent."""
+    """Return the events between this turn and the next one: a `/compact`, or a message that could not be sent."""
     after = turn.after
     if after is None or after.is_empty:
         return []
@@ -250,7 +250,7 @@ def _happened(record: Record, turn: Stretch, page: Page) -> tuple[list[str], lis
             body.append(f"- `{event.name}` {_prior_turns(record, turn, event)}")
         elif event.name != "prompt_compiled":
             body.append(f"- {_named(event, page)}")
-    # After the list, since a fold ends only at the next heading.
+    # Summaries come after the list, because a fold ends only at the next heading.
     return body, [line for change in turn.changes for line in _summary_text(change)]
 
 
@@ -288,13 +288,13 @@ def _prior_turns(record: Record, turn: Stretch, event: PolicyEvent) -> str:
         return said
     pruned = [one for past in record.turns[: turn.number] for one in past.named if one.name == event.name]
     gone = dict.fromkeys(name for one in pruned for name in one.fields.get("turn_ids", ()))
-    # After an undo, named turns are sent again: then only the number is known.
+    # After an undo, named turns are sent again, so only the number is known.
     names = f": {_listed(tuple(gone))}" if len(gone) == omitted else ""
     return f"{said}, {omitted} left out after the summary{names}"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the names of turns; of many, only the first and the last."""
+    """Return the names of turns, or only the first and last of many."""
     return ", ".join(names) if len(names) <= 3 else f"{names[0]} to {names[-1]}"
 
 

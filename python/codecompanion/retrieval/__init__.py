@@ -1,1 +1,1 @@
-"""From a question to the code it is about: pure (R-201 … R-253)."""
+"""Finds the code that a question is about. Pure (R-201 … R-253)."""

@@ -1,7 +1,7 @@
-"""Choose the part of the active file that is sent when the user did not name it: supporting material (R-214).
+"""Chooses which part of the active file is sent as supporting material if the user did not name it (R-214).
 
-It takes at most a quarter of a small budget and two fifths of a large one; beside named files, only the tokens they
-leave over. A longer file is reduced to the definition around the cursor and those whose names match the question;
+The part takes at most a quarter of a small budget and two fifths of a large one, and beside named files only the tokens
+they leave. A longer file is reduced to the definition around the cursor and definitions whose names match the question;
 failing that, to the lines around the cursor, or the start of the file.
 """
 
@@ -19,13 +19,14 @@ from codecompanion.retrieval.smart_snippets import split_lines
 
 SMALL_SHARE, SMALL_BUDGET = 0.25, 8000
 SHARE_ABOVE, MAX_SHARE = 0.5, 0.4
-"""A quarter of the first 8,000 tokens of the budget, half of the rest, at most 0.4 of the total: 8,000 of 20,000.
+"""Share of the budget above the first 8,000 tokens (a quarter of those is added), and maximum share of the total: 8,000
+of 20,000.
 
 Measured (bench_active_file) on 280 commits of eight repositories (four of them not used for fitting): share of the
-changed functions that are shown, a quarter of the budget → 0.4 of it. Open file = one that the commit changes: at 4,000
-tokens 0.689 → 0.698, at 20,000 0.814 → 0.837; one that the previous commit changed: at 4,000 0.503 → 0.497, at 20,000
-0.686 → 0.695. Half of the budget is never better. On four repositories, without the open file: 0.457 and 0.651, with a
-quarter 0.630 and 0.783.
+changed functions that are shown, with a quarter of the budget → with 0.4. If the open file is one that the commit
+changes: at 4,000 tokens 0.689 → 0.698, at 20,000 0.814 → 0.837; if it is one that the previous commit changed: at 4,000
+0.503 → 0.497, at 20,000 0.686 → 0.695. Half of the budget is never better. On four repositories, without the open file:
+0.457 and 0.651, with a quarter 0.630 and 0.783.
 """
 _MIN_TERM = 3
 _BODIES = frozenset({"function", "method", "macro", "class", "interface", "type"})
@@ -42,7 +43,7 @@ def active_room(budget_tokens: int, selected: Sequence[Snippet]) -> int:
 def active_pieces(
     whole: Snippet, definitions: Sequence[Definition], terms: Sequence[str], cursor: int, max_tokens: int
 ) -> list[Snippet]:
-    """Return the parts of the active file to send, from top to bottom, within `max_tokens`; [] = nothing fits.
+    """Return the parts of the active file to send, in order, within `max_tokens`; [] = nothing fits.
 
     `terms`: words of the question, lower case; `cursor`: its line, 1-based, 0 = unknown.
     """

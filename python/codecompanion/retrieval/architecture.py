@@ -1,4 +1,4 @@
-"""A project's architecture, from the names of its files and its manifests: languages, frameworks, folders (R-240).
+"""Describes a project's architecture from file names and manifests: languages, frameworks, folders (R-240).
 
 It is attached to questions about the structure of the project. The names are data (`architecture.toml`).
 """
@@ -26,7 +26,7 @@ def manifests_of(paths: Iterable[str]) -> tuple[str, ...]:
 def describe_architecture(
     paths: Sequence[str], manifests: Mapping[str, str], languages: Mapping[str, int], entry_points: Sequence[str]
 ) -> str:
-    """Return a few lines about a project; "" when it has no files.
+    """Return a few lines about a project; "" if it has no files.
 
     `manifests` are the texts of `manifests_of`; `languages` counts files by language.
     """

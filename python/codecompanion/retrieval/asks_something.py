@@ -1,6 +1,6 @@
-"""Whether a message asks for something: only then is it worth reporting that no code was added (R-201).
+"""Decides whether a message asks for something; only then the user sees that no code was added (R-201).
 
-"Thanks, that works" gets no code either, and no one expects any. The words are data (`asking.toml`). Pure.
+"Thanks, that works" gets no code either, but no one expects any. The words are data (`asking.toml`). Pure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.retrieval.mentions import prose_of
 
 MIN_WORDS = 3
-"""Fewer words are rarely about code: "go on", "how so?"."""
+"""Minimum words of a message that may be about code, unlike "go on" or "how so?"."""
 _LOOKED_AT = 20_000
 _MARK = regex(r"\?(?:[\s\"'”’)*_]|$)|[？؟]")
 _WORD = regex(r"[^\W\d_]+")
@@ -37,7 +37,7 @@ def small_talk() -> frozenset[str]:
 
 
 def asks_something(text: str) -> bool:
-    """Return whether a message asks: it has a question mark, or begins with a question word or a request to look.
+    """Return whether a message asks for something: it has a question mark, or begins with a question word or a request.
 
     Small talk does not count, whatever its punctuation: "thanks, is that all?".
     """

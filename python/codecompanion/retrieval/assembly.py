@@ -1,8 +1,8 @@
-"""The block right before a question: code, architecture, team, memories, and the form of the answer (R-252).
+"""Assembles the block before a question: code, architecture, team, memories and the answer's format (R-252).
 
 The document's persona, mission and rules are the chat's system prompt, the first message of every request; the question
-is the user's own message, which follows the block. The part on the form of the answer has a line for each kind of
-question (R-212).
+is the user's own message, which follows the block. The part on the answer's format has a line for each type of question
+(R-212).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HEAD = (
 CODE_TITLE = "Code"
 MAP_TITLE = "Map: other definitions of the best files, with their lines"
 TITLES = {"architecture": "Architecture", "team": "Team", "memory": "Memories"}
-"""Titles of texts that are not lines of a file, by gatherer."""
+"""Headings of texts that are not lines of a file, by gatherer."""
 FORMAT_TITLE = "Format"
 ALL_PARTS: tuple[Part, ...] = get_args(Part)
 _FORMAT = "Refer to code as path:line; put code in fenced blocks that name its language."
@@ -37,7 +37,7 @@ _MAX_FORMATS = 2
 def assemble(
     types: QuestionTypes, parts: Sequence[Part], code: str, code_map: str = "", beside: Sequence[Snippet] = ()
 ) -> str:
-    """Return the block with these parts, in their order; "" when there is nothing to show.
+    """Return the block with these parts, in order; "" if there is nothing to show.
 
     `code` and `code_map` are text, or "" for none; `beside` are the texts that are not lines of a file.
     """
@@ -52,12 +52,12 @@ def assemble(
 
 
 def section_of(one: Snippet) -> str:
-    """Return a text that is not lines of a file as the block renders it, heading included; "" for all others."""
+    """Return a text that is not lines of a file as it appears in the block, with its heading; "" for any other."""
     title = TITLES.get(one.source, "")
     return f"\n\n## {title}\n\n{one.text}\n\n" if title and one.text.strip() else ""
 
 
 def answer_format(types: QuestionTypes) -> str:
-    """Return the form of an answer to a question of these kinds, in one to three sentences."""
+    """Return the format of an answer to a question of these types, in one to three sentences."""
     formats = [text for name, text in _FORMATS.items() if getattr(types, name)][:_MAX_FORMATS]
     return " ".join([_FORMAT, *formats])

@@ -1,4 +1,4 @@
-"""The token budget for gathered code: the table of R-244, the user's setting, and a cap by the context window."""
+"""Sets the token budget for gathered code: the table of R-244, the user's setting, and a cap by context window."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 
 MAX_SHARE_OF_WINDOW = 0.25
-"""Gathered code never takes more of the real window than this; the question, its history and the reply need the rest.
+"""Maximum share of the real context window for gathered code; the question, its history and the reply need the rest.
 
-A 4k window: 1,000 tokens of code. From 200k on, only the table decides.
+A 4k window: 1,000 tokens of code. With 200k or more, only the table matters.
 """
 _VENDORS = regex(r"^(?:[a-z-]{2,20}\.){1,2}(?=[a-z])", re.IGNORECASE)
 _SEPARATORS = str.maketrans("", "", "-_ ")
@@ -20,11 +20,11 @@ _SEPARATORS = str.maketrans("", "", "-_ ")
 def token_budget(model: str, own: Mapping[str, int] | None = None, window: int = 0) -> int:
     """Return the budget of a model, in tokens; `own`: the user's rows, which take precedence over the table.
 
-    `window`: the model's context window in tokens, 0 = unknown. It decides when no row matches the model's name.
+    `window`: the model's context window in tokens, 0 = unknown. It is used if no row matches the model's name.
 
-    The longest row name that is a prefix of the model's name wins, also after a vendor (`openai/gpt-4o-mini` →
-    `gpt-4o`) and after a region and a vendor as in Amazon's names (`us.anthropic.claude-…`). A user row called
-    `default` applies to all other models.
+    The longest row name that is a prefix of the model's name wins, even after a vendor (`openai/gpt-4o-mini` →
+    `gpt-4o`), or a region and a vendor as in Amazon's names (`us.anthropic.claude-…`). A user row called `default`
+    applies to all other models.
     """
     table = package_table("retrieval/budgets.toml")
     for rows in (own or {}, table["models"]):
@@ -37,14 +37,14 @@ def token_budget(model: str, own: Mapping[str, int] | None = None, window: int =
 
 
 def _named(model: str, rows: Mapping[str, int]) -> int:
-    """Return the value of the row that the model's name begins with, or 0."""
+    """Return the value of the row with which the model's name begins, or 0."""
     short = model.rpartition("/")[2]
     names = (model, short, _VENDORS.sub("", short))
     return next((int(rows[found]) for name in names if (found := _longest(name, rows))), 0)
 
 
 def budget_in_window(budget: int, window: int) -> int:
-    """Return the budget within a context window of `window` tokens; 0 = unknown."""
+    """Return the budget, limited by a context window of `window` tokens (0 = unknown)."""
     return min(budget, int(window * MAX_SHARE_OF_WINDOW)) if window > 0 else budget
 
 

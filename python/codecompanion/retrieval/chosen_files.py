@@ -1,4 +1,4 @@
-"""Fit the user's choices into the budget: named files, pins, the active file (R-213, R-248).
+"""Fits the user's choices into the budget: named files, pins, the active file (R-213, R-248).
 
 No line is sent twice, however the choices overlap. Files that do not fit together share the budget evenly. A file that
 exceeds its share sends the parts that the question asks for first, then its beginning, truncated after a line.
@@ -18,11 +18,11 @@ from codecompanion.retrieval.selection import NO_ROOM_FOR_A_LINE, cut_to_budget,
 from codecompanion.retrieval.smart_snippets import MAX_LINES_AFTER_START, find_elements, split_lines
 
 RELATED_SHARE = 0.5
-"""Share of a file's room for places that the question does not name; the rest is its beginning."""
+"""Share of a file's room for parts that match the question without being named; the rest is its beginning."""
 _MIN_NAME = 3
 
 Wanted = Mapping[str, Sequence[Snippet]]
-"""Path → parts of that file that the question asks for, best first; those it names have a score of 1.0."""
+"""Maps paths to the parts that the question asks for, best first; parts that it names have a score of 1.0."""
 
 
 def wanted_parts(
@@ -48,7 +48,7 @@ def wanted_parts(
 
 
 def _defining(lines: Sequence[str], names: Collection[str]) -> list[tuple[int, int, str, str]]:
-    """Return the elements with one of these names, found by patterns."""
+    """Return the definitions with one of these names, found by patterns."""
     places = list[tuple[int, int, str, str]]()
     for number, line in enumerate(lines, 1) if names else ():
         lower = line.lower()
@@ -71,7 +71,7 @@ def _lines_of(whole: Snippet, lines: Sequence[str], start: int, end: int, kind: 
 def fit_chosen(
     chosen: Sequence[Snippet], budget_tokens: int, wanted: Wanted, max_file_tokens: int = 0
 ) -> tuple[list[Snippet], list[Dropped]]:
-    """Return the snippets to send, all of them if they fit together, and the files that are left out entirely.
+    """Return the snippets to send (all of them if they fit) and the files that are left out entirely.
 
     `max_file_tokens`: limit for one file, 0 = no limit.
     """
@@ -91,7 +91,7 @@ def fit_chosen(
 
 
 class _Group:
-    """The user's choices in one file: disjoint parts from top to bottom, and the parts to send first."""
+    """The user's choices in one file: disjoint parts in order, and the parts to send first."""
 
     def __init__(self, chosen: Sequence[Snippet], asked: Sequence[Snippet]) -> None:
         self.chosen, self.asked = chosen, asked
@@ -99,7 +99,7 @@ class _Group:
         self.size = _size(self.parts)
 
     def in_room(self, max_tokens: int) -> list[Snippet]:
-        """Return the parts that fit: all, or the ones the question asks for and then the beginning."""
+        """Return the parts that fit: all, or first those the question asks for, then the beginning."""
         if self.size <= max_tokens:
             return list(self.parts)
         taken, kept, left = set[int](), list[Snippet](), max_tokens
@@ -125,7 +125,7 @@ class _Group:
 
 
 def without_shared_lines(chosen: Sequence[Snippet]) -> list[Snippet]:
-    """Return the snippets of one file without overlapping lines; the longest are unchanged."""
+    """Return the snippets of one file without overlapping lines; the longest stay unchanged."""
     shown, parts = set[int](), list[Snippet]()
     for one in sorted(chosen, key=lambda one: one.start - one.end):
         parts += not_shown(one, shown)

@@ -1,4 +1,4 @@
-"""Classify a question: whether it is about the project, and its topics, by a model's reply or by words (R-204 … R-211).
+"""Classifies whether a question is about the project, and its topics, by a model's reply or by words (R-204 … R-211).
 
 The words are ours (`question_words.toml`). Only the two ends of a long question are read: a pasted log in between says
 little about the question.
@@ -31,7 +31,7 @@ _PATTERNS = "retrieval/question_patterns.toml"
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """Matches in a question: patterns, keywords by category (distinct words), strong indicators."""
+    """The matches in a question: patterns, distinct keywords by category, strong indicators."""
 
     patterns: int
     by_category: dict[str, int]
@@ -40,7 +40,7 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class WordRules(msgspec.Struct, frozen=True):
-    """How words are compared.
+    """Settings for comparing words.
 
     `with_exceptions`: common words never count as misspelt keywords, and a negation in `why …` or in an error message
     excludes nothing (R-208).
@@ -85,7 +85,7 @@ def _most(counted: dict[str, int]) -> tuple[str, ...]:
 
 
 def classification_of_reply(reply: str) -> Classification | None:
-    """Return the classification in a model's reply; None when it is not such JSON (R-205), so that the words decide."""
+    """Return the classification in a model's reply; None if it is not valid (R-205), so that the words decide."""
     value = json_of_reply(reply)
     if not isinstance(value, dict) or not isinstance(value.get("isCodebaseRelated"), bool):
         return None
@@ -105,7 +105,7 @@ def classification_of_reply(reply: str) -> Classification | None:
 
 
 def json_of_reply(reply: str) -> Any:
-    """Return the JSON value of a reply, without fences or the word `json` before it; None when there is none."""
+    """Return the JSON value of a reply, ignoring fences and a leading `json`; None if there is none."""
     text = reply.replace("```", "").strip()
     if text[:4].lower() == "json":
         text = text[4:].strip()
@@ -124,7 +124,7 @@ def _ends(text: str) -> str:
 def _is_negated(words: list[str], rules: WordRules) -> bool:
     """Return whether one of the three words after a negation is a keyword (R-208).
 
-    One exception: after `why`, `not` asks why something is missing, and excludes nothing.
+    There is one exception: after `why`, `not` asks why something is missing and excludes nothing.
     """
     asks_why = words[:1] == ["why"] and rules.with_exceptions
     for place, word in enumerate(words):
@@ -152,7 +152,7 @@ def _look(text: str, words: list[str], rules: WordRules) -> _Found:
 
 
 def _is_strong(word: str, indicator: str, rules: WordRules) -> bool:
-    """Return whether a word begins with an indicator's stem, or is a misspelling of one."""
+    """Return whether a word begins with an indicator's stem, or is a misspelling of the indicator."""
     if word.startswith(stem(indicator)):
         return True
     return len(word) >= MIN_FUZZY_LENGTH and not _is_exempt(word, rules) and edits_within(word, indicator, MAX_EDITS)
@@ -176,7 +176,7 @@ def _is_exempt(word: str, rules: WordRules) -> bool:
 
 
 def _matches(pattern: re.Pattern[str], text: str, excepted: frozenset[str]) -> bool:
-    """Return whether a pattern matches text that is not among the exceptions."""
+    """Return whether a pattern matches any text outside the exceptions."""
     if not excepted:
         return pattern.search(text) is not None
     return any(found.group().lower() not in excepted for found in pattern.finditer(text))

@@ -1,6 +1,6 @@
-"""A map of the best files: their definitions as signatures with line numbers, within the budget.
+"""Renders a map of the best files: their definitions as signatures with line numbers, within the budget.
 
-Where whole functions no longer fit, it shows the model where other code is, for a small part of the tokens.
+If whole functions no longer fit, the map shows the model where other code is, for far fewer tokens.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.retrieval.rendering import shown
 
 MAX_TOKENS = 1200
 MIN_TOKENS = 60
-"""With less room than this, there is no map."""
+"""Minimum tokens of a map; with less room there is none."""
 MAX_FILES, MAX_LINES_A_FILE, MAX_LINE_CHARS = 12, 24, 140
 _KINDS = frozenset({"class", "interface", "type", "function", "method", "macro", "module"})
 
@@ -25,7 +25,7 @@ def render_map(
     max_tokens: int,
     above: Mapping[str, Collection[str]] | None = None,
 ) -> str:
-    """Return the signatures of the files, best file first, within `max_tokens`; "" when nothing fits.
+    """Return the signatures of the files, best file first, within `max_tokens`; "" if nothing fits.
 
     `shown_lines`: (path, line) of definitions shown in full, which the map omits; it also omits lines of a map that is
     already `above` (path → lines).
@@ -54,7 +54,7 @@ def render_map(
 
 
 def _lines(path: str, definitions: Sequence[Definition], shown_lines: Collection[tuple[str, int]]) -> list[str]:
-    """Return a line for each definition that is not a detail, in order; methods are indented below their class."""
+    """Return a line for each important definition, in order; methods are indented below their class."""
     wanted = [
         one
         for one in definitions

@@ -1,8 +1,8 @@
-"""Compose the gathered code from all results (R-247 … R-252,: no line twice, a map).
+"""Composes the gathered code from all results, with a map and no line twice (R-247 … R-252).
 
-Beyond the document's selection: lines that another snippet shows are left out, an active file that the user did not
-name takes a limited part of the budget (`active_file`), named files may exceed the budget for automatic snippets, and
-leftover room shows the signatures of the best files.
+Additions to the document's selection: lines that another snippet shows are left out, an active file that the user did
+not name takes a limited part of the budget (`active_file`), named files may exceed the budget for automatic snippets,
+and leftover room is used for the signatures of the best files.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from codecompanion.retrieval.snippets_in_view import name_seen, split_seen
 
 TAKEN_OUT = "you removed it"
 ADDED_SHARE = 0.5
-"""Share of the budget for automatic snippets beside named files that fill it."""
+"""Share of the budget for automatic snippets when named files fill the budget."""
 MAX_BESIDE_SHARE = 0.25
 """Share of the whole block for architecture, team and memories together."""
 AGREEMENT = 0.05
-"""Added to the score of a snippet that two gatherers found."""
+"""Bonus for the score of a snippet that two gatherers found."""
 _NOTE_CHARS = 100
-"""Room for the note on missing code."""
+"""Characters reserved for the note on missing code."""
 _MAP_TITLE_TOKENS = 20
 _TRIES = 4
 _SURE_SHARE = 0.8
-"""Share of the room: anything smaller always fits, headings and notes included."""
+"""Share of the room below which code always fits, headings and notes included."""
 
 Definitions = Callable[[str], Sequence[Definition]]
-"""The definitions in a file, for the map."""
+"""A function that returns the definitions in a file, for the map."""
 
 
 class Composed(msgspec.Struct, frozen=True):
-    """The chosen code, the texts beside it, and the full rendered text."""
+    """The gathered code for a question: the chosen code, the texts beside it, and the full rendered text."""
 
     selection: Selection
     beside: tuple[Snippet, ...] = ()
@@ -84,7 +84,7 @@ def compose(
     (path, first line) of snippets the user excluded. `named_tokens`: how far the budget grows for files the user named,
     0 = not at all. `terms` (words of the question) and `cursor` (line, 0 = unknown) select the part of the active file;
     the terms also decide which of the shortest snippets to keep, None = all. Code that is unchanged `above` is only
-    named. `max_file_tokens`: limit for one file the user named, 0 = no limit.
+    mentioned by name. `max_file_tokens`: limit for one file the user named, 0 = no limit.
     """
     taken_out = [one for one in found if (one.path, one.start) in left_out]
     candidates = [one for one in found if (one.path, one.start) not in left_out]
@@ -114,7 +114,7 @@ def compose(
         over = chars_to_tokens(len(composed.text)) - max_tokens
         if over <= 0:
             return composed
-        room = max(0, room - (over + 1) * 4**attempt)  # the selection is smaller than its room by more than that
+        room = max(0, room - (over + 1) * 4**attempt)  # the room shrinks by more than the excess
     return Composed(Selection(budget_tokens=budget))
 
 
@@ -124,7 +124,7 @@ def _frame_tokens(types: QuestionTypes, parts: Sequence[Part], beside: Sequence[
 
 
 def joined(*groups: Sequence[Snippet]) -> list[Snippet]:
-    """Return the snippets of several gatherers; one found by two of them is merged, with both scores.
+    """Return the snippets of several gatherers; a snippet that two of them found is merged, with both scores.
 
     The user's choices are unchanged.
     """
@@ -151,14 +151,14 @@ def _with_named(found: Sequence[Snippet], budget: int, named_tokens: int, above:
 
 
 def _to_send(found: Sequence[Snippet], above: Above) -> list[Snippet]:
-    """Return the parts that the model does not see yet."""
+    """Return the parts that the model does not see already."""
     return [part for one in found for part in split_seen(one, above)[0]]
 
 
 def _shorter_active(
     found: Sequence[Snippet], definitions: Definitions, terms: Sequence[str], cursor: int, budget: int, above: Above
 ) -> tuple[list[Snippet], list[Dropped]]:
-    """Return the snippets with the active file reduced to its share; a file that the user named is not shortened."""
+    """Return the snippets with the active file reduced to its share; a file that the user named stays whole."""
     shorter, dropped = list[Snippet](), list[Dropped]()
     room = active_room(budget, _to_send([one for one in found if one.is_selected], above))
     for one in found:
@@ -220,7 +220,7 @@ def _map(selection: Selection, definitions: Definitions, room: int, above: Above
 
 
 def fit_beside(beside: Sequence[Snippet], max_tokens: int) -> tuple[Snippet, ...]:
-    """Return the architecture, team and memory texts that fit, in that order; of memories the newest."""
+    """Return the architecture, team and memory texts that fit, in that order; newest memories first."""
     kept, room = list[Snippet](), max_tokens
     for one in beside:
         if one.tokens > room and one.source == "memory":

@@ -1,7 +1,7 @@
-"""Compose the gathered code as the document does (R-247 … R-252).
+"""Composes the gathered code as the document does (R-247 … R-252).
 
-The code is the result of `select_snippets`, which `select` on the command line shows alone. Code already above is not
-left out, and there is no map; `compose.py` has both.
+The code is the result of `select_snippets`, which the `select` command prints by itself. Unlike `compose.py`, it does
+not leave out code that is already above, and has no map.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def compose_by_document(
 ) -> Composed:
     """Return the gathered code for the model; see `compose` and `select_snippets`.
 
-    The budget covers the code alone. `max_tokens` limits the whole text to the free part of the window (0 = no limit):
-    code is dropped until the text fits.
+    The budget is for the code only. `max_tokens` limits the whole text to the free part of the context window (0 = no
+    limit): code is dropped until the text fits.
     """
     candidates = [one for one in found if (one.path, one.start) not in left_out]
     taken_out = tuple(Dropped(one, TAKEN_OUT) for one in found if (one.path, one.start) in left_out)

@@ -1,7 +1,7 @@
-"""The distinctive words of a question, and whether common project files follow its results (R-236).
+"""Finds the distinctive words of a question, and decides whether common project files follow its results (R-236).
 
-Words that occur in every question, and those that make it one about the whole project, are not distinctive: of "which
-function validates the trigger in our codebase" they are `validates` and `trigger`.
+Words that occur in every question, and those that make it one about the whole project, are not distinctive. In "which
+function validates the trigger in our codebase" the distinctive words are `validates` and `trigger`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from codecompanion.retrieval.search.common_files import BROAD_PHRASE, BROAD_WORD
 ENOUGH = 0.5
 """Share of the weight of all distinctive words that one piece of code must contain to be a hit."""
 LOOKED_AT = 20
-"""The number of best pieces to check."""
+"""How many of the best pieces are checked."""
 
 Rarity = Callable[[str], float]
-"""Word → its weight: rare words say more about where an answer is."""
+"""A function from a word to its weight: rare words say more about where an answer is."""
 
 
 def own_words(question: str) -> tuple[str, ...]:
-    """Return the words that carry a question's topic, as the index has them; () = none."""
+    """Return the words that carry a question's topic, in the index's form; () = none."""
     text = question.lower().replace(BROAD_PHRASE, " ")
     left_out = question_words()["asking"] | question_words()["kinds_of_code"]
     words = read_question(text).words
@@ -32,7 +32,7 @@ def own_words(question: str) -> tuple[str, ...]:
 
 
 def same_rarity(word: str) -> float:
-    """Return an equal weight for every word, when no frequencies are known."""
+    """Return the same weight for every word, for use when no frequencies are known."""
     del word
     return 1.0
 
@@ -54,8 +54,8 @@ def wants_common(
 ) -> bool:
     """Return whether common project files follow the results: `pieces` of text, best first.
 
-    `is_about_whole`: the caller knows that the question is broad. `beside_hits`: also when the question's distinctive
-    words have hits. `weight` is called only when the words are weighed.
+    `is_about_whole`: the caller knows that the question is broad. `beside_hits`: even if the question's distinctive
+    words have hits. `weight` is called only if needed.
     """
     if not pieces:
         return True

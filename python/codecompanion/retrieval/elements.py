@@ -1,7 +1,8 @@
-"""The AST search: which classes, functions, methods and variables of found files match the terms (R-222 … R-224).
+"""The AST search: finds the classes, functions, methods and variables that match the terms (R-222 … R-224).
 
-The files were found by text; here their parse is searched. Scores are the document's points, not 0..1
-(`selection_score`); its two errors are fixed: hits in code count as such, classes come before functions and methods.
+The files were found by text; this module searches their parse trees. Scores are the document's points, not 0..1
+(`selection_score`); but two errors of the document are fixed: hits in code count as hits in code, and classes come
+before functions and methods.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ _TYPES: dict[str, ElementType] = {
 }
 _LIMITS = ((50, 5, 0, False), (200, 10, 100, False), (500, 15, 75, True))
 _LAST_LIMIT = (20, 50, True)
-"""For up to this many elements: minimum points, maximum elements (0 = all), only outer ones with a term in the name."""
+"""A row of `_LIMITS` applies below its number of elements, this one above all: minimum points, maximum elements (0 =
+all), and whether only outer elements with a term in the name count."""
 _FULL_POINTS = 60.0
 """Points that give the highest score of a snippet the user did not choose."""
 MAX_OTHER_LINES = 20
 
 
 class Element(msgspec.Struct, frozen=True, kw_only=True):
-    """A definition, or a line of a file without any, that has a term. `start`, `end`: 1-based; `children` in it."""
+    """A definition with a term, or a line with one in a file without definitions. `start`, `end`: 1-based."""
 
     path: str
     type: ElementType
@@ -60,7 +62,7 @@ class Element(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_elements_with(path: str, text: str, parsed: ParsedFile, terms: Sequence[str]) -> list[Element]:
-    """Return the elements of a file whose name or code contains a term; without a parse, the matching lines."""
+    """Return the definitions of a file whose name or code contains a term; without a parse tree, the matching lines."""
     wanted = tuple(term.lower() for term in terms if term.strip())
     lines = split_lines(text)
     if not parsed.is_parsed:
@@ -97,7 +99,7 @@ def term_points(terms: Sequence[str]) -> dict[str, float]:
 
 
 def with_points(element: Element, terms: Sequence[str]) -> Element:
-    """Return the element with its points (R-223); terms in lower case."""
+    """Return the element with its points (R-223); terms are in lower case."""
     worth = term_points(terms)
     hits = len(element.name_hits) + len(element.code_hits)
     points = (
@@ -113,7 +115,7 @@ def with_points(element: Element, terms: Sequence[str]) -> Element:
 
 
 def best_elements(elements: Iterable[Element]) -> list[Element]:
-    """Return the best elements, by type, then by points: the more there are, the stricter (R-224)."""
+    """Return the best elements by type, then points; the more elements, the stricter the choice (R-224)."""
     unique = {(one.path, one.start, one.type, one.name): one for one in elements}
     count = len(unique)
     least, most, strict = _LAST_LIMIT
@@ -163,7 +165,7 @@ def _hits(text: str, terms: Sequence[str]) -> frozenset[str]:
 
 
 def _starts_by_parent(definitions: Sequence[Definition]) -> dict[str, list[int]]:
-    """Return the first lines of the definitions inside each name, from top to bottom."""
+    """Return the first lines of the definitions inside each parent, by its name, in order."""
     starts = dict[str, list[int]]()
     for one in definitions:
         starts.setdefault(one.parent, []).append(one.start)

@@ -1,9 +1,9 @@
-"""Split a file into the chunks that are indexed: definitions where a parse exists, else blocks of paragraphs (R-239).
+"""Splits a file into chunks for the index: definitions if the file was parsed, else blocks of paragraphs (R-239).
 
 A definition that fits is one chunk. A larger one is split at the definitions inside it; the lines between them, and
 definitions without inner ones, are split at empty lines. A piece that does not start its definition begins with the
-enclosing signatures (the class line above a method), so that its text shows its context; `start` and `end` are the
-lines of the file without them. No line is in two chunks; lines without content (`end`, braces) may be in none.
+enclosing signatures (the class line above a method), so that its text shows its context; `start` and `end` do not
+include these. No line is in two chunks; lines without content (`end`, braces) may be in none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from codecompanion.model.code import CodeChunk, Definition, DefinitionKind, Pars
 
 MAX_LINES = 80
 MAX_CHARS = 3_600
-_SPLIT_FROM = 0.5  # of the maximum size: no split at an empty line before that
+_SPLIT_FROM = 0.5  # share of the maximum size before which there is no split at an empty line
 _MIN_TABLE_LINES = 5  # a variable with this many lines is its own unit
 _HAS_WORD = regex(r"\w\w")
 _ONLY_ENDS = regex(r"(?:\W|\bend\b|\belse\b)*")
@@ -27,7 +27,7 @@ _Kind = DefinitionKind | Literal["block", "file"]
 
 
 class _Unit(msgspec.Struct, frozen=True):
-    """Lines that belong together. `around`: the signatures that go before a piece of it that does not start it."""
+    """Lines that belong together. `around`: the enclosing signatures, which precede any piece but the first."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class _Unit(msgspec.Struct, frozen=True):
 
 
 def chunk_file(path: str, text: str, parsed: ParsedFile) -> list[CodeChunk]:
-    """Return the chunks of a file in order; none when no line contains a word."""
+    """Return the chunks of a file in order; none if no line contains a word."""
     lines = text.split("\n")
     whole = _Unit(1, len(lines), kind="block" if parsed.definitions else "file")
     if parsed.definitions:
@@ -84,7 +84,7 @@ def _split_at(outer: _Unit, inside: Sequence[_Unit], lines: list[str]) -> Iterat
 
 
 def _piece(unit: _Unit, inside: Sequence[_Unit], lines: list[str]) -> Iterator[_Unit]:
-    """Yield a unit whole when it fits, else its pieces."""
+    """Yield the whole unit if it fits, else its pieces."""
     if _fits(unit, lines):
         yield unit
     elif inside:
@@ -94,13 +94,13 @@ def _piece(unit: _Unit, inside: Sequence[_Unit], lines: list[str]) -> Iterator[_
 
 
 def _between(outer: _Unit, start: int, end: int) -> _Unit:
-    """Return the lines of `outer` between inner units; those that start it need no signature before them."""
+    """Return the lines of `outer` between inner units; the first lines of `outer` need no signature before them."""
     around = outer.around if start == outer.start or not outer.signature else (*outer.around, outer.signature)
     return _Unit(start, end, outer.symbol, outer.kind, "" if start > outer.start else outer.signature, around)
 
 
 def _paragraphs(unit: _Unit, lines: list[str]) -> Iterator[_Unit]:
-    """Yield the unit in pieces that fit, split at empty lines, the least indented first."""
+    """Yield the unit in pieces that fit, split at empty lines, preferably the least indented."""
     start = unit.start
     while start <= unit.end:
         end = _end_of_piece(start, unit.end, lines)
@@ -136,7 +136,7 @@ def _fits(unit: _Unit, lines: list[str]) -> bool:
 
 
 def _chunk(path: str, unit: _Unit, lines: list[str]) -> CodeChunk | None:
-    """Return the chunk of a piece without surrounding empty lines, None when the rest has no content."""
+    """Return the chunk of a piece without surrounding empty lines, or None if nothing else is in it."""
     start, end = unit.start, unit.end
     while start <= end and not lines[start - 1].strip():
         start += 1

@@ -1,7 +1,7 @@
-"""Code that is not worth its place beside better pieces: fillers, and repeats of code that is shown.
+"""Detects code that is not worth its room: fillers, and repeats of code that is shown.
 
 A client with `get`, `options`, `head`, `delete` in a synchronous and an asynchronous class repeats one idea eight
-times; one copy shows it, and the next different place follows it.
+times. One copy is enough, and different code follows it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ FILLER = "it is too short to be useful"
 NOT_WORTH_IT = "better code is already above"
 MIN_LINES, MIN_TOKENS = 3, 15
 SAME = 0.8
-"""Shared words of two pieces over all their words, above which one repeats the other."""
+"""Share of common words (of all words of two pieces) above which one piece repeats the other."""
 REPEATED_SCORE = 0.8
 """Factor for the score of a piece that repeats a better one of its file."""
 _MIN_WORDS = 12
-"""With fewer words, any two short functions are alike."""
+"""Minimum words of a piece to compare: shorter functions are all alike."""
 _AUTOMATIC = frozenset({"ast", "search"})
 _WORD = regex(r"[a-z0-9_]+")
 
 
 def is_filler(snippet: Snippet, terms: Collection[str], *, is_piece: bool = False) -> bool:
-    """Return whether a snippet of the AST search or the index is dropped because it is useless alone.
+    """Return whether to drop a snippet of the AST search or the index because it is useless by itself.
 
     It has fewer than three lines and fewer than 15 tokens, and one of three conditions applies: it is the rest of a
-    larger one (`is_piece`); it has no name; it is of the kind `class`, and its name is none of the `terms` (words of
-    the question, lower case). Every other definition stays, however short, and so do the user's choices and other
+    larger snippet (`is_piece`); it has no name; it is a class whose name is not one of the `terms` (words of the
+    question, lower case). Every other definition stays, however short, and so do the user's choices and other
     gatherers' results. Stricter rules lost one changed function in twenty (bench_gather, click).
     """
     if snippet.source not in _AUTOMATIC or snippet.is_selected:
@@ -43,7 +43,7 @@ def is_filler(snippet: Snippet, terms: Collection[str], *, is_piece: bool = Fals
 
 
 def demote_repeats(snippets: Sequence[Snippet]) -> list[Snippet]:
-    """Return the snippets in their order; one that repeats a better one of the same file scores less."""
+    """Return the snippets in order, with a lower score for any that repeats a better snippet of the same file."""
     known = dict[str, list[frozenset[str]]]()
     demoted = dict[int, Snippet]()
     places = [place for place, one in enumerate(snippets) if one.source in _AUTOMATIC and not one.is_selected]

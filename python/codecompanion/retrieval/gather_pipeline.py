@@ -1,4 +1,4 @@
-"""The stages from a question to its code, as a table: `gather_pipelines/document.toml` and `ranked.toml`.
+"""Reads the stages from a question to its code, as tables: `gather_pipelines/document.toml` and `ranked.toml`.
 
 The document's pipeline is the first (R-201 … R-252); the default is the second. A stage is a word (`use`) with
 parameters. The table marks additions to the document: `ours = "…"` at a stage, `ours = { parameter = "…" }` at a
@@ -42,9 +42,9 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Classify(Stage, frozen=True, tag="classify"):
-    """Whether the question is about the project. `by`: the method that decides without a model.
+    """Decides whether the question is about the project. `by`: the method used without a model.
 
-    `with_exceptions`: how words are compared, `retrieval/classifier.py`.
+    `with_exceptions`: how words are compared; see `retrieval/classifier.py`.
     """
 
     by: Literal["words", "index"]
@@ -52,22 +52,22 @@ class Classify(Stage, frozen=True, tag="classify"):
 
 
 class ReadNamedFiles(Stage, frozen=True, tag="read_named_files"):
-    """The files the user named, and the active file, `active` first or last."""
+    """Reads the files the user named, and the active file, which comes first or last (`active`)."""
 
     active: Literal["first", "last"]
 
 
 class FindTerms(Stage, frozen=True, tag="find_terms"):
-    """The terms to search for; `searched`: how many of a model's terms to use."""
+    """Finds the terms to search for; `searched`: how many of a model's terms to use."""
 
     searched: int
 
 
 class SearchDefinitions(Stage, frozen=True, tag="search_definitions"):
-    """Definitions with a term, in files with a term.
+    """Finds definitions with a term, in files with a term.
 
-    `files`: "unanswered" = only where the index is incomplete or finds nothing, starting with the files it found.
-    `max_files`: 0 = all of them; `weight`: how much their scores count beside those of the search.
+    `files`: "unanswered" = only if the index is incomplete or finds nothing, starting with the files it found.
+    `max_files`: 0 = all of them; `weight`: the weight of their scores relative to those of the search.
     """
 
     files: Literal["with_terms", "unanswered"]
@@ -76,22 +76,22 @@ class SearchDefinitions(Stage, frozen=True, tag="search_definitions"):
 
 
 class SearchCascade(Stage, frozen=True, tag="search_cascade"):
-    """The document's tiers from the `first` on, each tried when the one before fails or finds nothing."""
+    """Runs the document's search tiers, starting at `first`; each is tried if the one before fails or finds nothing."""
 
     first: SearchTier
 
 
 class SearchRanked(Stage, frozen=True, tag="search_ranked"):
-    """The joined ranking: `max_files` files with at most `per_file` places each."""
+    """Runs the joined ranking: `max_files` files with at most `per_file` places each."""
 
     max_files: int
     per_file: int
 
 
 class AppendCommonFiles(Stage, frozen=True, tag="append_common_files"):
-    """Project files after the results; `share` of the budget, and whether they appear `beside_hits`.
+    """Appends common project files, up to `share` of the budget; `beside_hits`: even if there are hits.
 
-    `every_manifest`: also those the document does not name.
+    `every_manifest`: include manifests that the document does not name.
     """
 
     share: float
@@ -100,23 +100,23 @@ class AppendCommonFiles(Stage, frozen=True, tag="append_common_files"):
 
 
 class KeepFirstOfFile(Stage, frozen=True, tag="keep_first_of_file"):
-    """The first result of each file, at most `most`."""
+    """Keeps the first result of each file, at most `most`."""
 
     most: int
 
 
 class ReadTexts(Stage, frozen=True, tag="read_texts"):
-    """Texts that are not code."""
+    """Reads texts that are not code."""
 
     of: tuple[Literal["architecture", "team", "memory"], ...]
 
 
 class JoinPlaces(Stage, frozen=True, tag="join_places"):
-    """One snippet for a place that two gatherers found."""
+    """Merges the snippets of a place that two gatherers found."""
 
 
 class DemoteRepeats(Stage, frozen=True, tag="demote_repeats"):
-    """A lower score for code that repeats other code in its file."""
+    """Lowers the score of code that repeats other code in its file."""
 
 
 class ScoreDensity(Stage, frozen=True, tag="score_density"):
@@ -124,9 +124,9 @@ class ScoreDensity(Stage, frozen=True, tag="score_density"):
 
 
 class TakeStructures(Stage, frozen=True, tag="take_structures"):
-    """The structures that patterns find in the places of the search.
+    """Takes the structures that patterns find in the places of the search.
 
-    `until_next`: one ends before the next one, not only after 30 lines; `indented`: lines may be indented.
+    `until_next`: a structure ends before the next one, not only after 30 lines; `indented`: lines may be indented.
     """
 
     until_next: bool
@@ -134,17 +134,17 @@ class TakeStructures(Stage, frozen=True, tag="take_structures"):
 
 
 class FillBudget(Stage, frozen=True, tag="fill_budget"):
-    """The document's greedy choice; `cut_named`: a named file that does not fit is truncated, not left out."""
+    """Makes the document's greedy choice; `cut_named`: truncate a named file that does not fit, not drop it."""
 
     cut_named: bool
 
 
 class FillBudgetOnce(Stage, frozen=True, tag="fill_budget_once"):
-    """The greedy choice that shows no line twice."""
+    """Makes a greedy choice that shows no line twice."""
 
 
 class Assemble(Stage, frozen=True, tag="assemble"):
-    """The parts of the block before the question, in order."""
+    """Assembles the block before the question from these parts, in order."""
 
     parts: tuple[Part, ...]
 
@@ -180,12 +180,12 @@ _PHASES: tuple[tuple[type[Stage], ...], ...] = (
     (FillBudget, FillBudgetOnce),
     (Assemble,),
 )
-"""The allowed order. The stages of one row keep the order of the table; searches run concurrently."""
+"""The allowed order of stages. Stages of one row keep the table's order; searches run concurrently."""
 _ONE_OF: tuple[tuple[type[Stage], ...], ...] = (
     *((Classify,), (ReadNamedFiles,), (FindTerms,), (SearchCascade, SearchRanked)),
     *((FillBudget, FillBudgetOnce), (Assemble,)),
 )
-"""Exactly one stage of each row is required."""
+"""Rows of stages of which a pipeline must have exactly one."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -201,11 +201,11 @@ class GatherPipeline(msgspec.Struct, frozen=True):
     stages: tuple[AnyStage, ...]
 
     def find(self, kind: type[S]) -> S | None:
-        """Return the stage of a kind, None = not in the pipeline."""
+        """Return the stage of a type, or None if the pipeline does not have it."""
         return next((stage for stage in self.stages if isinstance(stage, kind)), None)
 
     def stage(self, kind: type[S]) -> S:
-        """Return the stage of a kind that every pipeline has."""
+        """Return the stage of a type that every pipeline has."""
         found = self.find(kind)
         assert found is not None, f"{self.name} without {kind.__name__}"  # noqa: S101  checked when it was read
         return found
@@ -289,7 +289,7 @@ def parameters_of(stage: Stage) -> tuple[str, ...]:
 
 
 def word_of(stage: Stage) -> str:
-    """Return the word of a stage in tables."""
+    """Return the name of a stage in tables (`use`)."""
     return _word(type(stage))
 
 

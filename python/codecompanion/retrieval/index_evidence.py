@@ -1,10 +1,10 @@
-"""Whether a question is about the project: the evidence in the project's index (R-207, as decided).
+"""Decides whether a question is about the project, by the evidence in the project's index (R-207, as decided).
 
-The signals: how much more common its words are here than elsewhere (the most and the least telling one, and the same
-for names of definitions); pairs of words that are adjacent here; words and forms typical of questions about projects
-rather than general ones; languages and systems that the project hardly uses. A question with specific hits is about the
-project; one without them is not, unless it names the project: then it is broad. Tables and weights are fitted
-(bench/fit_evidence.py).
+The signals: how much more common its words are here than elsewhere (for the most and the least telling word, and for
+names of definitions); pairs of words that are adjacent here; words and forms typical of questions about projects rather
+than general ones; languages and systems that the project hardly uses. A question with specific hits is about the
+project; a question without them is not, unless it names the project, which makes it broad. Tables and weights are
+fitted (bench/fit_evidence.py).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from codecompanion.retrieval.ranking.tables import question_words
 from codecompanion.retrieval.search.full_text_query import MAX_QUERY_CHARS
 
 MIN_SHARE = 0.001
-"""Share of a word that is not in the table."""
+"""Assumed share of a word that is not in the table."""
 SHARE_IN_NAMES = 0.15
-"""Share of the chunks with a word that have it in the name of their definition."""
+"""Assumed share of the chunks with a word that have it in the name of their definition."""
 MIN_NAME = 4
-"""A folder with a shorter name is matched by chance."""
+"""Minimum length of a folder's name; shorter names are matched by chance."""
 _MIN_PIECES = 1_000
-"""A word missing from a smaller project counts like one missing from a project of this size."""
+"""Minimum project size assumed for a word that the project lacks, in chunks."""
 _MAX_LOG = 4.0
 _FOREIGN = 0.02
-"""A technology named by fewer of the chunks is foreign to the project."""
+"""Share of the chunks below which a named technology is foreign to the project."""
 _CERTAIN = 0.95
 _HIGH, _MEDIUM = 0.9, 0.7
 MIN_WORDS, MIN_CHARACTERS = 3, 4
@@ -58,7 +58,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     `pieces`: all chunks; `with_word`, `with_pair`, `with_name`: word or pair → chunks that contain it (`with_name`: in
     the name of their definition); `has_file`: a file that the question names exists; `has_definition`: a definition of
-    a name that the question writes as code exists; `name`: the folder's.
+    a name that the question writes as code exists; `name`: the name of the project's folder.
     """
 
     pieces: int
@@ -87,7 +87,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WordTables(msgspec.Struct, frozen=True):
-    """How common words are, by stem.
+    """The tables of how common words are, by stem.
 
     `shares`: the share of all pieces of code and documentation, or of general questions, that contain a word, whichever
     is larger; `wording`: log of how much more common it is in questions about projects than in general ones.
@@ -100,12 +100,12 @@ class WordTables(msgspec.Struct, frozen=True):
 
 
 def read_for_evidence(text: str) -> Question:
-    """Parse a question; Latin words inside Chinese, Japanese or Korean text count as words."""
+    """Parse a question; Latin words within Chinese, Japanese or Korean text count as words."""
     return read_question(_BETWEEN_SCRIPTS.sub(" ", text))
 
 
 def telling_words(question: Question) -> tuple[str, ...]:
-    """Return the words that carry a question's topic; () = none ("hello", even if code has it)."""
+    """Return the words that carry a question's topic; () = none ("hello", even if it occurs in code)."""
     return tuple(word for word in question.words if word not in question_words()["asking"] | small_talk())
 
 
@@ -120,7 +120,7 @@ def classify_by_index(text: str, evidence: Evidence) -> Classification:
 
 
 def likelihood(question: Question, evidence: Evidence) -> float:
-    """Return how likely a question is about the project, 0..1; 0 for one without a telling word."""
+    """Return the likelihood that a question is about the project, 0..1; 0 for a question without a telling word."""
     if evidence.has_file or evidence.has_definition:
         return _CERTAIN
     signals = signals_of(question, evidence, word_tables())
@@ -132,7 +132,7 @@ def likelihood(question: Question, evidence: Evidence) -> float:
 
 
 def signals_of(question: Question, evidence: Evidence, tables: WordTables) -> dict[str, float] | None:
-    """Return signal → value, as used in fitting the weights; None for a question without a telling word.
+    """Return signal → value, as used to fit the weights; None for a question without a telling word.
 
     If most words of a question are in no table, as in a German one, words that the project lacks carry no evidence.
     """
@@ -158,7 +158,7 @@ def signals_of(question: Question, evidence: Evidence, tables: WordTables) -> di
 
 
 def form_score(text: str, forms: Mapping[str, float]) -> float:
-    """Return the log-odds, from the form of a question, that it is about a project."""
+    """Return the log-odds, given the form of a question, that it is about a project."""
     return forms.get("", 0.0) + sum(forms.get(form, 0.0) for form in forms_of(text))
 
 
@@ -169,7 +169,7 @@ def _many_foreign(question: Question, evidence: Evidence) -> int:
 
 
 def may_ask_in_other_language(text: str) -> bool:
-    """Return whether a text has three words, or four characters without spaces, mostly ones that are in no table."""
+    """Return whether a text has three words or four unspaced characters, most of which are in no table."""
     asked = _stems(_BETWEEN_SCRIPTS.sub(" ", text[:MAX_QUERY_CHARS]))
     is_long = len(asked) >= MIN_WORDS or len(_WITHOUT_SPACES.findall(text)) >= MIN_CHARACTERS
     return is_long and _is_unknown(asked, word_tables())
@@ -186,7 +186,7 @@ def _is_unknown(asked: Sequence[str], tables: WordTables) -> bool:
 def _logs(
     words: Sequence[str], usual: Sequence[float], found: Mapping[str, int], least: float, pieces: int
 ) -> list[float]:
-    """Return for each word the log of its share here over its usual one; `least`: the count used for 0."""
+    """Return for each word the log of its share here over its usual one; `least`: the count assumed instead of 0."""
     logs = list[float]()
     for word, share in zip(words, usual, strict=True):
         there = found.get(word, 0)
@@ -229,7 +229,7 @@ def _table() -> _Table:
 
 @cache
 def word_tables() -> WordTables:
-    """Return the tables of the package."""
+    """Return the package's word tables."""
     rows = package_table("retrieval/word_shares.toml")
     forms = {
         form: float(row["log"])

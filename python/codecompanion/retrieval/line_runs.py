@@ -1,4 +1,4 @@
-"""Runs of lines: in snippets that are partly shown or wanted, and in places in a file.
+"""Computes runs of lines, for partly shown or wanted snippets, and for places in a file.
 
 Lines are 1-based, both ends included.
 """
@@ -14,7 +14,7 @@ from codecompanion.model.gathered import Snippet
 
 
 def numbered_lines(one: Snippet) -> list[tuple[int, str]]:
-    """Return the lines of a snippet with their numbers, [] when the text does not match its line range."""
+    """Return the lines of a snippet with their numbers, [] if the text does not match its line range."""
     count, lines = one.end - one.start + 1, one.text.split("\n")
     if len(lines) == count + 1 and not lines[-1]:
         lines = lines[:-1]
@@ -22,7 +22,7 @@ def numbered_lines(one: Snippet) -> list[tuple[int, str]]:
 
 
 def part_of(one: Snippet, taken: Sequence[tuple[int, str]]) -> Snippet | None:
-    """Return these lines of a snippet without blank ones at both ends, None when no content remains."""
+    """Return these lines of a snippet without blank ones at either end, or None if no content remains."""
     says = [place for place, (_, line) in enumerate(taken) if line.strip()]
     if not any(map(str.isalnum, "".join(taken[place][1] for place in says))):
         return None
@@ -32,7 +32,7 @@ def part_of(one: Snippet, taken: Sequence[tuple[int, str]]) -> Snippet | None:
 
 
 def runs_of(one: Snippet, numbers: Collection[int]) -> list[Snippet]:
-    """Return the runs of these lines of a snippet that have content."""
+    """Return the runs of these lines of a snippet, if they have content."""
     if all(number in numbers for number in range(one.start, one.end + 1)):
         return [one]
     runs = groupby(numbered_lines(one), lambda pair: pair[0] in numbers)
@@ -40,7 +40,7 @@ def runs_of(one: Snippet, numbers: Collection[int]) -> list[Snippet]:
 
 
 def not_shown(one: Snippet, shown: set[int]) -> list[Snippet]:
-    """Return the runs of lines of a snippet that are not shown and have content."""
+    """Return the runs of a snippet's lines that are not shown and have content."""
     own = range(one.start, one.end + 1)
     return [one] if shown.isdisjoint(own) else runs_of(one, set(own) - shown)
 

@@ -1,7 +1,7 @@
-"""Mentions in the text of a message: `#{codebase}`, and files by `@path` (R-213).
+"""Finds mentions in the text of a message: `#{codebase}`, and files by `@path` (R-213).
 
 The message is sent as typed. Fenced code and text between backticks mention nothing: a pasted decorator is not a file.
-Pure: the caller, which has disk access, checks which names are files.
+Pure: the caller, which can read the disk, checks which names are files.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from codecompanion.model.gathered import NamedLines
 
 CODEBASE = "#{codebase}"
 MAX_FILES = 200
-"""Files that a message may name: more than anyone types, so that a pasted list of addresses costs a limited number of
-lookups.
+"""Maximum number of files that a message may name: more than anyone types, and a limit for a pasted list of addresses.
 """
 _MAX_CHARS = 400
 _FENCE = regex(r" {0,3}(`{3,}|~{3,})([^\n]{0,200})")
@@ -26,23 +25,23 @@ _INLINE = regex(r"`[^`\n]+`")
 _QUOTED = rf'"([^"\n]{{1,{_MAX_CHARS}}})"((?:[:#]L?\d[\dLC:-]{{0,40}})?)'
 _FILE = regex(rf'(?<![\w@./\\-])@(?:{_QUOTED}|((?:\\ |[^\s"<>|(){{}}\[\],;@]){{1,{_MAX_CHARS}}}))')
 _TICKED = regex(rf"(?<![\w@./\\`-])@`(?=[^`\n]{{0,{_MAX_CHARS}}}[./])([^`\"\n]{{1,{_MAX_CHARS}}})`")
-"""A path between backticks after the sign; a word without a dot or slash there is a decorator, or a person."""
+"""Matches a path in backticks after `@`; a word without a dot or slash is a decorator or a person."""
 _ITEM = r"(?<![\w\\#$/])#\{\s*[A-Za-z][\w-]{0,40}\s*(?::[^{}\n]{0,400})?\}"
 _TOOLS = r"(?<![\w@`{])@\{[\w:.-]{1,80}\}"
 _MENTION = regex(f"{_TICKED.pattern}|{_INLINE.pattern}|{_ITEM}|{_TOOLS}|{_FILE.pattern}")
-"""Everything a message may mention; text between backticks is matched so that it can be skipped."""
+"""Matches everything a message may mention; text between backticks is matched in order to skip it."""
 _MAX_LINE = 2_000
-"""Only this many characters of a long line before an item are searched for an opening quote."""
+"""Maximum characters before a mention to search for an opening quote."""
 _TRAILING = ".,:;!?'’”*_"
 _LINES = regex(r"(?::L?(\d{1,9})(?:-L?(\d{1,9})|:\d{1,9})?|#L(\d{1,9})(?:C\d{1,9})?(?:-L?(\d{1,9})(?:C\d{1,9})?)?)$")
-"""Lines of a file: `:10`, `:10-20`, `:10:5` with its column, `#L10-L20` as forges write them."""
+"""Matches lines of a file: `:10`, `:10-20`, `:10:5` with a column, `#L10-L20` as code hosts write them."""
 
 
 class Mentions(msgspec.Struct, frozen=True):
     """Mentions in a message: the whole project, and names that may be files, in order, each once.
 
-    `lines`: the line ranges of those names that have some, in order; of all others the whole file. `beyond`: how many
-    names are missing from `files`, because there are more than `MAX_FILES`.
+    `lines`: the line ranges of names that have any, in order; for all others the whole file is meant. `beyond`: how
+    many names are missing from `files`, because there are more than `MAX_FILES`.
     """
 
     codebase: bool = False
@@ -59,7 +58,7 @@ NONE = Mentions()
 
 
 def mentions_in(text: str) -> Mentions:
-    """Return the mentions in a message; nearly free for one with neither `@` nor `#{`."""
+    """Return the mentions in a message; nearly free if it has neither `@` nor `#{`."""
     if "@" not in text and "#{" not in text:
         return NONE
     said = prose_of(text)
@@ -79,8 +78,8 @@ def prose_of(text: str) -> str:
 def asked_words(text: str, files: Collection[str]) -> str:
     """Return a message's text without its mentions: `#{buffer}`, `@{files}`, and `@path` of `files`.
 
-    Mentions give the place to look or the tool to use, not the search terms. Code is unchanged, and so is a name after
-    `@` that is not a file: it may be a decorator. Without mentions, the text is returned unchanged.
+    Mentions say where to look or which tool to use; they are not search terms. Code is unchanged, and so is a name
+    after `@` that is not a file: it may be a decorator. Without mentions, the text is returned unchanged.
     """
     if "@" not in text and "#{" not in text:
         return text
@@ -128,7 +127,7 @@ def _lines_of(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _named(quoted: str, after: str, bare: str) -> NamedLines:
-    """Return a name without punctuation of the sentence around it, and its lines, -1 = none."""
+    """Return a name without the punctuation of its sentence, and its lines (-1 = none)."""
     name = quoted + after if quoted else bare.replace("\\ ", " ").rstrip(_TRAILING)
     place = _LINES.search(name)
     if place is None:
@@ -148,13 +147,13 @@ def written_files(text: str) -> Iterator[tuple[str, str]]:
 
 
 def place_of(name: str) -> NamedLines:
-    """Return a path and the lines written after it (`a.py:10-20`), -1 = none."""
+    """Split `a.py:10-20` into a path and its lines (-1 = none)."""
     return _named(name, "", "")
 
 
 def wants_code(enabled: bool | Literal["auto"], always: bool, mentions: Mentions, files: tuple[str, ...]) -> bool:
     """Return whether code is gathered for a message with these mentions, of which `files` exist.
 
-    `always`: the policy gathers for every message (R-201); under the others a message must ask for it.
+    `always`: the policy gathers for every message (R-201); otherwise a message must ask for it.
     """
     return enabled is True or (enabled == "auto" and (always or mentions.codebase or bool(files)))

@@ -1,7 +1,7 @@
-"""Text that looks like a mention but is not one: `#codebase`, `#{codebse}`, `@codebase`, `#{buffer}` of other programs.
+"""Finds text that looks like a mention but is not: `#codebase`, `#{codebse}`, `@codebase`, and `#{buffer}` elsewhere.
 
-It is sent unchanged, and the user sees the spelling that works. Ordinary text raises no warning: `#include`, `#123`,
-headings, decorators, addresses, code, Ruby's strings. The names are data (`mention_names.toml`). Pure.
+The text is sent unchanged, and the user sees the spelling that works. Ordinary text raises no warning: `#include`,
+`#123`, headings, decorators, addresses, code, Ruby's strings. The names are data (`mention_names.toml`). Pure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_TOLD = 3
 MAX_EDITS = 2
 _MAX_SHOWN = 60
 _MAX_FOUND = 200
-"""Limits how much of a long line and a long text is searched."""
+"""Limits on how much of a long line and a long text is searched."""
 _ANYTHING_ELSE = "#{codebase} gathers code, @path shows a file"
 _SWITCHED_OFF = "switched off in interactions.chat.editor_context"
 _NOT_HERE = "paste its content"
@@ -44,7 +44,7 @@ class _Other(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A valid mention name, and its common variants."""
+    """The name of a valid mention, and its common variants."""
 
     bare: bool = False
     at: bool = False
@@ -61,7 +61,7 @@ def _names() -> _Names:
 
 
 def known_mentions() -> tuple[str, ...]:
-    """Return the valid mentions, as they are written."""
+    """Return the valid mentions, as they are typed."""
     return tuple(f"#{{{name}}}" for name in _names().known)
 
 
@@ -86,7 +86,7 @@ def near_mentions(text: str, files: Collection[str] = (), written: Collection[st
 
 
 def told_of(near: Collection[NearMention]) -> tuple[str, ...]:
-    """Return a sentence for each correction, at most `MAX_TOLD`."""
+    """Return a sentence for each correction, at most `MAX_TOLD` of them."""
     by_advice: dict[str, list[str]] = {}
     for one in near:
         by_advice.setdefault(one.instead, []).append(_short(one.written))
@@ -141,7 +141,7 @@ def _braced(said: str, taken: Collection[str]) -> Iterator[tuple[int, NearMentio
 
 
 def _stands_alone(said: str, start: int, end: int) -> bool:
-    """Return whether the text between `start` and `end` is a separate word."""
+    """Return whether the text from `start` to `end` is a separate word."""
     return (start == 0 or said[start - 1] in " \t\n(") and (end == len(said) or said[end] in " \t\n.,:;!?)")
 
 

@@ -1,4 +1,4 @@
-"""The document's greedy choice for a text that shows no line twice, headings and fences counted (R-247).
+"""Makes the document's greedy choice without showing a line twice, counting headings and fences (R-247).
 
 The user's files come first and whole, as `selection` chooses them. Later snippets add only lines that are not shown
 yet; a large class matched only by words gives way to its parts.
@@ -21,11 +21,12 @@ from codecompanion.retrieval.snippets_in_view import name_seen, split_seen
 
 TOO_LARGE = "it is large, and parts of it match better"
 MAX_CONTAINER_SHARE = 0.1
-"""Share of the budget for a class beside the index's results; a larger one takes the room of ten better places."""
+"""Maximum share of the budget for a class beside the index's results; a larger one takes the room of ten better
+places."""
 _CONTAINERS = frozenset({"class", "interface", "module", "namespace"})
 
 Lines = Mapping[str, set[int]]
-"""Path → numbers of the lines that are shown."""
+"""Maps paths to the numbers of the lines that are shown."""
 
 
 def select_once(
@@ -41,7 +42,7 @@ def select_once(
     A snippet whose lines are all shown already is neither kept nor dropped; one that is partly shown is reduced to its
     other lines. `terms`: words of the question; with them, snippets too short to be useful are dropped unless the
     question asks for them. Code that the model still sees `above` costs only its name, and is named up to the size of
-    the budget. The room it leaves goes to snippets that are worth it (`_Freed`). `wanted`, `max_file_tokens`: see
+    the budget. The room it frees goes to snippets that are worth it (`_Freed`). `wanted`, `max_file_tokens`: see
     `fit_chosen`.
     """
     ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
@@ -92,11 +93,11 @@ def select_once(
 
 
 class _Freed:
-    """The room freed by code that is already above, and which other snippets are worth it.
+    """The room freed by code that is already above, and the minimum score of other snippets that may use it.
 
     If most results for a question are above, the question was asked before, and free room does not justify weak
-    matches: asking again would yield worse and worse code. `left`: characters, as if the code above were sent; beside
-    files that the user chose at least half of the budget, as when they are sent.
+    matches: asking again would yield worse and worse code. `left`: the remaining characters as if the code above were
+    sent; if the user chose files, at least half of the budget, as when they are sent.
     """
 
     def __init__(self, found: Sequence[Snippet], free: int, budget_chars: int, chosen_above: int) -> None:
@@ -121,7 +122,7 @@ class _Freed:
 
 
 class _Seen:
-    """The code that is named as still above: the user's files, and other snippets up to the size of the budget."""
+    """The code that is only named because it is still above: the user's files, and other snippets up to the budget."""
 
     def __init__(self, max_chars: int) -> None:
         self._left, self.parts = max_chars, list[Snippet]()

@@ -1,7 +1,7 @@
-"""The wording of a question, apart from its subject: "where are … …ed" asks about a project, "how do you …" in general.
+"""Finds the forms of a question's wording: "where are … …ed" asks about a project, "how do you …" in general.
 
-A form is a word, two adjacent words, or the first two words of a question; each topic word is replaced by its kind. The
-weight of each form is fitted (bench/fit_forms.py). Pure; the words are data (ours).
+A form is a word, two adjacent words, or the first two words of a question; each topic word is replaced by its type. The
+weights of the forms are fitted (bench/fit_forms.py). Pure; the words are data (ours).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kind of a question: five yes/no answers, by a model's reply or by words (R-212)."""
+"""Determines the type of a question: five yes/no answers, by a model's reply or by words (R-212)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES = {
 
 
 def types_by_words(question: object) -> QuestionTypes:
-    """Return the kinds whose words appear in the question; several may be true, or none."""
+    """Return the types whose words appear in the question; several may be true, or none."""
     if not isinstance(question, str):
         return QuestionTypes()
     text = " ".join(f"{question[:MAX_END_CHARS]} {question[-MAX_END_CHARS:]}".lower().replace("’", "'").split())
@@ -28,7 +28,7 @@ def types_by_words(question: object) -> QuestionTypes:
 
 
 def types_of_reply(reply: str) -> QuestionTypes | None:
-    """Return the kinds in a model's reply, None when it is not an object of booleans; omitted kinds are false."""
+    """Return the types in a model's reply, or None if it is not an object of booleans; omitted types are false."""
     value = json_of_reply(reply)
     if not isinstance(value, dict) or not value.keys() & _NAMES:
         return None
@@ -37,7 +37,7 @@ def types_of_reply(reply: str) -> QuestionTypes | None:
 
 
 def types_as_json(types: QuestionTypes) -> dict[str, bool]:
-    """Return the kinds under the document's names."""
+    """Return the types under the document's names."""
     return {theirs: bool(getattr(types, ours)) for theirs, ours in _NAMES.items()}
 
 

@@ -1,4 +1,4 @@
-"""The relevance of code to keywords: 1.0 for the user's choices, 0.1–0.9 by keyword density (R-246)."""
+"""Scores the relevance of code to keywords: 1.0 for the user's choices, 0.1–0.9 by keyword density (R-246)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ MIN_SCORE, MAX_SCORE = 0.1, 0.9
 DENSITY_WEIGHT = 5
 DEFINITION_BONUS = 0.2
 KEEP_ABOVE = 0.2
-"""Snippets that score no more than this are not used (R-243)."""
+"""Score that a snippet must exceed to be used (R-243)."""
 
 
 def score_text(text: str, keywords: Sequence[str]) -> float:
     """Return the score of code that the user did not choose.
 
     `min(0.9, 0.1 + 5 × occurrences / words + 0.2 for each keyword that is defined in it)`; words are separated by
-    whitespace, occurrences are counted in any case and inside words too; 0.5 when there is no keyword.
+    whitespace, occurrences are counted regardless of case and even inside words; 0.5 if there is no keyword.
     """
     if not keywords:
         return NO_KEYWORDS_SCORE

@@ -1,7 +1,7 @@
-"""Fill the budget: the user's files first, then the highest scores that still fit (R-247, R-248, R-251).
+"""Fills the budget: the user's files first, then the highest scores that still fit (R-247, R-248, R-251).
 
-A snippet that does not fit is skipped and smaller ones are tried. The user's files share the budget evenly when they do
-not fit together; one that exceeds its share is truncated after a line.
+A snippet that does not fit is skipped and smaller ones are tried. If the user's files do not fit together, they share
+the budget evenly; a file that exceeds its share is truncated after a line.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ NO_ROOM_FOR_A_LINE = "not one line of it fits into the budget"
 def select_snippets(candidates: Sequence[Snippet], budget_tokens: int, *, cut_named: bool = True) -> Selection:
     """Return the snippets that fit into the budget.
 
-    Equal scores keep their order. `dropped` and `snippets` together are the candidates without duplicates.
-    `cut_named`: the user's files are truncated if they do not fit, instead of dropped.
+    Equal scores keep their order. `dropped` and `snippets` together are the candidates without duplicates. `cut_named`:
+    truncate the user's files if they do not fit, instead of dropping them.
     """
     ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
     chosen = [snippet for snippet in ordered if snippet.is_selected and cut_named]
@@ -55,7 +55,7 @@ def without_duplicates(snippets: Sequence[Snippet]) -> list[Snippet]:
 
 
 def share_evenly(sizes: Sequence[int], budget_tokens: int) -> list[int]:
-    """Return each user file's part of the budget: its full size if all files fit.
+    """Return the tokens of the budget for each user file: its full size if all files fit.
 
     Otherwise an even share; tokens left by small files go to the first that needs more, then to the next.
     """
@@ -68,7 +68,7 @@ def share_evenly(sizes: Sequence[int], budget_tokens: int) -> list[int]:
 
 
 def cut_to_shares(chosen: Sequence[Snippet], budget_tokens: int) -> list[Snippet | None]:
-    """Return the user's files, each truncated to its share; None = not one line of it fits.
+    """Return the user's files, each truncated to its share; None = not even one line fits.
 
     Tokens left because files end after a line, or have no line that is short enough, go to the first truncated file,
     then to the next.
@@ -92,7 +92,7 @@ def cut_to_budget(snippet: Snippet, max_tokens: int) -> Snippet | None:
     lines = split_lines(snippet.text)
     kept_chars = kept = 0
     marker = _marker(snippet, len(lines), 0)
-    # The marker is longest when all but the first lines are missing, so it fits at every later place too.
+    # The marker is longest when only the first lines are kept, so it also fits at any later cut.
     for line in lines:
         if chars_to_tokens(kept_chars + len(line) + 1 + len(marker)) > max_tokens:
             break

@@ -1,6 +1,6 @@
-"""The file lines that the model still sees, so that they are not sent again.
+"""Finds the file lines that the model still sees, so that they are not sent again.
 
-Read from the messages that are unchanged in the next request, oldest first: attached files and their updates,
+It reads the messages that are unchanged in the next request, oldest first: attached files and their updates,
 attachments of mentions, gathered code. The caller knows which messages those are. A line counts as seen under its path
 and number, as the newest message shows it; each message is checked against its rendering, and reading stops at the
 first mismatch.
@@ -26,7 +26,7 @@ Lines = Mapping[int, str]
 
 
 class Above(msgspec.Struct, frozen=True):
-    """The lines shown above: path → line number → line, and the id of the message that shows it; see `has_all`.
+    """The lines shown above: path → line number → the line and the id of the message that shows it; see `has_all`.
 
     `ends`: the number of lines of files that were shown whole; `texts`: the messages of gathered code, by id; `maps`:
     path → lines of maps.
@@ -39,7 +39,7 @@ class Above(msgspec.Struct, frozen=True):
     maps: Mapping[str, frozenset[str]] = {}
 
     def has_section(self, one: Snippet) -> bool:
-        """Return whether a text that is not lines of a file (memories, the architecture) is above, unchanged."""
+        """Return whether a text that is not lines of a file (memories, the architecture) is above and unchanged."""
         return bool(self._with_section(one))
 
     def has_all(self, path: str, lines: Sequence[str]) -> bool:
@@ -48,7 +48,7 @@ class Above(msgspec.Struct, frozen=True):
         return self.ends.get(path) == last and all(known.get(n) == line for n, line in enumerate(lines[:last], 1))
 
     def has(self, path: str, first: int, lines: Sequence[str], *, parts: bool = False) -> bool:
-        """Return whether these lines are above; `parts`: parts of lines match too, such as the middle of one."""
+        """Return whether these lines are above; `parts`: a part of a line matches too."""
         known = self.lines.get(path)
         if not known or not lines:
             return False
@@ -56,12 +56,12 @@ class Above(msgspec.Struct, frozen=True):
         return all(there is not None and (line in there if parts else line == there) for there, line in shown)
 
     def ids_of(self, path: str, first: int, last: int) -> frozenset[str]:
-        """Return the messages that show these lines."""
+        """Return the ids of the messages that show these lines."""
         by = self.by.get(path, {})
         return frozenset(by[number] for number in range(first, last + 1) if number in by)
 
     def ids_behind(self, snippets: Iterable[Snippet]) -> frozenset[str]:
-        """Return the messages that show these snippets, which are above."""
+        """Return the ids of the messages that show these snippets, which are above."""
         found = set[str]()
         for one in snippets:
             found |= self.ids_of(one.path, one.start, one.end) if one.path else set(self._with_section(one)[-1:])
@@ -76,7 +76,7 @@ NOTHING_ABOVE = Above()
 
 
 def shows_lines(message: Message) -> bool:
-    """Return whether `seen_in` reads messages of this kind."""
+    """Return whether `seen_in` reads messages of this type."""
     if message.tag in LIVE_TAGS or message.tag == UPDATE_TAG:
         return message.file is not None
     return message.tag == GATHERED_TAG or (message.mentioned is not None and bool(message.mentioned.shows))
@@ -133,7 +133,7 @@ class _Seen:
             self._show(message.id, message.path or "", 1, shown, whole=True)
 
     def take_update(self, message: Message) -> None:
-        """Record a file's update: a diff applies to its known lines, if they are complete."""
+        """Record a file's update; a diff is applied to its known lines if they are complete."""
         path, file = message.path or "", message.file
         blocks = list(fenced_in(message.text))
         if file is not None and blocks and not file.is_diff:
@@ -153,7 +153,7 @@ class _Seen:
         self.by.setdefault(path, {}).update(dict.fromkeys(numbers, message_id))
 
     def _patch(self, message_id: str, path: str, before: Sequence[str], diff: Sequence[str]) -> bool:
-        """Apply a diff to the lines of a file; return whether it fits them."""
+        """Apply a diff to the known lines of a file; return whether it fits."""
         by, after, names, at = self.by[path], list[str](), list[str](), 0
         for row in diff[2:]:
             if hunk := _HUNK.fullmatch(row):

@@ -1,7 +1,7 @@
 """The document's `extractSmartSnippets`: functions, classes, interfaces, types and variables by patterns (R-243).
 
-For TypeScript, JavaScript and Python, one pattern per kind. It is the fallback for files without a grammar. A file that
-the user chose is one snippet with its whole text (R-248).
+It has one pattern per type for TypeScript, JavaScript and Python, and is the fallback for files without a grammar. A
+file that the user chose is one snippet with its whole text (R-248).
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("function", regex(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)")),
     ("class", regex(r"^[ \t]*class[ \t]+(\w+)")),
 )
-"""One line at a time. Functions and classes may be indented (methods); a `const` in a function does not count."""
+"""Patterns for single lines, by type. Functions and classes may be indented (methods); a `const` in a function does not
+count."""
 
 
 def find_elements(lines: Sequence[str], *, indented: bool = True) -> list[tuple[int, str, str]]:
-    """Return (line, kind, name) of the pattern matches, from top to bottom; lines are 1-based.
+    """Return (line, type, name) of the pattern matches in order; lines are 1-based.
 
     `indented`: lines may be indented.
     """
@@ -53,8 +54,8 @@ def extract_smart_snippets(
     """Return the snippets of a file that score above 0.2, from top to bottom.
 
     A snippet runs from its first line, which may be `indented`, to 30 lines after it, but not past the end of the file
-    nor, with `until_next`, into the next element. When there is none but a keyword occurs, the first 50 lines are one
-    (`block`, 0.3).
+    nor, with `until_next`, into the next element. If there is none but a keyword occurs, the first 50 lines are a
+    snippet (`block`, 0.3).
     """
     lines = split_lines(text)
     elements = find_elements(lines, indented=indented)
@@ -74,14 +75,14 @@ def extract_smart_snippets(
 
 
 def score_density(snippets: Sequence[Snippet], keywords: Sequence[str]) -> list[Snippet]:
-    """Return the snippets with scores by keyword density (R-246); the user's choices keep theirs."""
+    """Return the snippets with scores by keyword density (R-246); the user's choices keep their scores."""
     return [one if one.is_selected else _scored(one, score_text(one.text, keywords)) for one in snippets]
 
 
 def take_structures(
     snippets: Sequence[Snippet], keywords: Sequence[str], *, until_next: bool = True, indented: bool = True
 ) -> list[Snippet]:
-    """Return the structures in the places of a search instead of these places; see `extract_smart_snippets` (R-243).
+    """Replace the places of a search with the structures in them; see `extract_smart_snippets` (R-243).
 
     A place without pattern matches is unchanged, and so are the results of other gatherers.
     """
@@ -124,6 +125,6 @@ def whole_file(path: str, text: str) -> Snippet:
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a file as editors count them: only a line feed ends one, the last one needs none."""
+    """Return the lines of a file as editors count them: only a line feed ends a line, and the last line needs none."""
     lines = text.split("\n")
     return lines[:-1] if len(lines) > 1 and lines[-1] == "" else lines

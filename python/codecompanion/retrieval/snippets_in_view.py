@@ -1,4 +1,4 @@
-"""Which part of a snippet the model still sees, so that it is named instead of sent again."""
+"""Finds the part of a snippet that the model still sees, so that it is named instead of sent again."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ STILL_ABOVE = "Already above, unchanged: "
 STOOD_ABOVE = "Previously provided; some has since been removed from context (read it again if needed): "
 """The sentence for text that is no longer all above."""
 MAX_CHARS = 600
-"""Limit of the sentence that names code above; it must not use up the room it saves."""
+"""Maximum characters of the sentence that names code above; it must not use up the room it saves."""
 MIN_SAVED_CHARS = 80
-"""A part that is sent alone has a heading and a fence: it must save at least this much."""
+"""Minimum characters that leaving out seen lines must save, because each part needs a heading and a fence."""
 CHANGE_CONTEXT = 3
-"""Lines sent again above and below a changed line of a file that is above."""
+"""How many lines above and below a changed line of a file are sent again."""
 
 
 def split_seen(one: Snippet, above: Above) -> tuple[list[Snippet], list[Snippet]]:
-    """Return the parts of a snippet to send, and those that are above unchanged.
+    """Return the parts of a snippet to send, and the parts that are above unchanged.
 
-    Of a whole file, each run of lines that is above is omitted, and changed lines are sent with the lines around them.
-    Any other snippet with a changed or moved line is sent whole; so is one that would save hardly anything.
+    In a whole file, each run of lines that is above is omitted, and changed lines are sent with the lines around them.
+    Any other snippet is sent whole if a line has changed or moved, or if omitting lines would save hardly anything.
     """
     known = above.lines.get(one.path)
     numbered = numbered_lines(one) if known else []
@@ -52,7 +52,7 @@ def split_seen(one: Snippet, above: Above) -> tuple[list[Snippet], list[Snippet]
 def _runs(
     numbered: Sequence[tuple[int, str]], known: Collection[int], drops_short: bool
 ) -> Iterator[tuple[bool, list[tuple[int, str]]]]:
-    """Yield runs of lines that are known, or not; with `drops_short`, a short known one counts as unknown."""
+    """Yield runs of known or unknown lines; with `drops_short`, a short known run counts as unknown."""
     runs = [(is_known, list(run)) for is_known, run in groupby(numbered, lambda pair: pair[0] in known)]
     if drops_short:
         long = [(known and sum(len(line) + 1 for _, line in run) >= MIN_SAVED_CHARS, run) for known, run in runs]
@@ -63,7 +63,7 @@ def _runs(
 
 
 def name_seen(snippets: Sequence[Snippet]) -> str:
-    """Return the sentence that names code above, best first, lines of a file joined; "" = none."""
+    """Return the sentence that names the code above, best first, with one entry per file; "" = none."""
     runs = dict[str, list[tuple[int, int]]]()
     for one in snippets:
         runs.setdefault(one.path or _NAMES.get(one.source, one.source), []).append((one.start, one.end))

@@ -1,4 +1,4 @@
-"""Text about the team for questions about people and their work (R-240). Off unless the user configures a source."""
+"""Provides text about the team for questions about people and their work (R-240), if the user configured a source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_about_team(question: str) -> bool:
 
 
 def render_team(text: str) -> str:
-    """Return the text as the model reads it: sanitised, at most 4,000 characters, one JSON string; "" = nothing."""
+    """Return the text for the model: sanitised, at most 4,000 characters, as a JSON string; "" = nothing."""
     clean = sanitise_memory(text[: 4 * MAX_CHARS], MAX_CHARS).strip()
     return f"{LABEL}\n{json.dumps(clean, ensure_ascii=False)}" if clean else ""
 

@@ -1,4 +1,4 @@
-"""When two words match: equal stems, one inside the other, or a typo (R-207, R-211)."""
+"""Decides whether two words match: equal stems, one inside the other, or a typo (R-207, R-211)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 MAX_EDITS = 2
 MIN_FUZZY_LENGTH = 5
-"""Shorter words are nearly all within two edits of each other; they must match exactly or by their stem."""
+"""Minimum length of a word that may match with a typo: nearly all shorter words are within two edits of each other."""
 _MIN_STEM = 3
 _ENDINGS = (
     *("izations", "ization", "isations", "isation", "ations", "ation", "ators", "ator", "ating", "ated", "ates", "ate"),
@@ -17,7 +17,7 @@ _ENDINGS = (
 
 @lru_cache(4096)
 def stem(word: str) -> str:
-    """Return the word without its ending: `authentication`, `authenticated` and `authenticates` become one."""
+    """Return the word without its ending: `authentication`, `authenticated` and `authenticates` become one stem."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM and not word.endswith("ss"):
             short = word.removesuffix(ending)
@@ -44,7 +44,7 @@ def _letters(word: str) -> frozenset[str]:
 
 
 def edits_within(one: str, other: str, limit: int) -> bool:
-    """Return whether `limit` insertions, deletions and replacements turn one word into the other (Levenshtein)."""
+    """Return whether `limit` insertions, deletions and replacements turn `one` into `other` (Levenshtein)."""
     if abs(len(one) - len(other)) > limit:
         return False
     letters, wanted_letters = _letters(one), _letters(other)

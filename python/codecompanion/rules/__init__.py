@@ -1,1 +1,1 @@
-"""Project rules: discovery, parsers, groups (R-549)."""
+"""Finds, parses and groups project rules (R-549)."""

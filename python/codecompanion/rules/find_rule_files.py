@@ -1,9 +1,9 @@
-"""The rule files that a group names (R-549), and which of them may be read.
+"""Finds the rule files that a group names (R-549), and decides which of them may be read.
 
-Files of a folder are marked `of_folder`: they join a chat once the user trusts it (`session.trust`). A repository may
-not read the user's other files: a link or include to a file outside it is read only if that is a Markdown or text
-file in a place for rules, and is marked, too. Files that the user's configuration names by an absolute or `~` path
-belong to the user, wherever they are; of a glob or a folder only the files outside the project do.
+Files of a folder are marked `of_folder`: they join a chat once the user trusts it (`session.trust`). A repository must
+not get at the user's other files: a link or include that leads outside is read only if the target is a Markdown or text
+file in a folder for rules, and it is marked as well. Files that the user's configuration names by an absolute or `~`
+path belong to the user, wherever they are; for a glob or a folder, only files outside the project do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from codecompanion.settings_sections import RuleFile
 
 RULE_SUFFIXES = frozenset({".md", ".mdc", ".markdown", ".txt", ".rst"})
 MAX_FILES = 200
-"""More files than this from one glob or folder are a mistake (a `**` over everything)."""
+"""Maximum number of files from one glob or folder; more are a mistake (a `**` over everything)."""
 
 _GLOB_SIGNS = frozenset("*?[")
 _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
@@ -45,7 +45,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """An entry of the group that matches no file: usual for the default group."""
+    """An entry of the group that matches no file, which is common for the default group."""
 
     path: str
 
@@ -69,7 +69,7 @@ def find_files(entry: RuleFile, root: Path) -> Iterator[Found | Problem | Missin
 
 
 def find_include(include: Include, source: Found, root: Path) -> Found | Problem | None:
-    """Return the file named by an include, beside its source or in the workspace; None when it is not an include."""
+    """Return the file named by an include, next to its source or in the workspace; None if it is not an include."""
     beside = source.real.parent
     for spelling in include.spellings:
         named = _expanded(spelling)

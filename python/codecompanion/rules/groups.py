@@ -1,8 +1,8 @@
-"""Rules: groups of files whose text is sent to the model and survives every compaction (R-549).
+"""Loads rules: groups of files whose text is sent to the model and survives every compaction (R-549).
 
 The session creates one message per `RulesItem`: role user, tag `rules`, the item's path, text `rules_text(path, text)`.
-A file is included once, however many entries, links and includes lead to it. Unreadable files are reported, and the
-rest is loaded. The text of a rule file is passed on unchanged; only `@path` is interpreted.
+A file is included only once, even if several entries, links and includes lead to it. Unreadable files are reported, and
+the rest is loaded. The text of a rule file is passed on unchanged; only `@path` is interpreted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_RULE_BYTES = 1_000_000
 
 
 class RulesItem(msgspec.Struct, frozen=True):
-    """One rule file as read. `path` is its label, `real` its path; the other fields detect changes.
+    """A rule file as it was read. `path` is its label, `real` its path; the other fields detect changes.
 
     `of_folder`: it is in the workspace, or linked from it (`find_rule_files.Found`).
     """
@@ -42,17 +42,17 @@ class RulesItem(msgspec.Struct, frozen=True):
 
 
 MayRead = Callable[[RulesItem], bool]
-"""Returns whether a file of the workspace may join the chat."""
+"""A function that returns whether a file of the workspace may join the chat."""
 
 
 def read_all(item: RulesItem) -> bool:
-    """Read everything: the user asked for the group, or none of it joins a chat."""
+    """Allow every file: the user asked for the group, or nothing joins a chat."""
     del item
     return True
 
 
 class RulesLoaded(msgspec.Struct, frozen=True):
-    """The files of one or more groups in order, sentences about unread files, entries without a matching file.
+    """The files of one or more groups in order, messages about unread files, and entries without a matching file.
 
     `held_back` are files of the workspace that may not join the chat yet; their includes are not followed.
     """
@@ -70,7 +70,7 @@ def rules_text(path: str, content: str) -> str:
 
 
 def autoload(settings: RulesSettings, root: Path, may_read: MayRead = read_all) -> RulesLoaded:
-    """Return the rules that every new chat starts with."""
+    """Load the rules with which every new chat starts."""
     if not settings.enabled:
         return RulesLoaded()
     loaded = RulesLoaded()
@@ -88,7 +88,7 @@ def autoload(settings: RulesSettings, root: Path, may_read: MayRead = read_all) 
 def load_named(
     settings: RulesSettings, name: str, root: Path, already: Collection[str] = (), may_read: MayRead = read_all
 ) -> RulesLoaded:
-    """Return the rules of a configured group; an unknown name is a problem that suggests the nearest one."""
+    """Load the rules of a configured group; for an unknown name, report a problem that suggests the nearest name."""
     group = settings.groups.get(name)
     if group is None:
         nearest = get_close_matches(name, settings.groups, n=1)
@@ -101,9 +101,9 @@ def load_named(
 def load_group(
     group: RuleGroup, root: Path, already: Collection[str] = (), may_read: MayRead = read_all
 ) -> RulesLoaded:
-    """Read the files of a group. `already` has the real paths of files in the chat.
+    """Read the files of a group. `already`: the real paths of files that are in the chat.
 
-    It reads files, so the session calls it in a thread.
+    It blocks, so the session calls it in a thread.
     """
     reading = _Reading(root, set(already), may_read)
     for entry in group.files:
@@ -117,7 +117,7 @@ def reread(items: Iterable[RulesItem]) -> RulesLoaded:
     """Return the items whose file has changed, with their new text.
 
     Time and size are checked first, then the content: a file that was only touched has not changed. A file that is no
-    longer readable is a problem; its text in the chat stays.
+    longer readable is reported as a problem, and its text in the chat stays.
     """
     changed, problems = [], []
     for item in items:

@@ -1,7 +1,7 @@
-"""The includes of a rule file: `@path` with parser `claude` (R-549). Pure.
+"""Finds the includes of a rule file: `@path` with parser `claude` (R-549). Pure.
 
 An include may be anywhere in the text, as in Claude Code, but not in code (fenced or inline) and not in an HTML
-comment. Whether it is one depends on the existence of a file of that name: `@alice` and `@types/node` look alike.
+comment. It counts only if a file of that name exists, because `@alice` and `@types/node` look alike.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _TRAILING = ".:!?"
 
 
 class Include(msgspec.Struct, frozen=True):
-    """One `@path`. `spellings` are tried in order (`@a.md.` may end a sentence); `alone`: it is its whole line."""
+    """One `@path`. `spellings` are tried in order (`@a.md.` may end a sentence); `alone`: it is the whole line."""
 
     spellings: tuple[str, ...]
     alone: bool
 
 
 def find_includes(text: str) -> tuple[Include, ...]:
-    """Return the includes of a rule file in the order they occur, each path once."""
+    """Return the includes of a rule file in order, each path once."""
     text = text.replace("\r\n", "\n")
     text = _without_code_spans(_COMMENT.sub(" ", _FENCE.sub(" ", text)))
     found: dict[str, Include] = {}
@@ -46,7 +46,7 @@ def find_includes(text: str) -> tuple[Include, ...]:
 def _without_code_spans(text: str) -> str:
     """Return the text with each code span blanked: from a run of backticks to the next one of the same length.
 
-    Runs are paired from the end in one pass; a regular expression would look for each partner through the whole text.
+    Runs are paired from the end in one pass; a regular expression would search the whole text for each partner.
     """
     runs = list(_TICKS.finditer(text))
     partner: dict[int, re.Match[str]] = {}

@@ -148,8 +148,10 @@ def read_audit(folder: Path, chat: str = "") -> Audit:
 
 
 def _lost(folder: Path, first: str | None, seen: set[str]) -> str:
-    """Return which part of the log is missing, judging by its head, or ""; `first`: the hash before the oldest
-    record."""
+    """Return which part of the log is missing, judging by its head, or "".
+
+    `first` is the hash before the oldest record.
+    """
     head = _head(folder)
     if not head:
         return "" if first is None else f"{HEAD} is missing"

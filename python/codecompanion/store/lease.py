@@ -53,7 +53,7 @@ class Claims(msgspec.Struct, frozen=True):
 
 
 class FileLock:
-    """An exclusive lock on a file, held until `release` or the end of the process."""
+    """An exclusive lock on a file, kept until `release` or the end of the process."""
 
     def __init__(self, path: Path, timeout_s: float = 10.0) -> None:
         """Take the lock; raises `sqlite3.OperationalError` when it is not free within `timeout_s`."""
@@ -91,7 +91,7 @@ def _lock_file(folder: Path, owner: str) -> Path:
 
 
 class Owner:
-    """This host as an owner of chats; `folder` is None for a store in memory, which nobody else can see."""
+    """This host as an owner of chats; `folder` is None for a store in memory, which only this host can see."""
 
     def __init__(self, folder: Path | None) -> None:
         """Create and lock this host's own file."""

@@ -125,8 +125,10 @@ class Store:
             return event_rows.read_tail(connection, chat_id, limit)
 
     def save_tail_state(self, chat_id: str, state: TailState) -> Future[None]:
-        """Save the state computed from the chat's whole log, unless the log has grown since. Failures are not
-        reported."""
+        """Save the state computed from the chat's whole log, unless the log has grown since.
+
+        Failures are not reported.
+        """
 
         def run(connection: sqlite3.Connection) -> None:
             newest = connection.execute("SELECT max(seq) FROM events WHERE chat_id = ?", (chat_id,)).fetchone()[0]
@@ -243,8 +245,10 @@ class Store:
     def search(
         self, query: str, chat_id: str | None = None, limit: int = 50, seqs: Collection[int] | None = None
     ) -> list[SearchHit]:
-        """Return the messages that match a question or keywords, best first; `seqs` limits the search to these
-        positions."""
+        """Return the messages that match a question or keywords, best first.
+
+        `seqs` limits the search to these positions.
+        """
         today = datetime.date.fromtimestamp(self._clock())
         with self._reading() as connection:
             from codecompanion.store.search.find import search_messages  # not needed at startup
@@ -408,7 +412,7 @@ class Store:
         return future
 
     def _report_failure(self, future: Future[None]) -> None:
-        """Report a failure that nobody else may receive, but not the same one repeatedly."""
+        """Report a failure that might go unnoticed otherwise, but not the same one repeatedly."""
         error = future.exception()
         if error is None:
             self._last_reported = ""

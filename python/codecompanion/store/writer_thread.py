@@ -72,7 +72,7 @@ class Writer:
 
     def _set_up(self) -> None:
         if self._wal:
-            # Checkpoints run after the futures are resolved, so nobody waits for them.
+            # Checkpoints run after the futures are resolved, so no caller waits for them.
             self._database.writer.execute("PRAGMA wal_autocheckpoint = 0")
             self._database.writer.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_BYTES}")
         self._durable = None

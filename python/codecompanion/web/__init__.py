@@ -1,1 +1,1 @@
-"""Web pages as text (architecture.md)."""
+"""Fetches web pages as text (architecture.md)."""

@@ -1,7 +1,8 @@
-"""Fetches one page: limited in size and time, only from checked addresses, through the user's proxy.
+"""Fetches one page, limited in size and time, only from checked addresses, through the user's proxy.
 
-It uses httpcore2, the transport below httpx2, because its network backend allows an address to be checked and then
-connected to. Redirects are followed here, each checked again; compressed bodies are decompressed up to the limit.
+It uses httpcore2, the transport below httpx2, because its network backend allows an address to be checked before it is
+connected to. Redirects are followed here, and each is checked again; compressed bodies are decompressed up to the
+limit.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class Fetcher:
-    """Fetches pages. `refuse` returns why an address is not connected to; `proxy` is the configured one, "" = none."""
+    """Fetches pages. `refuse` returns why an address is not allowed; `proxy` is the configured proxy, "" = none."""
 
     def __init__(
         self, proxy: str = "", refuse: Callable[[Address], str] = why_refused, time_limit_s: float = TIME_LIMIT_S
@@ -54,7 +55,7 @@ class Fetcher:
         """Return the response from an address.
 
         Raises:
-            InputError: it may not be fetched, is missing, too large or too slow; one sentence.
+            InputError: the page may not be fetched, is missing, too large or too slow; one sentence.
         """
         import httpcore2
 
@@ -126,7 +127,7 @@ class Fetcher:
         return httpcore2.AsyncHTTPProxy(address, proxy_auth=auth, ssl_context=tls)
 
     def _proxy_for(self, scheme: str, host: str) -> str:
-        """Return the proxy for a host: the configured one, else the system's; "" = none."""
+        """Return the proxy for a host: the configured proxy, else the system's; "" = none."""
         if self._proxy:
             return self._proxy
         proxies = getproxies()
@@ -134,9 +135,9 @@ class Fetcher:
         return "" if not proxy or proxy_bypass(host) else proxy if "://" in proxy else f"http://{proxy}"
 
     async def _check(self, host: str, port: int, *, through_proxy: bool) -> None:
-        """Refuse a name before anything is sent; the connection checks its address once more.
+        """Refuse a host before anything is sent; the connection checks its address again.
 
-        A proxy resolves the name itself: local names are never sent to one, nor names that are private here.
+        A proxy resolves the name itself, so names that are local or private here are never sent to a proxy.
 
         Raises:
             InputError: it is refused, or unknown.
@@ -150,12 +151,12 @@ class Fetcher:
 
 
 def _refused(host: str, why: str, address: Address) -> InputError:
-    """Return the error for an address that is never fetched; there is no option for it, but a workaround."""
+    """Return the error for an address that is never fetched; there is no option for it, but a workaround is named."""
     return InputError(f"{host} is not fetched: it is {why} ({address}). Save the page and attach it with /file.")
 
 
 def _parts_of_proxy(proxy: str) -> tuple[str, tuple[str, str] | None]:
-    """Return a proxy's address without its password, and name and password."""
+    """Split a proxy's address into the address itself, and the user name and password."""
     parts = urlsplit(proxy)
     bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "", "", ""))
     return bare, (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
@@ -182,7 +183,7 @@ def _quoted(target: str) -> bytes:
 
 
 def _why(error: Exception) -> str:
-    """Return a network error as text; errors of TLS and proxies keep their own text."""
+    """Return a network error as text; TLS and proxy errors keep their own text."""
     import httpcore2
 
     text = str(error).rstrip(".")
@@ -203,7 +204,7 @@ async def _read(response: httpcore2.Response, encoding: str) -> bytes:
 
 
 class _Checked:
-    """A network backend of httpcore2 that connects to checked addresses, even if a name resolves differently later."""
+    """A network backend of httpcore2 that connects only to checked addresses, even if a name resolves again."""
 
     def __init__(self, inner: Any, refuse: Callable[[Address], str]) -> None:
         self._inner, self._refuse = inner, refuse

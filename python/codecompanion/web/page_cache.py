@@ -1,4 +1,4 @@
-"""Fetched pages on disk, so that an address is not fetched again for a while. Blocks.
+"""Caches fetched pages on disk, so that an address is not fetched again for a while. Blocks.
 
 One file per address, named by its sha256, readable only by the user. Old or excess pages are deleted when another page
 is stored. Nothing depends on it: an unusable cache is treated as empty.
@@ -30,7 +30,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class PageCache:
-    """The cached pages below a folder, None = nothing is cached."""
+    """Caches pages below a folder; None = nothing is cached."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -47,7 +47,7 @@ class PageCache:
         return kept if 0 <= age < FRESH_S else None
 
     def keep(self, url: str, page: Fetched, now: float | None = None) -> None:
-        """Store a page; the oldest are deleted when there are too many."""
+        """Store a page; delete the oldest if there are too many."""
         if self._folder is None:
             return
         try:

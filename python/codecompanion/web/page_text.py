@@ -1,4 +1,4 @@
-"""The readable text of a fetched page: the main part as Markdown, other text unchanged. Pure.
+"""Extracts the readable text of a fetched page: the main part as Markdown, other text unchanged. Pure.
 
 turbohtml finds the main part and converts it: of the libraries tried (trafilatura, readability-lxml, resiliparse,
 html-to-markdown) it is the only one that keeps code blocks and tables, has no dependencies and takes 6 MB.
@@ -19,7 +19,7 @@ from codecompanion.web.fetching import Fetched
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT_TYPES = ("application/json", "application/xml", "application/javascript", "application/yaml", "application/toml")
 _MIN_SHARE = 0.2
-"""A main part with a smaller share of the page's text than this is rejected: the whole page is used."""
+"""Minimum share of the page's text in the main part; below it, the whole page is used."""
 _BLANK_LINES = regex(r"\n{3,}")
 _DATA_IMAGES = regex(r"!\[([^\]]{0,500})\]\(data:[^()\s]{0,10000000}\)")  # stop at `(`, otherwise n starts cost n²
 
@@ -36,7 +36,7 @@ def page_of(fetched: Fetched) -> Page:
     """Return the fetched page.
 
     Raises:
-        InputError: it is neither text nor a PDF; names its type.
+        InputError: it is neither text nor a PDF; the message names its type.
     """
     kind, body = fetched.content_type, fetched.body
     if kind == "application/pdf" or body.startswith(b"%PDF-"):

@@ -1,1 +1,1 @@
-"""The project on disk, read-only: paths, files, ignore rules."""
+"""Reads the project on disk: paths, files, ignore rules. It never writes."""

@@ -1,4 +1,4 @@
-"""Run a program for its output, with limits on time and size; its child processes end with it."""
+"""Runs a program for its output, with limits on time and size; its child processes end with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PIECE = 1 << 16
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A program's output and exit status; `stopped` names the limit at which it was ended, with partial output."""
+    """A program's output and exit status; `stopped` names the limit that ended it, leaving the output partial."""
 
     output: bytes
     errors: bytes

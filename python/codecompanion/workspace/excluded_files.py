@@ -1,4 +1,4 @@
-"""Which files are not a project's own text, by their names: secret, vendored, generated, binary (R-266).
+"""Detects files that are not a project's own text, by name: secret, vendored, generated, binary (R-266).
 
 The lists are data (`left_out.toml`). Paths are relative to the project's root, with `/`.
 """
@@ -18,7 +18,7 @@ def _table() -> dict[str, dict[str, object]]:
 
 
 def words(group: str, key: str) -> frozenset[str]:
-    """Return one list of the data."""
+    """Return a list from the data."""
     found = _table()[group][key]
     return frozenset(found.split() if isinstance(found, str) else map(str, found if isinstance(found, list) else ()))
 
@@ -39,7 +39,7 @@ def is_hidden(path: str) -> bool:
 
 
 def why_left_out(path: str, *, is_tracked: bool) -> str:
-    """Return why a file is left out by its name: "secret", "vendored", "generated", "binary", or "" = it is not."""
+    """Return why a file is left out because of its name: "secret", "vendored", "generated", "binary", or ""."""
     if is_secret(path):
         return "secret"
     *folders, name = path.lower().split("/")
@@ -53,7 +53,7 @@ def why_left_out(path: str, *, is_tracked: bool) -> str:
 
 
 def vendored_folder(path: str, *, is_tracked: bool) -> str:
-    """Return the folder that makes a file vendored or generated, with a `/`; the path if none does."""
+    """Return the folder that makes a file vendored or generated, with a `/`, or the path itself if none does."""
     parts = path.split("/")
     known = _vendored(is_tracked)
     for depth, part in enumerate(parts[:-1], 1):
@@ -63,7 +63,7 @@ def vendored_folder(path: str, *, is_tracked: bool) -> str:
 
 
 def build_folders_of(path: str) -> list[str]:
-    """Return the folders above a file that have names of build output."""
+    """Return a file's parent folders that are named like build output."""
     *folders, _ = path.lower().split("/")
     known = _build()
     if known.isdisjoint(folders):

@@ -1,8 +1,8 @@
-"""The files of the project: listing them, and reading text files.
+"""Lists the project's files, and reads text files.
 
 The walk leaves out files that the project itself ignores (`.gitignore` at every level up to the repository's root,
-`.git/info/exclude`) and folders that are never a project's own text. It does not follow symbolic links: their targets
-inside the workspace are found at their own place.
+`.git/info/exclude`) and folders that are never a project's own text. It does not follow symbolic links; targets inside
+the workspace are found at their own path.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ IGNORED_NAMES = frozenset(
 
 
 class _Ignores:
-    """The ignore rules in force in one folder: the nearest ignore file that matches decides, as in git."""
+    """The ignore rules of one folder: the nearest ignore file that matches decides, as in git."""
 
     def __init__(self, layers: tuple[tuple[str, GitIgnoreSpec], ...] = ()) -> None:
         self._layers = layers
@@ -41,7 +41,7 @@ class _Ignores:
         return _Ignores(layers)
 
     def ignores(self, path: str, is_folder: bool) -> bool:
-        """Return whether the path (absolute) is ignored, its parents not considered."""
+        """Return whether the absolute path is ignored, without considering its parents."""
         name = path + "/" if is_folder else path
         for base, spec in reversed(self._layers):
             verdict = spec.check_file(name[len(base) :]).include
@@ -63,7 +63,7 @@ def _read_ignore_file(path: Path) -> GitIgnoreSpec | None:
 
 
 def _is_pattern(line: str) -> bool:
-    """Return whether pathspec accepts the line; git skips lines that it cannot parse, and so does this."""
+    """Return whether pathspec accepts the line; git skips lines that it cannot parse, and so does this module."""
     from pathspec import GitIgnoreSpec
 
     try:
@@ -76,7 +76,7 @@ def _is_pattern(line: str) -> bool:
 def _outer_ignores(folder: str) -> _Ignores:
     """Return the rules of the parent folders, up to the root of the folder's repository.
 
-    An ignored folder was requested on purpose: then none of them count.
+    If the folder itself is ignored, it was requested on purpose, and no rules apply.
     """
     folders = [folder, *(str(parent) for parent in Path(folder).parents)]
     for depth, root in enumerate(folders):
@@ -89,9 +89,9 @@ def _outer_ignores(folder: str) -> _Ignores:
 
 
 def walk(folder: Path, *, include_ignored: bool = False) -> Iterator[Path]:
-    """Yield every regular file below the folder, sorted by path parts, parents' ignore rules included.
+    """Yield every regular file below the folder, sorted by path parts, applying the parents' ignore rules too.
 
-    Folders that cannot be read are left out. `include_ignored` yields ignored files too, except git's own.
+    Folders that cannot be read are left out. `include_ignored`: yield ignored files too, except git's own.
     """
     rules = _Ignores() if include_ignored else _outer_ignores(str(folder))
     yield from _walk(str(folder), rules, include_ignored)

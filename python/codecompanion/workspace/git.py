@@ -1,6 +1,6 @@
-"""Start git for the whole package so that it runs nothing a repository names; read a working tree's state (R-351).
+"""Runs git so that it starts no program that a repository names, and reads a working tree's state (R-351).
 
-Git starts programs that its configuration names: monitors, filters, drivers, signature checks, transports.
+Git starts programs that are named in its configuration: monitors, filters, drivers, signature checks, transports.
 Here each call gets a temporary git directory with the repository's HEAD, refs, objects and index, and only those
 configuration values that an allow-list permits (`git_runner.toml`). It has no hook, filter, driver, remote or include
 from the repository, the user or the system. `git_repository.py` finds the repository, not git, so a folder that looks
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 TIME_LIMIT_S = 2.0
 MAX_BYTES = 64 * 1024 * 1024
-"""Limit of git's output in bytes: enough for the names of a million files."""
+"""Maximum size of git's output in bytes: enough for the names of a million files."""
 NO_REPOSITORY = b"not a git repository"
 _MAX_HEAD_BYTES = 4_096
 _STATUS = ("status", "--porcelain=v1", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=all")
@@ -51,7 +51,7 @@ class GitStatus(msgspec.Struct, frozen=True):
 
 
 def read_status(root: Path, time_limit_s: float = TIME_LIMIT_S) -> GitStatus | None:
-    """Return the state of the repository that contains `root`, or None without one or after a timeout. Blocks."""
+    """Return the state of the repository that contains `root`, or None if there is none or on a timeout. Blocks."""
     try:
         output = read_git(root, _STATUS, time_limit_s)
     except (OSError, subprocess.SubprocessError) as error:
@@ -68,7 +68,7 @@ def read_git(
     repository: Repository | None = None,
     index: Path | None = None,
 ) -> bytes:
-    """Return the output of git in a folder; git takes no locks, never prompts, runs nothing of the repository. Blocks.
+    """Return git's output in a folder; git takes no locks, never prompts and runs no repository program. Blocks.
 
     `repository` and `index` replace the repository that contains the folder and that repository's index.
 
@@ -132,7 +132,7 @@ def run_git_outside(folder: Path, arguments: Sequence[str], *, time_limit_s: flo
 def git_environment(home: Path, *untrusted: Path) -> dict[str, str]:
     """Return the environment for git, as listed in `git_runner.toml`; `home` replaces the user's home.
 
-    Neither programs nor libraries are loaded from folders below `untrusted` (`formats.find_program`).
+    No programs or libraries are loaded from folders below `untrusted` (`formats.find_program`).
     """
     table = _table()
     kept = {name: value for name in table["kept"].split() if (value := os.environ.get(name)) is not None}

@@ -1,7 +1,7 @@
-"""Read the configuration files of a repository without git, to find the keys that name programs.
+"""Reads the configuration files of a repository without git, to find the keys that name programs.
 
 Git reads these files whenever somebody works in the folder, and runs the programs they name. The plugin's own git never
-sees them (`git.py`); they are read here so that the user sees those programs before trusting a folder.
+sees them (`git.py`); they are read here to show the user those programs before a folder is trusted.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from codecompanion.formats.regex import regex
 from codecompanion.workspace.git_repository import find_repository, read_start
 
 MAX_BYTES = 1_000_000
-"""Limit of one file in bytes; git's own configuration files have a few kilobytes."""
+"""Maximum bytes of one file; git's configuration files usually have a few kilobytes."""
 MAX_DEPTH = 10
-"""Depth of nested includes, the same limit as git's."""
+"""Maximum depth of nested includes, the same as git's."""
 MAX_FILES = 1_000
 UNREAD = "(not read)"
-"""Key of the entry that represents included files left unread."""
+"""Key of the entry that stands for included files that were not read."""
 _SECTION = regex(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _KEY = regex(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*")
 _CONTINUED = regex(r"\\\r?\n")
@@ -43,7 +43,7 @@ class NamedProgram(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One value of a file: section and name of `key` are in lower case, its subsection is as written."""
+    """One value of a file: section and name of `key` are in lower case, the subsection is as written."""
 
     key: str
     value: str
@@ -52,8 +52,8 @@ class Entry(msgspec.Struct, frozen=True):
 def programs_named(folder: Path, submodules: Iterable[Path] = ()) -> tuple[NamedProgram, ...]:
     """Return the programs that git would start for the configuration of a folder's repository. Blocks, never raises.
 
-    Included files count regardless of their condition; so do the files of `submodules` and of other git directories.
-    Anything too large to read counts as a program.
+    Includes are followed regardless of their condition, and the files of `submodules` and other git directories are
+    read too. Anything too large to read counts as a program.
     """
     found: dict[NamedProgram, None] = {}
     seen: set[Path] = set()
@@ -93,7 +93,7 @@ def read_entries(file: Path) -> Iterator[Entry]:
 
 
 def read_certainly(file: Path) -> list[tuple[str, str]]:
-    """Return the key and value of each entry of one file; an include is an ordinary entry.
+    """Return the key and value of each entry of one file; an include is returned like any other entry.
 
     Raises: OSError: the file cannot be read. ValueError: part of it can be parsed in more than one way.
     """
@@ -178,7 +178,7 @@ def _end_of_line(text: str, at: int) -> int:
 
 
 def _files_of(folder: Path) -> Iterator[Path]:
-    """Yield the configuration files that git would read in a folder, also those of a bare repository and of modules."""
+    """Yield the configuration files that git would read in a folder, with those of bare repositories and submodules."""
     try:
         repository = find_repository(folder)
     except OSError:
@@ -195,7 +195,7 @@ def _files_of(folder: Path) -> Iterator[Path]:
 
 
 def _of_modules(modules: Path) -> Iterator[Path]:
-    """Yield the files of the git directories of submodules; a submodule may have the name `hooks`."""
+    """Yield the configuration files in submodules' git directories; a submodule may be named `hooks`."""
     for path, folders, files in os.walk(modules):
         if "HEAD" in files:
             folders[:] = [name for name in folders if name == "modules"]
@@ -231,7 +231,7 @@ def _included(value: str, file: Path) -> Path | None:
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], re.Pattern[str] | None, re.Pattern[str] | None], ...]:
-    """Return the key, the values that count (None = all), and those that do not (None = none)."""
+    """Return patterns for the keys, the values that count (None = all), and those that do not (None = none)."""
     return tuple(
         (
             re.compile("|".join(re.escape(key).replace(r"\*", ".*") for key in row["keys"].lower().split()), re.DOTALL),

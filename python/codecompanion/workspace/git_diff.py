@@ -1,4 +1,4 @@
-"""Diffs as text: staged, unstaged, of the branch, of a commit or of a range of commits.
+"""Reads diffs as text: staged, unstaged, of the branch, of a commit or of a range of commits.
 
 Files that are secrets by name are left out and listed (R-266), because the user did not ask for them by name.
 """
@@ -20,7 +20,7 @@ from codecompanion.workspace.secret_text import hide_secrets, without_secrets
 
 TIME_LIMIT_S = 10.0
 KINDS = ("staged", "unstaged", "branch")
-"""The kinds of diff; "" is everything uncommitted, any other value a commit or a range of commits."""
+"""The named types of diff; "" means everything uncommitted, any other value a commit or a range of commits."""
 _SHOWN = ("--no-color", "--no-ext-diff", "--no-textconv", "--relative", "--find-renames", "--submodule=short")
 _HEAD = "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n%B"
 _FILES = regex(r"^(?=diff --(?:git|cc|combined) )", re.MULTILINE)
@@ -47,7 +47,7 @@ class Diff(msgspec.Struct, frozen=True):
 
     @property
     def nothing(self) -> str:
-        """The message for an empty diff."""
+        """Return the message for an empty diff."""
         return "nothing is staged" if self.title == "staged" else "nothing has changed"
 
 
@@ -83,10 +83,10 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def _read(root: Path, what: str) -> Diff:
-    _git(root, "rev-parse", "--git-dir")  # outside a repository `git diff` is a different command
+    _git(root, "rev-parse", "--git-dir")  # because outside a repository `git diff` is a different command
     asked = _command(root, what)
     head = (_HEAD,) if asked.command[0] == "show" else ()
-    # Both names of a renamed file, from the top of the repository, wherever the folder is in it.
+    # Both names of a renamed file, relative to the top of the repository rather than to the folder.
     names = _git(root, *asked.command, "--name-only", "--no-renames", "-z", *("--format=" for _ in head), *asked.after)
     changed = sorted({name for name in names.replace("\n", "\0").split("\0") if name})
     secret = tuple(name for name in changed if is_secret(name))
@@ -100,7 +100,7 @@ def _read(root: Path, what: str) -> Diff:
 
 
 def diff_without_secrets(diff: str) -> tuple[str, tuple[str, ...]]:
-    """Return the diff without secrets, and the files left out because their text contains some."""
+    """Return the diff without secrets, and the files left out because their text contains secrets."""
     parts, withheld = list[str](), list[str]()
     for part in _FILES.split(diff):
         name = _NAME.search(part)

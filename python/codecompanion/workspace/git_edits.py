@@ -1,8 +1,8 @@
-"""The lines that recent commits changed, as lines of the newest commit, for ranking (ours).
+"""Finds the lines that recent commits changed, as line numbers of the newest commit, for ranking (ours).
 
 One `git log` with diffs but without context, limited in commits and time. Later commits move lines; each changed range
-is carried forward through their hunks. Branches that were merged are read as one row of commits, so ranges may be off
-by a few lines there, as they are in files with uncommitted changes.
+is carried forward through their hunks. Merged branches are read as one sequence of commits, so ranges may be off by a
+few lines there, as in files with uncommitted changes.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from codecompanion.workspace.git import read_git
 _log = logging.getLogger(__name__)
 
 MAX_COMMITS = 100
-"""300 commits gave no better results in two of three repositories, and take three times as long."""
+"""Maximum number of commits to read: 300 gave no better results in two of three repositories, and take three times as
+long."""
 TIME_LIMIT_S = 1.5
 EDITS_LOG = (
     *("log", "--no-merges", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--diff-filter=AMR"),
     *("--patch", "--unified=0", "--format=\x01%s", "--src-prefix=a/", "--dst-prefix=b/"),
 )
-"""Arguments of git whose output `parse_edits` reads."""
+"""Arguments for git to produce the output that `parse_edits` reads."""
 _HUNK = regex(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _FILE = "+++ b/"
 
 Run = tuple[int, int]
-"""First and last line."""
+"""The first and last line of a range."""
 _Hunk = tuple[int, int, int, int]
-"""First line and number of lines, before and after."""
+"""A hunk: first line and number of lines, before and after."""
 
 
 class Edits(msgspec.Struct, frozen=True):
@@ -46,7 +47,7 @@ class Edits(msgspec.Struct, frozen=True):
 
 
 def recent_edits(root: Path, count: int = MAX_COMMITS, time_limit_s: float = TIME_LIMIT_S) -> list[Edits]:
-    """Return the changes of the last commits below the root, newest first; [] where git fails. Blocks."""
+    """Return the changes that the last commits made below the root, newest first; [] if git fails. Blocks."""
     try:
         output = read_git(root, (*EDITS_LOG, f"--max-count={count}", "--relative", "--", "."), time_limit_s)
     except (OSError, subprocess.SubprocessError) as error:
@@ -95,7 +96,7 @@ def _commits(output: str) -> Iterator[tuple[str, Mapping[str, list[_Hunk]]]]:
 
 
 def _moved(hunks: Sequence[_Hunk], line: int) -> int:
-    """Return the position of a line after the hunks of one commit; a replaced line maps to one of its replacements."""
+    """Return the number of a line after the hunks of a commit; a replaced line maps to one of its replacements."""
     place = bisect.bisect_right(hunks, line, key=lambda hunk: hunk[0] if hunk[1] else hunk[0] + 1) - 1
     if place < 0:
         return line

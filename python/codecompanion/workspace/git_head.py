@@ -1,4 +1,4 @@
-"""Read the branch of a folder from the repository's files; git is not run, so a clone cannot start a program."""
+"""Reads a folder's branch from the repository's files, without git, so that a clone cannot start a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_BYTES = 4_096
 _BRANCH = regex(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\`]{1,200})")
 _COMMIT = regex(r"([0-9a-f]{12})[0-9a-f]{28}(?:[0-9a-f]{24})?")
 _REFTABLE = ".invalid"
-"""The target of `HEAD` in a repository with refs in another format (reftable)."""
+"""Placeholder branch that `HEAD` names in a repository with refs in another format (reftable)."""
 
 
 def read_head(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Recent commits with their files, from git, for ranking.
+"""Reads recent commits and their files from git, for ranking.
 
 One `git log` without diffs, limited in commits and time. If git fails, the history is empty.
 """
@@ -22,7 +22,7 @@ _START = "\x01"
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """A commit: its time (seconds since 1970), the first line of its message, the changed files below the root."""
+    """A commit: its time (seconds since 1970), the first line of its message, and the changed files below the root."""
 
     time: int
     subject: str
@@ -30,12 +30,12 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 def read_head(root: Path, time_limit_s: float = TIME_LIMIT_S) -> str:
-    """Return the id of the current commit, "" without one; it is the cache key of the history. Blocks."""
+    """Return the id of the current commit, or ""; it is the cache key of the history. Blocks."""
     return _read(root, ("rev-parse", "HEAD"), time_limit_s).strip()
 
 
 def recent_commits(root: Path, count: int = MAX_COMMITS, time_limit_s: float = TIME_LIMIT_S) -> list[Commit]:
-    """Return the last commits, newest first; commits that touch a great number of files list none. Blocks."""
+    """Return the last commits, newest first; commits that change very many files list none. Blocks."""
     arguments = (
         *("log", f"--max-count={count}", "--no-merges", "--no-renames", "--no-ext-diff", "--no-textconv"),
         *("--diff-filter=AMR", "--name-only", "--relative", "-z", f"--format={_START}%ct %s", "--", "."),

@@ -1,4 +1,4 @@
-"""The files of a repository as git lists them: tracked files, and those neither tracked nor ignored (R-239).
+"""Lists the files of a repository with git: tracked files, and those neither tracked nor ignored (R-239).
 
 Nested repositories and submodules are listed separately. If git fails, the list is empty.
 """
@@ -24,7 +24,7 @@ _NAMES_TIME_LIMIT_S = 10.0
 _MAX_NESTED = 200
 _SUBMODULE = b"160000 "
 _MODE_IN_INDEX = (0o160000).to_bytes(4, "big")
-"""The mode of a submodule in the index; a match elsewhere in the file only costs one git call."""
+"""The bytes of a submodule's mode in git's index; a chance match elsewhere in the file only costs one git call."""
 _MAX_INDEX_BYTES = 100_000_000
 
 
@@ -39,7 +39,7 @@ def files_by_git(
 
 
 def names_below(folder: Path) -> str:
-    """Return the names git lists below a folder, each after a NUL; names that are not text are left out. Blocks."""
+    """Return the names that git lists below a folder, each after a NUL, without names that are not text. Blocks."""
     try:
         output = read_git(folder, _NAMES, _NAMES_TIME_LIMIT_S)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -86,7 +86,7 @@ def _listed(
             continue
         check()
         path = folder / name
-        # For a submodule or another nested repository git lists only its folder.
+        # For a submodule or another nested repository, git lists only the folder.
         is_nested = name.endswith("/") or ((has_modules or "." not in name) and path.is_dir())
         if not is_nested:
             yield prefix + name, tag != _UNTRACKED

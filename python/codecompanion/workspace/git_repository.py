@@ -1,7 +1,7 @@
-"""Find the repository of a folder without git: its top folder, git directory and common directory.
+"""Finds the repository of a folder without git: its top folder, git directory and common directory.
 
-Only a `.git` entry makes a repository; a folder that looks like a bare one (`HEAD`, `objects`, `refs`) does not, as
-with git's `safe.bareRepository=explicit`. Reads are limited in size and never from a pipe or a device.
+Only a `.git` entry makes a repository; a folder that looks like a bare repository (`HEAD`, `objects`, `refs`) does not,
+as with git's `safe.bareRepository=explicit`. Reads are limited in size, and never from pipes or devices.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Repository(msgspec.Struct, frozen=True):
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """Return the repository of a folder, or None outside of one. Blocks.
+    """Return the repository of a folder, or None if it is in none. Blocks.
 
     Raises: OSError: a file of the repository cannot be read.
     """
@@ -62,7 +62,7 @@ def repository_at(top: Path, git_dir: Path) -> Repository:
 
 
 def read_start(path: Path, limit_bytes: int) -> bytes:
-    """Return the start of a regular file; never block on a pipe.
+    """Return the start of a regular file, without blocking on a pipe.
 
     Raises: OSError: the file is missing, or is not a regular file.
     """

@@ -1,7 +1,7 @@
-"""The staged changes for a commit message: diff, statistics and the newest subjects, without text of secrets (R-266).
+"""Reads the staged changes for a commit message: diff, statistics and newest subjects, without secrets (R-266).
 
 `git commit` may point its editor to another index (`git commit -a`) and to another repository. Both are used if they
-are valid; git gets nothing else from that environment.
+are valid; git receives nothing else from that environment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIFF = ("diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-color", "--
 
 
 class Staged(msgspec.Struct, frozen=True):
-    """The staged changes; `diff` is "" if there are none. `secret`: files with a secret's name, without their text."""
+    """The staged changes; `diff` is "" if there are none. `secret`: files named like secrets, which are left out."""
 
     diff: str = ""
     stat: str = ""
@@ -79,7 +79,7 @@ def _read(folder: Path, index: str, git_dir: str, work_tree: str) -> Staged:
 
 
 def _repository(folder: Path, git_dir: str, work_tree: str) -> Repository | None:
-    """Return the repository that `git commit` uses; a given one must have the entries of a git directory."""
+    """Return the repository that `git commit` uses; a given repository must have the entries of a git directory."""
     found = find_repository(folder)
     if git_dir:
         named = repository_at(Path(os.path.realpath(folder / work_tree)), folder / git_dir)
@@ -90,7 +90,7 @@ def _repository(folder: Path, git_dir: str, work_tree: str) -> Repository | None
 
 
 def _index(repository: Repository, index: str) -> Path | None:
-    """Return the given index if it is a file of the git directory; None means the default one."""
+    """Return the given index if it is a file in the git directory; None means the default index."""
     named = repository.top / index
     if index and named.is_file() and Path(os.path.realpath(named)).parent == repository.git_dir:
         return named

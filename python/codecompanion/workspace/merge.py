@@ -1,7 +1,7 @@
-"""Three-way merge of texts, by `git merge-file`: its results are familiar, and it needs no repository.
+"""Merges texts three-way with `git merge-file`: its results are familiar, and it needs no repository.
 
-The pure-Python alternative on PyPI (merge3) is under the GPL, which does not fit this project's licence. Without git,
-only text that was not changed since can be reverted; the user sees a note.
+The pure-Python alternative (merge3) is GPL-licensed, which is incompatible with this project's licence. Without git,
+only text that has not changed since can be reverted; the user sees a note.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from codecompanion.workspace.git import MAX_BYTES, run_git_outside
 
 TIME_LIMIT_S = 10.0
 MAX_CONFLICTS = 127
-"""git's exit status is the number of conflicts, up to this; higher values are errors."""
+"""Maximum number of conflicts that git's exit status can report; higher values are errors."""
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """The merged text; with `conflicts` > 0 it has conflict markers. `problem`: it could not be merged at all."""
+    """The merged text; with `conflicts` > 0 it has conflict markers. `problem`: why it could not be merged at all."""
 
     text: str
     conflicts: int = 0

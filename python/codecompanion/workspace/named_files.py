@@ -1,4 +1,4 @@
-"""Looks up which names in a message are files of the project (R-213, R-215), without reading them. Blocks."""
+"""Finds which names in a message are files of the project (R-213, R-215), without reading them. Blocks."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from codecompanion.workspace.git import read_git
 
 NO_SUCH_FILE = "no such file in {root}."
 IS_FOLDER = "it is a folder: name its files, or write #{codebase}."
-"""Why the text after `@` is not read."""
+"""The reason shown if a name after `@` is a folder."""
 _log = logging.getLogger(__name__)
 TIME_LIMIT_S = 2.0
 MAX_WALKED = 20_000
-"""Without git, at most this many files are checked for a name: users can write the path of any other."""
+"""Maximum number of files checked for a name without git; users can write the path of any other file."""
 
 
 def files_named(root: Path, names: Sequence[str], open_files: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return those of the names that are files: a path as written, a bare name anywhere below the root.
+    """Return the names that are files: a path as written, or a bare name anywhere below the root.
 
-    A bare name without a dot, such as a decorator's or a person's, must be a file of the root itself, or be open.
+    A bare name without a dot, which may be a decorator or a person, must be a file in the root itself, or be open.
     """
     found = [name for name in names if _is_file(root, name) or _is_open(name, open_files)]
     sought = [name for name in names if name not in found and "/" not in name and "." in name.strip(".")]
@@ -35,7 +35,7 @@ def files_named(root: Path, names: Sequence[str], open_files: Sequence[str] = ()
 
 
 def folders_named(root: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """Return those of the names that are folders."""
+    """Return the names that are folders."""
     return tuple(name for name in names if any(map(str.isalnum, name)) and _is_folder(root, name))
 
 
@@ -58,7 +58,7 @@ def _is_open(name: str, open_files: Sequence[str]) -> bool:
 
 
 def _names_below(root: Path, names: Sequence[str]) -> set[str]:
-    """Return which of the bare names belong to a file below the root."""
+    """Return the bare names that belong to a file below the root."""
     listed = _listed_by_git(root, names)
     if listed is None:
         listed = (path.name for path in itertools.islice(walk(root), MAX_WALKED))
@@ -66,7 +66,7 @@ def _names_below(root: Path, names: Sequence[str]) -> set[str]:
 
 
 def _listed_by_git(root: Path, names: Sequence[str]) -> Iterator[str] | None:
-    """Return the names git lists of these, None if it fails."""
+    """Return those of the names that git lists, or None if git fails."""
     command = ("--glob-pathspecs", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--")
     try:
         output = read_git(root, (*command, *(f"**/{_escaped(name)}" for name in names)), TIME_LIMIT_S)

@@ -1,8 +1,8 @@
-"""The border of the workspace: every path of a tool, rule or attachment becomes an absolute one inside it, or an error.
+"""Guards the workspace: every path of a tool, rule or attachment becomes an absolute one inside it, or an error.
 
-Symbolic links are resolved before the border is checked, so that neither `..` nor a link nor `/proc/self/root` leads
-out. A link that is replaced between this check and opening the file is not detected here (`text_files.read_bytes`
-refuses one in the last part of the path).
+Symbolic links are resolved before the check, so that neither `..` nor a link nor `/proc/self/root` leads out. A link
+that is replaced between this check and opening the file is not detected here (`text_files.read_bytes` refuses one in
+the last part of the path).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOT_INDEXED = "{root} is not a project, so it is not indexed."
 
 
 def is_project(root: Path) -> bool:
-    """Return whether a folder may be searched as a whole: neither a home folder nor a parent of one."""
+    """Return whether a folder may be searched as a whole: it is neither a home folder nor a parent of one."""
     here = Path(os.path.realpath(root))
     if here == Path(here.anchor):
         return False
@@ -35,10 +35,10 @@ class Workspace:
         self.root = Path(os.path.realpath(root))
 
     def resolve(self, path: str) -> Path:
-        """Return the real absolute path (`~` and `~/…` are the home folder). It does not have to exist.
+        """Return the real absolute path (`~` and `~/…` are the home folder). It may not exist.
 
-        If only another Unicode normal form of the path exists, that one is used: a model writes composed letters, while
-        a file from a Mac may be named with decomposed ones.
+        If only another Unicode normal form of the path exists, that one is used: models write composed letters, while a
+        file from a Mac may be named with decomposed ones.
 
         Raises:
             OutsideWorkspace: the path leads out of the workspace; names both.
@@ -53,7 +53,7 @@ class Workspace:
         return real
 
     def relative(self, path: Path) -> str:
-        """Return the path as displayed: relative to the root with `/`, or absolute when it is outside."""
+        """Return the path as displayed: relative to the root with `/`, or absolute if it is outside."""
         try:
             return path.relative_to(self.root).as_posix()
         except ValueError:
@@ -90,7 +90,7 @@ def _real_path(path: str, root: Path, shown: str) -> Path:
 
 
 def _status(path: str) -> os.stat_result | None:
-    """Return the path's own status, or None when it does not exist; raises OSError for names that cannot exist."""
+    """Return the path's own status, or None if it does not exist; raises OSError for impossible names."""
     try:
         return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError, PermissionError):

@@ -1,7 +1,8 @@
-"""The files with a project's own text (R-216, R-239, R-266), for the index and file searches.
+"""Lists the files with a project's own text (R-216, R-239, R-266), for the index and file searches.
 
-Git lists the files, tracked and untracked, without those it ignores; if it fails, the walk does. Symbolic links are not
-followed. Hidden, secret, vendored, generated, binary and too large files are left out, and counted by reason.
+Git lists tracked and untracked files, but not ignored ones; if git fails, a walk of the folders lists them. Symbolic
+links are not followed. Hidden, secret, vendored, generated, binary and too large files are left out, and counted by
+reason.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _MARK_BYTES = 1_024
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The files that the user allows: hidden files, files up to `max_bytes`."""
+    """The user's choice of files: whether hidden files, and files up to `max_bytes`."""
 
     include_hidden: bool = False
     max_bytes: int = MAX_BYTES
@@ -64,7 +65,7 @@ class LeftOut(msgspec.Struct):
 class ListedFiles(msgspec.Struct, frozen=True):
     """The files of a project by their names, and those left out by reason; `source` is "git" or "walk".
 
-    `folders` are those in which a new file would belong: their times show whether the list is still correct.
+    `folders` are those in which a new file would belong; their timestamps show whether the list is still correct.
     """
 
     paths: tuple[str, ...]
@@ -74,12 +75,12 @@ class ListedFiles(msgspec.Struct, frozen=True):
 
     @property
     def left_out(self) -> dict[str, int]:
-        """Return how many files are left out, by reason."""
+        """Return the number of files left out, by reason."""
         return {why: found.count for why, found in self.left_out_by_name.items()}
 
 
 class FileText(msgspec.Struct, frozen=True):
-    """The text of a file, without secrets; `why_not` "" or the reason to leave it out: binary, generated, too large.
+    """The text of a file, without secrets; `why_not`: why it is left out (binary, generated, too large), or "".
 
     "secret: …" names the secret in a withheld file.
     """
@@ -91,7 +92,7 @@ class FileText(msgspec.Struct, frozen=True):
 
 
 def list_project_files(root: Path, choice: Choice, check: Callable[[], None] = lambda: None) -> ListedFiles:
-    """Return the project's own files, sorted, by their names alone. Blocks.
+    """Return the project's own files, sorted, judging only by name. Blocks.
 
     `check` is called regularly, and may raise to stop.
     """
@@ -113,7 +114,7 @@ def list_project_files(root: Path, choice: Choice, check: Callable[[], None] = l
 
 
 def _own(found: Mapping[str, bool], choice: Choice) -> tuple[list[str], dict[str, LeftOut]]:
-    """Return the files (path → is tracked) that are the project's own, and the others by reason."""
+    """Split the files (path → is tracked) into the project's own, and the others by reason."""
     # Build output is not tracked; a folder `bin` with tracked files is the project's own, including new files.
     own_folders = {folder for path, is_tracked in found.items() if is_tracked for folder in build_folders_of(path)}
     paths, left_out = list[str](), dict[str, LeftOut]()
@@ -129,12 +130,12 @@ def _own(found: Mapping[str, bool], choice: Choice) -> tuple[list[str], dict[str
 
 
 def belongs(path: str, choice: Choice) -> bool:
-    """Return whether a file of the project may be gathered, by its name."""
+    """Return whether a file may be gathered, judging by its name."""
     return not _why_not_by_name(path, choice, is_tracked=True)
 
 
 def listed_among(root: Path, paths: Sequence[str], choice: Choice) -> set[str]:
-    """Return those of a few paths that `list_project_files` would list; without git, those that belong by name."""
+    """Return those of a few paths that `list_project_files` would list; without git, judging by name."""
     given = [path for path in paths if belongs(path, choice)]
     if not given or not any(os.path.lexists(folder / ".git") for folder in (root, *root.parents)):
         return set(given)
@@ -142,7 +143,7 @@ def listed_among(root: Path, paths: Sequence[str], choice: Choice) -> set[str]:
 
 
 def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
-    """Return the bytes of a file and its status read right before; never raises because of its content."""
+    """Return the bytes of a file and the status read just before; never raises because of its content."""
     try:
         handle = os.open(root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
@@ -165,7 +166,7 @@ def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
 
 
 def shareable(file: FileText, path: str) -> FileText:
-    """Return a file in a form that may be searched and sent unasked: without its secrets, or withheld."""
+    """Return a file as it may be searched and sent without asking: with its secrets removed, or withheld."""
     if file.why_not:
         return file
     before = decode(file.content)
@@ -178,7 +179,7 @@ def shareable(file: FileText, path: str) -> FileText:
 
 
 def _unreadable(path: Path) -> FileText:
-    """Return a result for an unreadable file: it is not tried again until its status on disk changes."""
+    """Return a result for an unreadable file, which is not tried again until its status on disk changes."""
     try:
         found = path.lstat()
     except (OSError, ValueError):
@@ -188,7 +189,7 @@ def _unreadable(path: Path) -> FileText:
 
 
 def why_no_text(content: bytes) -> str:
-    """Return why the content is not a person's text: "binary", "generated" or "" = it is."""
+    """Return why the content is not text written by a person: "binary", "generated", or "" if it is."""
     head = content[:_HEAD_BYTES]
     if is_binary(head):
         return "binary"

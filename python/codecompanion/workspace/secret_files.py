@@ -1,4 +1,4 @@
-"""Whether a file contains keys or passwords, by its name (R-266): such files are read only when the user names them.
+"""Detects files with keys or passwords by name (R-266); these are read only if the user names them.
 
 The list is data (`secret_files.toml`). Paths are relative to the project's root, with `/`.
 """
@@ -30,7 +30,7 @@ def _names() -> _Names:
 
 
 def one_pattern(names: Sequence[str]) -> re.Pattern[str]:
-    """Return the pattern of all these names with `*` in them."""
+    """Return one pattern for all these names, in which `*` is a wildcard."""
     return re.compile("|".join(map(translate, names)))
 
 

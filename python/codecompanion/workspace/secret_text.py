@@ -1,8 +1,8 @@
-"""Detect secrets in text: keys of known formats, private keys, assigned passwords.
+"""Detects secrets in text: keys of known formats, private keys, assigned passwords.
 
 `secret_files.py` detects secrets by file name; this module by content. It is pure, and linear in the text's length.
-Every pattern is data with its source (`secret_text.toml`). Program text and prose are sent without the values; any
-other file that contains a secret is withheld as a whole, because its other lines may contain undetected ones.
+Every pattern is data with its source (`secret_text.toml`). Program text and prose are sent without the secret values;
+any other file that contains a secret is withheld as a whole, because its other lines may contain undetected secrets.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from codecompanion.workspace.secret_values import (
 
 HIDDEN = "[hidden]"
 MAX_CHARS = 1_000_000
-"""Maximum characters to search; of a longer text only the beginning and the end are searched."""
+"""Maximum characters to search; in a longer text only the beginning and the end are searched."""
 _END_CHARS = 200_000
 _MAX_FOUND = 2_000
 _KEPT_CHARS = 1_000
 _KEPT_TEXTS = 4_000
-"""The secrets of this many longer texts are kept by a hash of the text: the same files are read for each question."""
+"""Number of longer texts whose secrets are cached by a hash of the text, because each question reads the same files."""
 _INDEXED = 2
 """Number of characters by which the prefixes of keys are indexed."""
 _MAX_IN_RUN = 16
-"""Names examined in one unbroken run of characters (`a=b=c=`): all their values end where the run ends."""
+"""Maximum names examined in one unbroken run of characters (`a=b=c=`), in which all values end together."""
 _MAX_VALUE = 600
 _MIN_DISTINCT = 6
 _MIN_CHOSEN = 8
@@ -48,7 +48,7 @@ _NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 
 
 class FoundSecret(msgspec.Struct, frozen=True, order=True):
-    """The position of a secret, in characters, and its kind: "GitHub token"."""
+    """The position of a secret, in characters, and its type, such as "GitHub token"."""
 
     start: int
     end: int
@@ -117,7 +117,7 @@ def _lazy(pattern: str) -> re.Pattern[str]:
 
 
 def find_secrets(text: str, path: str = "") -> tuple[FoundSecret, ...]:
-    """Return the secrets of a text in order, without nested ones; `path` tells the type of the file."""
+    """Return the secrets of a text in order, without nested ones; `path` shows the type of the file."""
     if len(text) > MAX_CHARS:
         ahead, end = text[: MAX_CHARS - _END_CHARS], len(text) - _END_CHARS
         later = (FoundSecret(one.start + end, one.end + end, one.kind) for one in find_secrets(text[end:], path))
@@ -162,21 +162,21 @@ def is_withheld(path: str) -> bool:
 
 
 def without_secrets(text: str, path: str) -> tuple[str, str]:
-    """Return a file's text as it may be sent unasked, and the reason if it must not be sent at all ("" = it may)."""
+    """Return a file's text as it may be sent without asking, and why it must not be sent at all, or ""."""
     if is_withheld(path):
         return text, why_secret(text, path)
     return hide_secrets(text, path), ""
 
 
 def hide_keys(text: str) -> str:
-    """Return the text without private keys and keys that name their provider, which are never printed on purpose."""
+    """Return the text without private keys and keys that show their provider, which no one prints on purpose."""
     lowered = text.lower() if text.isascii() else _lowered(text)
     found = [*_keys(text), *_ends_of_keys(text), *_shapes(text, lowered, "code", only=_PRIVATE_KEYS)]
     return _without(text, _apart(sorted(found)))
 
 
 def why_secret(text: str, path: str = "") -> str:
-    """Return the first secret as a clause, "GitHub token in line 3", or "" if there is none."""
+    """Describe the first secret, as in "GitHub token in line 3"; "" if there is none."""
     found = find_secrets(text, path)
     if not found:
         return ""
@@ -196,7 +196,7 @@ def _find(text: str, kind: str) -> tuple[FoundSecret, ...]:
 
 
 def _kind_of(path: str, text: str) -> str:
-    """Return "code", "shell" (values without quotes count), "prose" or "data"; text without a file name is prose."""
+    """Return "code", "shell" (values without quotes count), "prose" or "data"; text without a name is prose."""
     rules, name = _rules(), path.rpartition("/")[2].lower()
     extension = name.rpartition(".")[2] if "." in name[1:] else ""
     if extension in rules.unquoted:
@@ -214,7 +214,7 @@ def _lowered(text: str) -> str:
 
 
 def _apart(found: list[FoundSecret]) -> tuple[FoundSecret, ...]:
-    """Return the secrets without nested ones; merge overlapping ones."""
+    """Return the secrets without nested ones, and with overlapping ones merged."""
     apart = list[FoundSecret]()
     for one in found:
         if apart and one.start < apart[-1].end:
@@ -231,15 +231,15 @@ _PREFIXED = regex(
     r"(?<!sha256[=:-])(?<!sha384[=:-])(?<!sha512[=:-])(?!sha\d|md5|pk_|pub)"
     r"(?:[a-z][a-z0-9]{1,11}[_-]){1,3}(?=[A-Za-z0-9]{0,40}[A-Z])([A-Za-z0-9]{30,200})(?![\w/+=-])"
 )
-"""A word, a separator, and random characters: the format of keys from unlisted providers."""
+"""Matches a word, a separator, and random characters: the format of keys from unlisted providers."""
 _MIN_PREFIXED_BITS = 4.0
 
 
 def _keys(text: str) -> Iterator[FoundSecret]:
-    """Yield the keys that name their provider."""
+    """Yield the keys that show their provider."""
     rules = _rules()
     for start in _starts_of_keys(text):
-        # The first letters rule out nearly all; only the others are compared with all beginnings.
+        # The first letters rule out nearly all runs; only the rest are compared with all prefixes.
         letters = text[start : start + _INDEXED]
         may_begin = letters in rules.by_letters or letters[:1] in rules.by_letters
         if not may_begin or not text.startswith(rules.beginnings, start):
@@ -268,7 +268,7 @@ def _starts_of_keys(text: str) -> Iterator[int]:
 
 
 def _shapes(text: str, lowered: str, kind: str, only: frozenset[str] = frozenset()) -> Iterator[FoundSecret]:
-    """Yield the secrets that are recognized by the text around them."""
+    """Yield the secrets that are recognised by the text around them."""
     rules, known = _rules(), dict[str, bool]()
     words = lowered if only else "\n".join(set(_LETTERS.findall(lowered)))
     for shape, needs, pattern in rules.shapes:
@@ -288,7 +288,7 @@ def _shapes(text: str, lowered: str, kind: str, only: frozenset[str] = frozenset
 
 
 def _fits_match(judge: str, match: re.Match[str]) -> bool:
-    """Return whether the match of a shape is a secret, by its column name if it has one, otherwise by its value."""
+    """Return whether the match of a shape is a secret, judging by its column names, if any, or else by its value."""
     groups = match.groupdict()
     return _has_secret_cell(groups["columns"], groups["value"]) if "columns" in groups else _fits(judge, match[1])
 
@@ -299,7 +299,7 @@ _MAX_ROWS = 50
 
 
 def _has_secret_cell(columns: str, rows: str) -> bool:
-    """Return whether a table row has a secret in a column with a secret's name."""
+    """Return whether any row has a secret in a column that is named like one."""
     strengths = [strength_of(name) for name in _cells(columns)]
     if not any(strengths):
         return False
@@ -341,7 +341,7 @@ _BEFORE_END = regex(r"""[A-Za-z0-9+/=\s"'\\,]{32,12000}""")
 
 
 def _ends_of_keys(text: str) -> Iterator[FoundSecret]:
-    """Yield the text before the last line of a private key whose first line may be cut off."""
+    """Yield the text before the last line of a private key, whose first line may be cut off."""
     if "PRIVATE KEY" in text:
         for end in _END_OF_KEY.finditer(text):
             if before := _BEFORE_END.match(text[max(0, end.start() - 12_000) : end.start()][::-1]):
@@ -360,7 +360,7 @@ _SIGN = regex(
     r"""(?:(?:[brufBRUF@$]|rb|br)(?=["']))?"""
 )
 _OPENING = regex(r"""(?:[\[({]\s{0,40}|[A-Za-z_][\w.]{0,40}\(\s{0,40}(?:[^()"'\n]{0,80})|default\s?=\s?|"(?=\\"))""")
-"""The text allowed before a quoted value: a bracket with its line break, a call, an outer quote."""
+"""Matches text allowed before a quoted value: a bracket with its line break, a call, an outer quote."""
 _BESIDE = regex(
     r"""["']?,?\s{1,40}["']?value["']?\s{0,4}[:=]\s{0,4}["']?([^\s"',}]{6,400})"""
     r"""|["']\s{0,4},\s{0,40}"value"\s{0,4}:\s{0,4}"([^"\n]{6,400})\""""
@@ -368,7 +368,7 @@ _BESIDE = regex(
     r"""|["']?:[ \t]*(?:[|>][+-]?[ \t]*)?\n[ \t]+(?:-[ \t]+)?(?:\w{3,20}:[ \t]*)?"""
     r"""["']?([^\s"':]{8,400})["']?[ \t]*(?=\n|$)"""
 )
-"""A value in a separate field or line: `name: X` and `value: …`, `X: {"value": …}`, a list below `X:`."""
+"""Matches a value in a separate field or line: `name: X` and `value: …`, `X: {"value": …}`, a list below `X:`."""
 _QUOTED = regex(r"""(?:"([^"\n]{4,600})"|'([^'\n]{4,600})'|`([^`\n]{4,600})`|\\"([^"\\\n]{4,600})\\")""")
 _RUN_END = regex(r"""[\s"'`,;)(}{\]\[<>&|]|$""")
 _UNQUOTED = regex(r"""([^\s"'`,;)(}{\]\[<>&|]{4,600})(?=[\s"'`,;}\])&]|$)""")
@@ -381,7 +381,7 @@ _SPACED = regex(
 
 
 def _assigned(text: str, lowered: str, kind: str) -> Iterator[FoundSecret]:
-    """Yield the values assigned to names of secrets."""
+    """Yield the values assigned to names that indicate secrets."""
     done, run_end, in_run = -1, -1, 0
     for word in _WORD.finditer(lowered):
         if word.end() <= done:

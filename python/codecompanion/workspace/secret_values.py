@@ -1,4 +1,4 @@
-"""Decide whether a name is that of a secret, and whether a value looks like one.
+"""Decides whether a name indicates a secret, and whether a value looks like one.
 
 The words are data (`secret_text.toml`). A placeholder such as `your-key` or `${TOKEN}` is not a secret.
 """
@@ -17,9 +17,9 @@ from codecompanion.formats.regex import regex
 
 _MIN_RANDOM_BITS = 3.0
 _MIN_CHANGES = 0.15
-"""Changes between lower case, upper case and digits, per character: words have few, random text has many."""
+"""Minimum changes between lower case, upper case and digits per character: words have few, random text has many."""
 _LONG = 28
-"""From this length on, the characters of a value count more than words that it may contain by chance."""
+"""Length from which the characters of a value count more than words that it may contain by chance."""
 _SOME_DIGITS = 3
 _MIN_KEY = 20
 _MIN_PLACEHOLDER = 6
@@ -49,7 +49,7 @@ def _placeholders() -> re.Pattern[str]:
 
 
 def names_secret(name: str) -> bool:
-    """Return whether a name is that of a secret: `api_token`, "Database password"."""
+    """Return whether a name indicates a secret: `api_token`, "Database password"."""
     return strength_of(name) not in ("", "key")
 
 
@@ -57,7 +57,7 @@ _PARTS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def strength_of(name: str) -> str:
-    """Return the kind of value a name suggests: "password", "token", "key" (maybe a provider's key), "" = no secret."""
+    """Return the type of value a name suggests: "password", "token", "key" (maybe a provider's key), "" = none."""
     words, parts = _words(), [part.lower() for part in _PARTS.findall(name)]
     while parts and (parts[-1] in words.after or parts[-1].isdigit()) and not _of_parts(parts):
         parts.pop()
@@ -79,7 +79,7 @@ def _of_parts(parts: list[str]) -> str:
 
 
 def is_password(value: str) -> bool:
-    """Return whether a value may be a password: not words or a placeholder, and both letters and digits."""
+    """Return whether a value may be a password: no words or placeholder, and both letters and digits."""
     if (
         not _MIN_PASSWORD <= len(value) <= _MAX_PASSWORD
         or any(letter.isspace() for letter in value)
@@ -114,7 +114,7 @@ _WORDS_AND_DIGITS = regex(r"(?:[A-Za-z]{3,}|\d+)(?:[-_./:][A-Za-z]{2,}|[-_./:]\d
 
 
 def is_random(value: str, min_bits: float = _MIN_RANDOM_BITS) -> bool:
-    """Return whether a value looks random: long, with many different characters and frequent changes of their kind."""
+    """Return whether a value looks random: long, with many different characters, and frequent changes of their type."""
     value = value.removeprefix("base64:")
     if not _RANDOM_LETTERS.fullmatch(value) or is_placeholder(value) or _WORDS_AND_DIGITS.match(value):
         return False

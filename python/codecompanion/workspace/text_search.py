@@ -1,4 +1,4 @@
-"""Finds the files of a project that contain some words, as text: by ripgrep, else git, else the walk (R-221).
+"""Finds the files of a project that contain given words, with ripgrep, else git, else by reading them (R-221).
 
 It covers files that the index does not have yet. Words are matched literally, ignoring case. Only files of the project
 are returned. All functions block; `check` is called regularly, and may raise to stop.
@@ -32,7 +32,7 @@ Searcher = Literal["ripgrep", "git", "walk"]
 
 
 class FoundFiles(msgspec.Struct, frozen=True):
-    """Paths relative to the root, sorted; who found them; `is_cut`: the search ran into its time or output limit."""
+    """Sorted paths relative to the root, and the search program; `is_cut`: it reached a time or output limit."""
 
     paths: tuple[str, ...] = ()
     searcher: Searcher = "walk"
@@ -47,7 +47,7 @@ def files_with(
     check: Check = lambda: None,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> FoundFiles:
-    """Return the files of the project that contain one of the terms; none for no terms."""
+    """Return the files of the project that contain one of the terms; none if there are no terms."""
     wanted = [term for term in dict.fromkeys(term.strip() for term in terms) if term and "\n" not in term][:MAX_TERMS]
     choice = choice or Choice()
     if not wanted or not root.is_dir():

@@ -1,1 +1,1 @@
-"""One file for each command, with its arguments."""
+"""Implements the commands: one file each, with its arguments."""

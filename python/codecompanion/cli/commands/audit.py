@@ -1,4 +1,4 @@
-"""`audit`: print the audit log (`:help codecompanion-audit`). Its output format is stable."""
+"""`audit`: print the audit log (`:help codecompanion-audit`). The output format is stable."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`classify`: whether a question is about the project, its topics, and its kind (`:help codecompanion-cli`).
+"""`classify`: decide whether a question is about the project, its topics and its type (`:help codecompanion-cli`).
 
-A stable contract (R-204 … R-212). Nothing is requested over the network: the project's index decides, or without one
-the words, or a model's replies included in a job (`reply`, `type_reply`).
+A stable contract (R-204 … R-212). Nothing is requested over the network: the project's index decides (without an index,
+the words), or a model's replies that are included in a job (`reply`, `type_reply`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 class _Projects:
-    """The projects of the questions."""
+    """The open projects of the questions."""
 
     def __init__(self, runner: asyncio.Runner, given: argparse.Namespace) -> None:
         self._runner, self._given, self._indexes = runner, given, CommandIndexes()
@@ -114,7 +114,7 @@ def as_json(classification: Classification, types: QuestionTypes) -> dict[str, A
 
 
 def _of_index(classification: Classification) -> dict[str, Any]:
-    """Return the fields that only an index provides: the likelihood of being about the project, and breadth."""
+    """Return the fields that only an index provides: the likelihood that it is about the project, and breadth."""
     if classification.likelihood is None:
         return {}
     return {"likelihood": round(classification.likelihood, 3), "isBroad": classification.is_broad}

@@ -1,7 +1,7 @@
 """`context`: prepare the next request of a transcript once and print the result (`:help codecompanion-cli`).
 
-A stable contract: outside tests call it. `--jobs` answers one line per line, in order; a job that cannot be read is
-answered by `{"error": …}` in its place, and the exit status is 2.
+A stable contract: outside tests call it. `--jobs` prints one answer per line, in order; the answer to an unreadable job
+is `{"error": …}`, and the exit status is then 2.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from codecompanion.session.compaction.summarise import ask_summary, summary_requ
 from codecompanion.session.history.titles import title_of
 
 NO_WINDOW_LIMIT = 1 << 40
-"""The window of a summariser that is not a model: everything fits."""
+"""The context window of a summariser that is not a model, into which everything fits."""
 
 SUMMARY_SILENCE_S = 120.0
 
@@ -122,7 +122,7 @@ def _policy(options: Options) -> Policy:
 
 
 def _check(options: Options) -> None:
-    """Refuse options with which no transcript can be prepared."""
+    """Raise an error for options with which no transcript can be prepared."""
     _policy(options)
     if options.window is not None and options.window < 1:
         raise InputError(f"window is {options.window}; expected 1 or more tokens")

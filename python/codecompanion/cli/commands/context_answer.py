@@ -1,4 +1,4 @@
-"""The answer of `context`: the result of a preparation, as one JSON object (`:help codecompanion-cli`)."""
+"""Writes the answer of `context`: the result of a preparation, as one JSON object (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_answer(
 ) -> dict[str, Any]:
     """Return the documented JSON object; `name` is the policy as requested.
 
-    The messages are those of the request: text that shaping left out of it alone is a placeholder in them (R-338).
+    The messages are those of the request: text that shaping left out of only this request is a placeholder (R-338).
     """
     before, after = env.measure(transcript.messages).tokens, shaped.measure.tokens
     changed = prepared.changed
@@ -57,24 +57,24 @@ def write_answer(
 
 
 def _too_large(tokens: int, env: Env) -> Iterable[Mapping[str, Any]]:
-    """Yield an event for a request that exceeds the window: a chat would not send it."""
+    """Yield an event for a request that exceeds the window, which a chat would not send."""
     if tokens + env.reserve > env.window:
         sentence = f"the request has {tokens:,} tokens and the window {env.window:,}: it cannot be sent"
         yield {"type": "request_too_large", "tokens": tokens, "window": env.window, "detail": sentence}
 
 
 def _shaping(shaped: Shaped) -> Iterable[Mapping[str, Any]]:
-    """Yield an event for text left out of this request alone."""
+    """Yield an event for text left out of only this request."""
     if shaped.pruned:
         sizes = {"tokens_before": shaped.raw.tokens, "tokens_after": shaped.measure.tokens}
         yield {"type": "request_shaped", "pruned": shaped.pruned, **sizes}
 
 
 def _written(transcript: Transcript, messages: Messages) -> list[dict[str, Any]]:
-    """Return the messages as objects; an untouched one is written exactly as it was read (R-511).
+    """Return the messages as objects; an unchanged message is written exactly as it was read (R-511).
 
-    Untouched messages keep their cycle; changed and inserted ones carry their own, so a summary shows which have
-    passed.
+    Unchanged messages keep their cycle; changed and inserted messages have their own, so that a summary shows which
+    cycles have passed.
     """
     read = {message.id: message for message in transcript.messages}
     return [

@@ -1,6 +1,6 @@
-"""`demo`: the main job, seen from outside: a recorded tool-using session in a real headless Neovim.
+"""`demo`: show the plugin's main purpose with a recorded tool-using session in a real headless Neovim.
 
-The session and its player are in `tools/demo` of the repository: the command works in a checkout of the plugin.
+The session and its player are in `tools/demo` of the repository: the command works only in a checkout of the plugin.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
     Raises:
         InputError: the transcript cannot be read, or has no message to send.
-        CodeCompanionError: no checkout, no Neovim, or it failed.
+        CodeCompanionError: there is no checkout or no Neovim, or it failed.
     """
     if not (CHECKOUT / "tools" / "demo" / "play.py").exists():
         raise CodeCompanionError("the demo plays in a checkout of the plugin, not in an installed package: clone it")
-    # First, so that a `tools` package in the user's folder does not shadow ours.
+    # First in the path, so that a `tools` package in the user's folder does not shadow ours.
     sys.path.insert(0, str(CHECKOUT))
     status: int = import_module("tools.demo.play").run(arguments, out)
     return status

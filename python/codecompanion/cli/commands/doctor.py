@@ -15,7 +15,7 @@ from codecompanion.errors import StoreError
 from codecompanion.store.opening import open_store
 
 NOT_IMPORTED = frozenset({"codecompanion.tools.sandbox.inside.launcher"})
-"""A separate program, which changes the process it is imported into."""
+"""Modules that are separate programs, which would change the process that imports them."""
 
 
 def add_parser(commands: Any) -> None:
@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Print one line per finding; returns 1 when there is a problem."""
+    """Print one line per finding; return 1 if there is a problem."""
     findings = [*examine_environment(), import_all(), _history()]
     for finding in findings:
         print(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.name}: {finding.text}", file=out)
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def import_all() -> Finding:
-    """Import every module: most are imported when first used, and only then would a damaged installation show."""
+    """Import every module, because a damaged installation would otherwise show only when a module is first used."""
     imported, broken = 0, []
     for found in pkgutil.walk_packages(codecompanion.__path__, "codecompanion.", onerror=lambda name: None):
         if found.name in NOT_IMPORTED or found.name.endswith(".__main__"):

@@ -1,4 +1,4 @@
-"""`fim`: the prompt that a code model would receive for a position in a file (`:help codecompanion-cli`).
+"""`fim`: print the prompt that a code model would receive for a position in a file (`:help codecompanion-cli`).
 
 A stable contract: outside tests call it. Without `root` it is exactly the document's prompt (R-256 … R-261).
 """
@@ -35,11 +35,11 @@ from codecompanion.workspace.syntax.parse import parse
 
 A_JOB = '{"model": …, "path": …, "text": …, "line": 0, "column": 0, "options": {…}}'
 MAX_PARSED_CHARS = 500_000
-"""A grammar takes 0.2 s and 18 MB for 100,000 characters."""
+"""Maximum characters to parse: a grammar takes 0.2 s and 18 MB for 100,000."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`root`: the project to draw knowledge from. `family`: the model's; "" or null = derived from the model's name."""
+    """`root`: the project that provides knowledge. `family`: the model's family; "" or null = derived from its name."""
 
     root: str | None = None
     family: str | None = None
@@ -88,9 +88,9 @@ def _answer(job: Job) -> dict[str, Any]:
 
 
 def _parsed_imports(job: Job) -> tuple[ImportStatement, ...] | None:
-    """Return the imports that a grammar finds (R-257), None without a grammar, or for Python, which has its own parser.
+    """Return the imports that a grammar finds (R-257), or None without a grammar or for Python, which has a parser.
 
-    None for a huge file, too: its imports are found by their form.
+    Also None for a huge file, whose imports are found by their form.
     """
     language = language_of(job.path)
     if language in ("", "python") or len(job.text) > MAX_PARSED_CHARS:
@@ -100,7 +100,7 @@ def _parsed_imports(job: Job) -> tuple[ImportStatement, ...] | None:
 
 @cache
 def _project(root: str) -> ProjectReader:
-    """Return the project in a folder, its index made true to the disk once."""
+    """Return the project in a folder; its index is updated from the disk once."""
     folder = existing_folder(root, "options.root").resolve()
     path = index_path(cache_dir(), folder)
     try_to_update_index(folder, path, Choice())
@@ -108,7 +108,7 @@ def _project(root: str) -> ProjectReader:
 
 
 def _path_in(root: Path, path: str) -> str:
-    """Return the path of the job's file relative to the root; a name outside of it stays unchanged."""
+    """Return the path of the job's file relative to the root; a name outside the root stays unchanged."""
     if "\0" in path:
         raise InputError("path: it contains a NUL character")
     try:

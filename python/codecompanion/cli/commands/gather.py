@@ -1,7 +1,7 @@
-"""`gather`: the code that would be sent with a question, and why (`:help codecompanion-cli`; R-201 … R-253).
+"""`gather`: print the code that would be sent with a question, and why (`:help codecompanion-cli`; R-201 … R-253).
 
 A stable contract. Nothing is sent anywhere; only an embedder named by `--embed` uses the network. The project's index
-is updated first; without a usable one, the files are searched as text.
+is updated first; without a usable index, the files are searched as text.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 class _Projects:
-    """The projects of the jobs."""
+    """The open projects of the jobs."""
 
     def __init__(self, runner: asyncio.Runner, given: argparse.Namespace) -> None:
         self._runner, self._given = runner, given
@@ -158,7 +158,7 @@ def as_answer(gathered: Gathered) -> dict[str, Any]:
 
 
 def _why_no_text(gathered: Gathered) -> list[str]:
-    """Return a sentence when the message would be sent without code."""
+    """Return a sentence if the message would be sent without code."""
     if gathered.text:
         return []
     if gathered.found or gathered.beside:

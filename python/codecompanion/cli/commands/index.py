@@ -1,8 +1,8 @@
 """`index`: bring the code index of a project up to date (`:help codecompanion-cli`).
 
 A stable contract: outside tests call it. Prints one JSON object: `files`, `chunks`, `symbols`, `vectors`, `seconds`,
-`bytes`; on standard error, files that are skipped for reasons their names do not show. The editor uses the same index
-for the folder. With `--embed` the missing vectors are made; exit status 1 when that was not finished.
+`bytes`; on standard error, files that are skipped for reasons other than their names. The editor uses the same index
+for the folder. `--embed` makes the missing vectors; the exit status is 1 if that was not finished.
 """
 
 from __future__ import annotations

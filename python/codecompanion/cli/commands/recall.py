@@ -1,8 +1,8 @@
 """`recall`: find the messages of a transcript that answer a question (`:help codecompanion-cli`; R-516).
 
-The ranking is that of the tool `recall`, of `:CodeCompanionRecall` and of `sessions search`. `--jobs` is a stable
-contract: one line per line, in order; a job that cannot be read is answered by `{"error": …}` in its place, and the
-exit status is 2.
+The ranking is the same as for the `recall` tool, `:CodeCompanionRecall` and `sessions search`. `--jobs` is a stable
+contract: one answer per line, in order; the answer to an unreadable job is `{"error": …}`, and the exit status is then
+2.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _job(line: bytes, where: str) -> Job:
 
 
 def _answer(job: Job, where: str) -> list[list[int]]:
-    """Return for every query the places of its matches, best first; [] for a query without words."""
+    """Return the positions of the matches of each query, best first; [] for a query without words."""
     messages = read_objects(job.messages, f"{where}: messages").messages
     with contextlib.closing(ChatIndex(messages)) as index:
         return [index.find(query, MAX_RESULTS) for query in job.queries]

@@ -1,10 +1,10 @@
-"""`replay`: the cost of recorded sessions under each policy (`:help codecompanion-cli`). A stable contract.
+"""`replay`: compare the cost of recorded sessions under each policy (`:help codecompanion-cli`). A stable contract.
 
 `--json` prints one object: `{"window", "cache", "files": [{"file", "policies": […]}], "total": [{"policy", "requests",
 "prompt_tokens", "peak", "edits", "compactions", "cost", "relative_cost", "faults", "text_edits", …}]}`; the first entry
-of each list is `"(none)"`, no management, the reference of all relative costs. They compare `compared_requests`, those
-that fit the window even then: a request that could not have been sent does not count as saved. `--html FILE` also
-writes the result as a page with charts.
+of each list is `"(none)"`, no management, to which all relative costs refer. They compare `compared_requests`, the
+requests that fit the window even without management: a request that could not have been sent does not count as saved.
+`--html FILE` also writes the result as a page with charts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     if arguments.window < 1:
         raise InputError(f"--window {arguments.window}: expected 1 or more tokens")
     chosen = [load_policy(name) for name in dict.fromkeys(arguments.policy or policy_names())]
-    if arguments.strict:  # of all policies, those that follow a document
+    if arguments.strict:  # restricted to policies that follow a document
         chosen = [strict(policy, "--strict") for policy in chosen if arguments.policy or not policy.ours]
     policies: list[tuple[str, Policy | None]] = [(UNMANAGED, None), *((policy.name, policy) for policy in chosen)]
     walks = [replay_file(name, policies, arguments.window, arguments.cache) for name in arguments.file]
@@ -117,13 +117,13 @@ def _write_page(
 
 
 def _options(arguments: argparse.Namespace, policies: Sequence[str]) -> list[str]:
-    """Return the options that produce the same page again."""
+    """Return the command-line options that produce the same page again."""
     named = [part for name in policies for part in ("--policy", name)] if arguments.policy else []
     return [*named, "--window", str(arguments.window), "--cache", arguments.cache, "--html", str(arguments.html)]
 
 
 def describe(labels: Sequence[str], figures: Sequence[Figures]) -> list[dict[str, Any]]:
-    """Return the figures as objects; the first is the reference of the costs."""
+    """Return the figures as objects; the first is the reference for the costs."""
     return [
         {
             "policy": label,
@@ -168,7 +168,7 @@ def print_table(
 
 
 def _not_compared(unmanaged: Figures) -> str:
-    """Return which requests have no comparable cost, "" = none."""
+    """Return a note on the requests without a comparable cost, or ""."""
     compared = unmanaged.compared_requests
     if compared == unmanaged.requests:
         return ""

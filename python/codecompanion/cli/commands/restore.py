@@ -1,6 +1,6 @@
 """`sessions restore`: restore a chat from its checkpoint files, without Neovim and the database (R-473, R-478).
 
-Reads, never changes: prints the conversation in the transcript format, and its source on stderr.
+It changes nothing: it prints the conversation in the transcript format, and its source on stderr.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def restore(arguments: argparse.Namespace, data_dir: Path, out: TextIO) -> int:
     """Print the conversation, or the list of chats that can be restored; returns the exit status.
 
     Raises:
-        InputError: there are no checkpoints, or none of this chat.
+        InputError: there are no checkpoints, or none for this chat.
         StoreError: the files cannot be read.
     """
     folder = arguments.state_dir or state_dir()
@@ -70,7 +70,7 @@ def in_column(messages: int) -> str:
 
 
 def _events(data_dir: Path, chat: str) -> list[LogEvent]:
-    """Return the chat's log as a last resort; empty when the database is missing or cannot be read."""
+    """Return the chat's log as a last resort; empty if the database is missing or cannot be read."""
     if not (data_dir / "sessions.db").exists():
         return []
     try:

@@ -35,7 +35,7 @@ A_JOB = (
 TIERS: tuple[WantedTier, ...] = ("auto", "hybrid", "fts", "vector", "terms")
 
 _BY_WORDS: tuple[WantedTier, ...] = ("fts", "terms")
-"""Vectors are made and searched only when these tiers find nothing and the cascade continues (R-227)."""
+"""Tiers without vectors: vectors are made and searched only if these find nothing and the cascade continues (R-227)."""
 
 
 _TOP_K_HELP = (
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 class _Searches:
-    """The projects searched so far, each with its index open. Jobs may differ from the arguments."""
+    """The projects searched so far, each with its index open; jobs may name others than the arguments."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
@@ -117,7 +117,7 @@ class _Searches:
             self._loop.run(self._indexes.close())
 
     def answer(self, job: Job) -> dict[str, Any]:
-        """Return the answer of a job.
+        """Return the answer to a job.
 
         Raises:
             InputError: the folder does not exist, it is not a project, or the SPEC of the vectors is invalid.
@@ -148,7 +148,7 @@ class _Searches:
 
 
 def _asked(options: Options, tier: WantedTier, name: PipelineName) -> SearchOptions:
-    """Return how the pipeline of a job searches. A plain tier is one of the document's."""
+    """Return the search options of a job's pipeline; a plain tier is one of the document's."""
     pipeline = load_pipeline(name)
     cascade = pipeline.find(SearchCascade)
     if tier != "auto" and cascade is None:

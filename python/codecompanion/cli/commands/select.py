@@ -1,9 +1,9 @@
-"""`select`: which snippets of given files fit into a budget, exactly as in the document (`:help codecompanion-cli`).
+"""`select`: choose the snippets of given files that fit a budget, as the document does (`:help codecompanion-cli`).
 
 A stable contract (R-219, R-243 … R-251): it reads only the job, no disk and no index. The files of a job are the search
 results: those that contain a term, or under `ranked` their definitions that contain one. The stages after the search
-are those of a chat (`choose`). The answer has the selection under its name, as `gather` returns it, and its fields
-beside the code as text, as in the document's `ContextSelectionResult`.
+are those of a chat (`choose`). The answer has the selection under its own name, as from `gather`, and also its fields
+at the top level beside the code as text, as in the document's `ContextSelectionResult`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Code:
         self._texts = {file.path: file.content for file in files}
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file, None = not in the job."""
+        """Return the text of a file, or None if it is not in the job."""
         return self._texts.get(path)
 
     def parse(self, path: str) -> ParsedFile:

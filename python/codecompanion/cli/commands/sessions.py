@@ -1,4 +1,4 @@
-"""`sessions list|show|export|search|restore|rename|delete`: stored chats without Neovim (`:help codecompanion-cli`)."""
+"""`sessions list|show|export|search|restore|rename|delete`: handle stored chats (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _export(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def _share(store: Store, events: Sequence[LogEvent], arguments: argparse.Namespace, out: TextIO) -> int:
-    """Print the chat in a shareable form."""
+    """Print the chat as a document to share."""
     from codecompanion.session.storage.shareable_chat import shared_text
 
     known = KnownSecrets()

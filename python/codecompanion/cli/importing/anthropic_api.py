@@ -1,7 +1,7 @@
 """`import --from anthropic`: Messages API traffic.
 
-A request body `{"system", "messages"}`, a pair `{"request", "response"}`, a bare list of messages, or one message per
-line. The response is the last message, with its usage.
+The file has a request body `{"system", "messages"}`, a pair `{"request", "response"}`, a bare list of messages, or one
+message per line. The response is the last message, with its usage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any
     """Return the conversation.
 
     Raises:
-        InputError: a value does not follow the API; the text names file and place.
+        InputError: a value does not follow the API; the message names the file and line.
     """
     found = find_conversation(raw, source, EXPECTED, skipped)
     messages = _read_system(found)

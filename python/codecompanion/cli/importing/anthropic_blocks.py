@@ -1,8 +1,8 @@
-"""Content blocks of the Messages API → our format; Claude Code stores the same blocks.
+"""Converts content blocks of the Messages API to our format; Claude Code stores the same blocks.
 
 A user message with tool results becomes one `tool` message per result, and a user message for its other content.
-Reasoning is kept as text; signatures belong to the provider and are left out. An unknown block becomes its type in
-brackets.
+Reasoning is kept as text; signatures belong to the provider and are left out. An unknown block is replaced by its type
+in brackets.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def read_assistant(content: Any, where: str) -> dict[str, Any]:
 
 
 def read_part(block: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return a block that is neither call, result nor reasoning as a content part."""
+    """Return a block that is not a call, result or reasoning as a content part."""
     kind = block.get("type")
     if kind == "text":
         return {"type": "text", "text": fields.expect_text(block.get("text"), where, "text")}

@@ -1,4 +1,4 @@
-"""The formats of stored API traffic: a request, a request with its response, a list, one message per line."""
+"""Reads the formats of stored API traffic: a request, a request with its response, a list, one message per line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.errors import InputError
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """The messages of a request, each with its place; the whole request, and the response if it was stored."""
+    """The messages of a request, each with its location; the whole request; and the response if it was stored."""
 
     messages: list[Found]
     where: str
@@ -23,7 +23,7 @@ def find_conversation(raw: bytes, source: str, expected: str, skipped: Skipped =
     """Return the one conversation of a file.
 
     Raises:
-        InputError: there is none, or more than one.
+        InputError: the file has no conversation, or more than one.
     """
     values = read_values(raw, source, expected, skipped)
     first = values[0]

@@ -1,11 +1,11 @@
 """`import --from claude-code`: a session of `~/.claude/projects/…/<session>.jsonl`.
 
-Every line is an entry `{"type", "uuid", "parentUuid", "timestamp", "isSidechain", "message"}`; `message` is one of the
-Messages API. Entries form a tree: a user who goes back and asks again leaves branches; the one with the newest entry is
-the conversation. A streamed reply is several lines with the same `message.id`, one block each, its tool results in
-between; they become one message. Sub-agents (`isSidechain`; but not when the whole file is of one), notes of the
-program itself (`isMeta`, API errors) and all entries that are neither `user` nor `assistant` are left out. A
-compaction's summary is marked as one.
+Every line is an entry `{"type", "uuid", "parentUuid", "timestamp", "isSidechain", "message"}`; `message` is a message
+of the Messages API. Entries form a tree: a user who goes back and asks again leaves branches; the branch with the
+newest entry is the conversation. A streamed reply is several lines with the same `message.id`, one block each, with its
+tool results in between; they become one message. Sub-agents (`isSidechain`, unless the whole file belongs to one),
+notes of the program itself (`isMeta`, API errors) and all entries that are neither `user` nor `assistant` are left out.
+The summary of a compaction is marked as such.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _is_message(found: Found, *, of_agent: bool) -> bool:
 
 
 def _newest_branch(entries: list[Found], told: list[Found]) -> frozenset[str]:
-    """Return the ids from the newest message back to the first; empty when the entries do not form a tree."""
+    """Return the ids from the newest message back to the first; empty if the entries do not form a tree."""
     parents = _parents(entries)
     branch: set[str] = set()
     current = told[-1].value.get("uuid")
@@ -70,7 +70,7 @@ def _newest_branch(entries: list[Found], told: list[Found]) -> frozenset[str]:
 
 
 def _parents(entries: list[Found]) -> dict[str, Any]:
-    """Return the parent of each entry; without one, or with a missing one, it is the previous entry."""
+    """Return the parent of each entry; if there is none or it is missing, the previous entry."""
     known = {_id(found, "uuid") for found in entries}
     parents: dict[str, Any] = {}
     before: dict[bool, str] = {}
@@ -122,7 +122,7 @@ def _blocks(message: dict[str, Any]) -> list[Any]:
 
 
 def _merge(entries: list[Found], skipped: Skipped) -> list[dict[str, Any]]:
-    """Return the messages, with the lines of each reply merged at the place of its first line."""
+    """Return the messages, with the lines of each reply merged at the position of its first line."""
     messages: list[dict[str, Any]] = []
     blocks: dict[str, list[Any]] = {}
     places: dict[str, int] = {}

@@ -23,7 +23,7 @@ def read(raw: bytes, source: str, skipped: fields.Skipped = None) -> list[dict[s
     """Return the conversation.
 
     Raises:
-        InputError: a value is not as expected; the text names file and place.
+        InputError: a value is not as expected; the message names the file and line.
     """
     values = fields.read_values(raw, source, EXPECTED, skipped)
     whole = values[0].value
@@ -76,7 +76,7 @@ def _text(value: Any, where: str, skipped: fields.Skipped) -> str | None:
 
 
 def _with_id(call: Any, number: int, place: int) -> Any:
-    """Return the call; one without an id gets a generated id."""
+    """Return the call, with a generated id if it has none."""
     if isinstance(call, dict) and not isinstance(call.get("id"), str):
         return {**call, "id": f"call_{number}_{place}"}
     return call

@@ -1,7 +1,7 @@
-"""Read the intact part of a JSON document that ends in the middle: an interrupted write or copy.
+"""Reads the intact part of a JSON document that ends in the middle because of an interrupted write or copy.
 
-The outermost list that is still open keeps its complete elements; the incomplete last one is dropped, never shown as if
-it were whole. An object loses its incomplete member. Nothing is guessed: the rest must be valid JSON.
+The outermost list that is still open keeps its complete elements; the incomplete last element is dropped, never shown
+as if it were whole. An object loses its incomplete member. Nothing is guessed: the rest must be valid JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CLOSING = {"{": "}", "[": "]"}
 
 
 class CutDocument(NamedTuple):
-    """The intact value, the line in which the dropped piece begins, and its name (`messages[3]`)."""
+    """The intact value, the line on which the dropped part begins, and its name (`messages[3]`)."""
 
     value: Any
     line: int
@@ -29,7 +29,7 @@ class CutDocument(NamedTuple):
 class _Open(NamedTuple):
     """A container that is still open: where it begins, where its last complete element ends, and its element count.
 
-    `has_new`: the last one is counted, and no comma has come after it.
+    `has_new`: the last element is already counted, although no comma has followed it.
     """
 
     bracket: str
@@ -40,7 +40,7 @@ class _Open(NamedTuple):
 
 
 def read_cut_document(raw: bytes) -> CutDocument | None:
-    """Return the value before the cut; None when it is not a truncated document, or nothing in it is complete."""
+    """Return the value before the cut; None if it is not a truncated document, or nothing in it is complete."""
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(raw)
     except UnicodeDecodeError:
@@ -69,7 +69,7 @@ def read_cut_document(raw: bytes) -> CutDocument | None:
 
 
 def _open_at_end(text: str) -> list[_Open]:
-    """Return the containers that are open at the end of the text, outermost first; [] if it is not such a document."""
+    """Return the containers that are open at the end of the text, outermost first; [] for any other text."""
     stack: list[_Open] = []
     for token in _TOKEN.finditer(text):
         found, start, end = token[0], token.start(), token.end()
@@ -87,7 +87,7 @@ def _open_at_end(text: str) -> list[_Open]:
             elements = stack[-1].elements + (not stack[-1].has_new)
             stack[-1] = stack[-1]._replace(end=start, elements=elements, has_new=False)
         elif found[0] == '"' and not token["closed"]:
-            # An unclosed string: the file ends in it, unless a line end cuts it and the text continues.
+            # In an unclosed string: the file ends in it, unless a line break interrupts it and the text continues.
             return [] if "\n" in text[start:].rstrip("\n") else stack
     return stack
 
@@ -100,6 +100,6 @@ def _holds_objects(value: Any) -> bool:
 
 
 def _name_before(text: str, place: int) -> str:
-    """Return the key of a container, "" for the document itself."""
+    """Return the key of a container, or "" for the document itself."""
     found = re.search(r'"([^"\\\n]{1,60})"\s*:\s*$', text[max(0, place - 100) : place])
     return found[1] if found else ""

@@ -1,4 +1,4 @@
-"""Reads values of a foreign JSON file: every error names file and line, and the expected value."""
+"""Reads values of a foreign JSON file; every error names the file, the line and the expected value."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from codecompanion.model.transcript_format import decode_line, split_lines
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A JSON value and its place (`file:line`)."""
+    """A JSON value and its location (`file:line`)."""
 
     value: Any
     where: str
 
 
 Skipped = list[str] | None
-"""Collects sentences about unreadable parts; None: the first one ends the import."""
+"""A list that collects messages about unreadable parts; None: the first unreadable part ends the import."""
 
 
 def skip(skipped: Skipped, error: InputError) -> None:
@@ -45,7 +45,7 @@ def read_values(raw: bytes, source: str, expected: str, skipped: Skipped = None)
     noted; so is the end of a truncated document.
 
     Raises:
-        InputError: it is neither; the text names the first invalid line, or an empty file.
+        InputError: it is neither; the message names the first invalid line, or reports an empty file.
     """
     try:
         return [Found(json.loads(raw, parse_constant=_refuse_constant), f"{source}:1")]
@@ -169,7 +169,7 @@ def joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
 
 
 def count_tokens(usage: Any, names: dict[str, str]) -> dict[str, int] | None:
-    """Return a usage report under our names, None when there is none. `names`: ours → theirs."""
+    """Return a usage report under our names, or None if there is none. `names`: ours → theirs."""
     if not isinstance(usage, dict):
         return None
     counted = {ours: usage.get(theirs) for ours, theirs in names.items()}
@@ -177,6 +177,6 @@ def count_tokens(usage: Any, names: dict[str, str]) -> dict[str, int] | None:
 
 
 def numbered(values: list[Any], where: str) -> Iterator[Found]:
-    """Yield the values of a list, each with its place in it."""
+    """Yield the values of a list, each with its location in it."""
     for index, value in enumerate(values):
         yield Found(value, f"{where}[{index}]")

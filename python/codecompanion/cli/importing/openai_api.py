@@ -1,8 +1,8 @@
 """`import --from openai`: Chat Completions traffic.
 
-A request body `{"messages"}`, a pair `{"request", "response"}`, a bare list of messages, or one message per line. The
-first choice of the response is the last message, with its usage. `function_call` and the role `function` of old
-requests become calls and results; parts that are neither text nor image become their type in brackets.
+The file has a request body `{"messages"}`, a pair `{"request", "response"}`, a bare list of messages, or one message
+per line. The first choice of the response is the last message, with its usage. `function_call` and the role `function`
+of old requests become calls and results; parts other than text and images are replaced by their type in brackets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any
     """Return the conversation.
 
     Raises:
-        InputError: a value does not follow the API; the text names file and place.
+        InputError: a value does not follow the API; the message names the file and line.
     """
     found = find_conversation(raw, source, EXPECTED, skipped)
     return read_messages([*found.messages, *_reply(found)], _usage(found))
@@ -65,7 +65,7 @@ def read_messages(items: list[Found], usage: dict[str, int] | None = None) -> li
 
 
 def _read_reply(value: dict[str, Any], where: str, function_id: str) -> dict[str, Any]:
-    """Return reasoning and calls of a reply."""
+    """Return the reasoning and calls of a reply."""
     fields: dict[str, Any] = {}
     thoughts = value.get("reasoning_content") or value.get("reasoning")
     if isinstance(thoughts, str):

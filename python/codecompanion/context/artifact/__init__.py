@@ -1,1 +1,1 @@
-"""KodaCode's durable history summary as a typed value: built by code, merged, rendered."""
+"""Builds, merges and renders KodaCode's durable history summary, a typed value."""

@@ -1,4 +1,4 @@
-"""Types of the durable history summary (R-315); `render_artifact` writes the text the model reads.
+"""Defines the types of the durable history summary (R-315); `render_artifact` writes the text for the model.
 
 Every item names its source turn, so it can be looked up in the log. Pure values: `extract_artifact` reads them from the
 log, `merge_artifacts` merges them.
@@ -17,7 +17,7 @@ EARLIER = "earlier: "
 
 
 def quoted(text: str) -> str:
-    """Return a sentence in quotes, which set it apart from items given by a label or a model."""
+    """Return a sentence in quotes, which distinguish it from items stated by a label or a model."""
     return f'"{text}"'
 
 
@@ -31,7 +31,7 @@ class _Item(msgspec.Struct, frozen=True, omit_defaults=False):
 
 
 class Decision(_Item, frozen=True):
-    """A decision and its rationale."""
+    """A settled decision and its rationale."""
 
     decision: str
     rationale: str = ""
@@ -50,7 +50,8 @@ class Verification(_Item, frozen=True):
 class Episode(_Item, frozen=True):
     """The work done in one or more turns.
 
-    `file_uses`: why a file matters (R-314). Maps each path to counts of `edited`, `read` … and `named` (by the user).
+    `file_uses` shows why a file matters (R-314): it maps each path to counts of `edited`, `read` … and `named` (by the
+    user).
     """
 
     episode_id: str
@@ -62,7 +63,7 @@ class Episode(_Item, frozen=True):
 
 
 class OpenThread(_Item, frozen=True):
-    """An unfinished task; `blocking` when work cannot continue without it."""
+    """An unfinished task; `blocking` if work cannot continue without it."""
 
     item: str
     status: Literal["pending", "blocked", "deferred"] = "pending"
@@ -80,7 +81,7 @@ class WorkspaceFact(_Item, frozen=True):
 
 
 class PageInHint(_Item, frozen=True):
-    """A pointer to content that can be looked up in the log, and when to do so."""
+    """A pointer to content in the log, and when to look it up."""
 
     when: str
     match_kinds: tuple[str, ...] = ()
@@ -134,7 +135,7 @@ class Artifact(_Item, frozen=True):
 
 
 class Consolidated(_Item, frozen=True):
-    """An artifact and its extent (R-324): the last turn covered, and the number of turns."""
+    """An artifact and its coverage (R-324): the last turn, and the number of turns."""
 
     frontier_turn_id: str
     consolidated_turn_count: int
@@ -150,7 +151,7 @@ class Consolidated(_Item, frozen=True):
 
 
 def read_consolidated(stored: dict[str, Any] | None) -> Consolidated | None:
-    """Return the artifact stored by `as_table`, or None when there is none or its shape is different."""
+    """Return the artifact stored by `as_table`, or None if there is none or it has another shape."""
     if stored is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Build the durable summary without a model (R-318…R-320).
+"""Builds the durable summary without a model (R-318…R-320).
 
 Goal and constraints come from the user's words; decisions, constraints and next steps from labelled lines of the
 assistant; paths and evidence from tool calls. Plain sentences that state such facts are quoted, unless a label states
@@ -54,7 +54,7 @@ _FENCE = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
 class TurnMessages(msgspec.Struct, frozen=True):
-    """The messages of one turn (R-002: the cycle is the turn)."""
+    """The messages of one turn (R-002: a cycle is a turn)."""
 
     turn_id: str
     messages: tuple[Message, ...]
@@ -75,7 +75,7 @@ def split_turns(messages: Iterable[Message]) -> tuple[TurnMessages, ...]:
 def extract(turns: Sequence[TurnMessages], *, sentences: bool = True, running: str = "") -> Artifact:
     """Return the artifact extracted from the turns; `merge_artifacts.merge` merges it into an older one.
 
-    `sentences`: plain sentences count as well as labelled lines. `running`: the unfinished turn, whose missing reply is
+    `sentences`: use plain sentences as well as labelled lines. `running`: the unfinished turn, whose missing reply is
     not an open thread.
     """
     parts = [_extract_turn(turn, sentences=sentences, running=running) for turn in turns]
@@ -146,7 +146,7 @@ def _plain(text: str) -> str:
 def _sentences(turn: TurnMessages, stated: Sequence[str]) -> tuple[tuple[Speaker, Sentence], ...]:
     """Return the fact-stating sentences of a turn with their speakers; each sentence of the assistant once (R-320).
 
-    `stated`: labelled lines and user demands; they take precedence.
+    `stated`: labelled lines and user demands, which take precedence.
     """
     spoken = [message for message in turn.messages if message.role == "assistant" and message.text.strip()]
     known = [meaning_of(text) for text in stated]
@@ -243,7 +243,7 @@ def _episode(turn: TurnMessages, facts: Facts, typed: Sequence[str], *, ended: b
 
 
 def _file_uses(facts: Facts, typed: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Return how often the turn used each file, and which files the user named (R-314)."""
+    """Return how many times the turn used each file, and which files the user named (R-314)."""
     uses: dict[str, dict[str, int]] = {
         fact.path: {action: times for action, times in fact.actions.items() if action not in ("seen", "searched")}
         for fact in facts.files.values()
@@ -266,7 +266,7 @@ def _touched(facts: Facts) -> tuple[str, ...]:
 
 
 def _notes(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the runtime's notes in place of tool results: cancelled, unanswered and interrupted calls."""
+    """Return the runtime's notes that replace tool results: cancelled, unanswered and interrupted calls."""
     calls = _calls_by_id(messages)
     notes = []
     for message in messages:

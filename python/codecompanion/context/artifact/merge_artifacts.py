@@ -1,6 +1,6 @@
-"""Merge a newer artifact into an older one, and a model's into the extracted one (R-319, R-322).
+"""Merges a newer artifact into an older one, and a model's into the extracted one (R-319, R-322).
 
-The model may improve the wording; paths, evidence and failures stay as extracted.
+The model may improve the wording; paths, evidence and failures stay as they were extracted.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from codecompanion.formats.outside_text import NOT_READABLE
 
 T = TypeVar("T")
 MAX_EPISODES, MAX_ITEMS = 200, 60
-"""Keeps an artifact from growing forever: the oldest items are dropped, far above the number that is ever rendered."""
+"""Maximum episodes and items of an artifact; the oldest are dropped. This is far above the number ever rendered."""
 
 
 def merge(older: Artifact, newer: Artifact, closed: Collection[str] = ()) -> Artifact:
-    """Return the merged artifact: a newer goal only if it outranks the older, episodes replaced by id (R-319).
+    """Return the merged artifact: a newer goal must outrank the older, and episodes are replaced by id (R-319).
 
     A quoted sentence is dropped when a label, a constraint or a newer sentence states the same fact (R-320). Duplicates
-    are found by normalised text, whatever their source and status: the newest stays, with its status. Hints are
-    pointers: equal words may point at different calls. `closed`: texts of finished open threads.
+    have the same normalised text, whatever their source and status; the newest is kept, with its status. Hints are
+    pointers, so equal words may point at different calls. `closed`: texts of finished open threads.
     """
     episodes = {episode.episode_id: episode for episode in older.completed_episodes}
     for episode in newer.completed_episodes:
@@ -79,7 +79,7 @@ def _said_once(items: Sequence[T], words: Callable[[T], str], known: Sequence[Me
 
 
 def _unique(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
-    """Return the items without duplicates, each in the position of its last occurrence."""
+    """Return the items without duplicates, each at the position of its last occurrence."""
     found: dict[Hashable, T] = {}
     for item in items:
         found.pop(key(item), None)
@@ -88,7 +88,7 @@ def _unique(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
 
 
 def _most_important(items: Sequence[T], words: Callable[[T], str]) -> tuple[T, ...]:
-    """Return at most `MAX_ITEMS` items in their order, preferring strict ones, then the newest (R-317)."""
+    """Return at most `MAX_ITEMS` items in order, preferring strict ones, then the newest (R-317)."""
     ranked = sorted(range(len(items)), key=lambda place: (is_strict(words(items[place])), place))[-MAX_ITEMS:]
     return tuple(items[place] for place in sorted(ranked))
 
@@ -144,7 +144,7 @@ def overlay(seen: Artifact, said: Artifact, rules: str) -> Artifact:
     return msgspec.structs.replace(
         merged,
         session_objective=cut_bytes(objective, GOAL_BYTES),
-        # The user's own words count as newer than a model's, and win where both state the same fact (lesson 11).
+        # The user's own words count as newer than a model's, and win if both state the same fact (lesson 11).
         constraints=merge(Artifact(constraints=tuple(constraints)), seen).constraints,
         completed_episodes=_overlaid_episodes(seen.completed_episodes, said.completed_episodes),
     )
@@ -157,7 +157,7 @@ def _words(text: str) -> frozenset[str]:
 def _overlaid_episodes(seen: Sequence[Episode], said: Sequence[Episode]) -> tuple[Episode, ...]:
     """Return the episodes in the model's words and turn order, with the extracted paths and evidence.
 
-    A turn that the model does not mention keeps its own episode; a turn mentioned twice is used once.
+    A turn that the model does not mention keeps its own episode; a turn mentioned twice is used only once.
     """
     by_turn = {turn: episode for episode in seen for turn in episode.source_turn_ids}
     taken: dict[str, Episode] = {}

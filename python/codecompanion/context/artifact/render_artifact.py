@@ -1,4 +1,4 @@
-"""Render the artifact for the model: seven sections within a byte budget (R-316…R-318).
+"""Renders the artifact for the model: seven sections within a byte budget (R-316…R-318).
 
 Sections are filled by importance (goal, constraints and warnings first) and shown in canonical order, so a small budget
 drops the least important ones. The unused share of a section goes to constraints and warnings first (R-317). Every item
@@ -25,7 +25,7 @@ CONSTRAINTS, WARNINGS = "Constraints & Preferences", "Critical Context"
 DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES, FILE_BYTES = 320, 360, 240, 240
 MAX_FILES, MAX_HINTS, MAX_EVIDENCE = 12, 3, 8
 _MIN_BYTES = 60
-"""Minimum size of a truncated line."""
+"""Minimum size of a truncated line, in bytes."""
 
 
 def budget_bytes(size: SummarySize, window: int, target: int) -> int:
@@ -39,7 +39,7 @@ def budget_bytes(size: SummarySize, window: int, target: int) -> int:
 class _Block(msgspec.Struct, frozen=True):
     """One section: its heading, its rendered lines, and its share of the budget.
 
-    `order`: line indexes, the most important first. The first `rules` of them are constraints or warnings, which no
+    `order`: line indexes, most important first. The first `rules` of them are constraints or warnings, which no
     other line may displace.
     """
 
@@ -63,8 +63,8 @@ def render(artifact: Artifact, limit: int) -> str:
     """Return the summary in at most `limit` bytes, without the least important lines (R-317).
 
     After the goal, constraints and warnings get half of the bytes. Then every section gets its share, and at least its
-    most important line; the rest goes to constraints and warnings, then to the other sections. The newest turn that
-    does not fit is truncated rather than dropped while any room is left (R-314). When not all constraints fit, they
+    most important line; the rest goes to constraints and warnings, then to the other sections. As long as there is
+    room, the newest turn that does not fit is truncated instead of dropped (R-314). If not all constraints fit, they
     lose their turn names.
     """
     if limit < _size(HEADER):
@@ -104,11 +104,11 @@ class _Laying:
         return self.blocks[name].shown(self.places[name], self._short.get(name, {}))
 
     def has_all(self, name: str) -> bool:
-        """Return whether the section contains all of its lines, none of them truncated."""
+        """Return whether the section contains all of its lines in full."""
         return len(self.places.get(name, ())) == len(self.blocks[name].lines) and name not in self._short
 
     def open_all(self, names: Iterable[str], *, may_cut: bool = False) -> bool:
-        """Open these sections with their most important lines, up to the first that does not fit (R-317).
+        """Open these sections with their most important lines, stopping at the first that does not fit (R-317).
 
         `may_cut`: truncate a line that does not fit to the room left.
         """
@@ -150,7 +150,7 @@ class _Laying:
             self._room -= _size("\n" + self._short[name][left[0]])
 
     def _cut(self, name: str, place: int, size: int) -> bool:
-        """Truncate a line to `size` bytes including its line break; return false if `size` is too small."""
+        """Truncate a line to `size` bytes including its line break; return False if `size` is too small."""
         if size < _MIN_BYTES:
             return False
         line = self.blocks[name].lines[place].removeprefix("- ")

@@ -1,8 +1,8 @@
-"""S10 `summarize_artifact`: summarise a chat as a typed artifact, extracted by code and carried on (R-313…R-326).
+"""S10 `summarize_artifact`: summarises a chat as a typed artifact, extracted by code and carried on (R-313…R-326).
 
 New turns are merged into the artifact of the last summary; a summary that no longer matches the turns is rebuilt from
 the whole log. A utility model may improve the wording; without one, or when it fails, the extracted summary is used, so
-this step never fails for lack of a model. It neither places nor stores anything.
+this step does not fail for lack of a model. It neither inserts nor stores anything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _INSTRUCTIONS = "The user asks for this in particular:\n\n"
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The sources of a summary: the artifact carried on, and the turns that are new to it (R-319, R-324)."""
+    """The sources of a summary: the artifact carried on, and the turns that are not in it yet (R-319, R-324)."""
 
     older: Artifact
     turns: tuple[TurnMessages, ...]
@@ -92,7 +92,7 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
 
 
 def _running(work: Work) -> str:
-    """Return the name of the turn without a final reply, "" between turns."""
+    """Return the name of the turn without a final reply, or "" between turns."""
     cycle = running_turn(work.before)
     return turn_name(cycle) if cycle is not None else ""
 
@@ -100,9 +100,9 @@ def _running(work: Work) -> str:
 def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
     """Return the sources of the new summary (R-319, R-324, R-326).
 
-    A manual compaction, or one whose last summary does not match the turns, starts from turn 1. The readable parts of a
-    summary are carried on where no log has the turns it covers: there is no log, or the log begins with that summary
-    because the chat was restored from a checkpoint.
+    A compaction starts from turn 1 if it is manual or the last summary does not match the turns. The readable parts of
+    a summary are carried on if the turns it covers are not in a log: there is no log, or the log begins with that
+    summary because the chat was restored from a checkpoint.
     """
     removed = split_turns(message for message in work.removed if message.tag not in STARTING_TAGS)
     last = read_consolidated(env.artifact)
@@ -192,7 +192,7 @@ def _closed(turns: Sequence[TurnMessages]) -> frozenset[str]:
 
 
 def _wants_model(work: Work, params: SummarizeArtifact, env: Env, text: str) -> bool:
-    """Return whether to ask a utility model: one is available and its summary would be used."""
+    """Return whether to ask a utility model: it is available and its summary would be used."""
     if params.overlay == "never" or (params.overlay == "configured" and not env.has_utility):
         return False
     if env.unusable_writer and not params.asks_unusable:
@@ -205,7 +205,7 @@ def _wants_model(work: Work, params: SummarizeArtifact, env: Env, text: str) -> 
 
 
 def _read_reply(reply: SummaryReply, known: frozenset[str], scope: Scope) -> Artifact | Failed:
-    """Return the artifact that the model wrote, or why it is rejected, such as being about something else (R-526)."""
+    """Return the artifact that the model wrote, or why it is rejected, for example as off-topic (R-526)."""
     text = accept_reply(reply)
     artifact = text if isinstance(text, Failed) else read_artifact(text, known)
     if isinstance(artifact, Failed):
@@ -216,7 +216,7 @@ def _read_reply(reply: SummaryReply, known: frozenset[str], scope: Scope) -> Art
 
 
 def overlay_prompt(scope: Scope, found: Artifact, params: SummarizeArtifact, env: Env) -> str:
-    """Return the prompt for the utility model, within its window; "" when not even the frame fits (lesson 3)."""
+    """Return the prompt for the utility model, within its window; "" if not even the frame fits (lesson 3)."""
     window = env.summariser_window or env.window
     older = msgspec.json.encode(scope.older).decode() if scope.older != Artifact() else "none"
     frame = "\n\n".join(
@@ -262,6 +262,6 @@ def _turn_order(name: str) -> tuple[int, str]:
 
 
 def _rules(work: Work, env: Env) -> str:
-    """Return the texts whose constraints are in every prompt and are not repeated."""
+    """Return the texts that are in every prompt, so that their constraints are not repeated."""
     own = [m.text for m in work.before if m.tag == RULES_TAG or is_system_prompt(m)]
     return "\n".join((env.prompt_text, *own))

@@ -1,4 +1,4 @@
-"""Describe why a file matters to the work: it was edited, read, named by the user (R-314, R-318)."""
+"""Describes why a file matters to the work: it was edited, read, named by the user (R-314, R-318)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def summed_uses(episodes: Iterable[Episode]) -> dict[str, dict[str, int]]:
 
 
 def importance(uses: Mapping[str, int]) -> tuple[bool, bool]:
-    """Return the sort key of a file: changed files rank above files the user named, these above the others."""
+    """Return the sort key of a file: changed files rank above files the user named, which rank above the others."""
     return any(use in uses for use in _CHANGES), "named" in uses
 
 

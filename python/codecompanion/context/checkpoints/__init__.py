@@ -1,1 +1,1 @@
-"""The stored state of a chat: building it from the log, and choosing which one to restore."""
+"""Builds the stored state of a chat from its log, and chooses which state to restore."""

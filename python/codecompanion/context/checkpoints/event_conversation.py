@@ -1,4 +1,4 @@
-"""Build a conversation from the events of the log (R-475): the last fallback of a restore (R-473, source 5)."""
+"""Builds a conversation from the events of the log (R-475): the last fallback of a restore (R-473, source 5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACKNOWLEDGED = "I have read the record of the earlier chat and will continue fro
 
 
 def conversation_from_events(events: Sequence[LogEvent], now: float) -> tuple[Message, ...]:
-    """Return the two messages of the fallback conversation, or () when the log has no content."""
+    """Return the two messages of the fallback conversation, or () if the log has no content."""
     title = next((event.payload.title for event in reversed(events) if isinstance(event.payload, TitleSet)), "")
     said = [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
     sources = made_of(said, frozenset(message.id for message in said))

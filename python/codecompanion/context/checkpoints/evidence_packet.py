@@ -1,4 +1,4 @@
-"""Evidence packets: the exact text that a checkpoint is based on (R-468, R-469), and comparing two packets (R-470)."""
+"""Builds evidence packets: the exact text of a checkpoint (R-468, R-469), with a hash to compare them (R-470)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_meaningful(message: Message) -> bool:
 
 
 def newest_meaningful(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the last 12 meaningful messages, which a packet covers when nothing is removed (R-468)."""
+    """Return the last 12 meaningful messages, which a packet covers if nothing is removed (R-468)."""
     newest = itertools.islice(filter(is_meaningful, reversed(messages)), MAX_SPANS)
     return tuple(reversed(tuple(newest)))
 
@@ -41,10 +41,10 @@ def build_packet(
 ) -> EvidencePacket:
     """Return the packet that covers **all** of these messages.
 
-    Texts and excerpts together have at most `cap_bytes` (UTF-8). Tool results lose their ends first, the oldest before
-    newer ones, then attachments, then the model's messages, then the user's. The hash covers the whole texts. When the
-    excerpts alone exceed the cap, texts are dropped and each excerpt gets an equal share; from then on no more than
-    that is read of a message. `pause` is called between messages.
+    Texts and excerpts together have at most `cap_bytes` (UTF-8). Tool results lose their ends first, oldest first; then
+    attachments, the model's messages, and the user's. The hash covers the whole texts. If the excerpts alone exceed the
+    cap, texts are dropped and each excerpt gets an equal share, beyond which no message is read. `pause` is called
+    between messages.
     """
     digest, spans, room = hashlib.sha256(), list[Span](), cap_bytes
     share = cap_bytes // max(1, len(messages))

@@ -1,10 +1,10 @@
-"""Choose the stored state to restore a chat from: the precedence of R-473, with fall-through (R-474…R-477).
+"""Chooses the stored state from which to restore a chat: the precedence of R-473, with fall-through (R-474…R-477).
 
     1 V2 checkpoint → 2 V2 snapshot → 3 legacy checkpoint → 4 legacy snapshot → 5 the events
 
 An unreadable candidate falls through to the next. A candidate that is older than another and has fewer messages never
-wins: the newest with more messages does (R-474). Both times are reported. Legacy payloads are upgraded to V2 here, so
-that the next checkpoint stores them as V2.
+wins; the newest candidate with more messages does (R-474). Both times are reported. Legacy payloads are upgraded to V2
+here, so that the next checkpoint stores them as V2.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMES: dict[Source, str] = {
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A stored payload: its kind, location, and JSON object, or the reason why it has none."""
+    """A stored payload: its type and location, and its JSON object, or why that is missing."""
 
     kind: Literal["checkpoint", "snapshot"]
     where: str
@@ -68,10 +68,10 @@ def choose(
     *,
     named: bool = False,
 ) -> RestoredState | None:
-    """Return the state by the documented order (R-473), or None when there is none.
+    """Return the state in the documented order (R-473), or None if there is none.
 
     `from_events` builds the fallback conversation; `usage` is the usage reported by the events. `named`: the user chose
-    the checkpoint among the candidates, so it wins however old it is.
+    the checkpoint among the candidates, so it wins even if it is old.
     """
     problems = [candidate.problem for candidate in candidates if candidate.problem]
     at = {"checkpoint": 0, "snapshot": 0}

@@ -1,4 +1,4 @@
-"""Build the snapshot and the checkpoint of a chat from its log (R-461…R-463, R-467).
+"""Builds the snapshot and the checkpoint of a chat from its log (R-461…R-463, R-467).
 
 `read_tally` folds events into figures; a session keeps the tally and passes only new events. Pure: the session supplies
 the time and writes the result.
@@ -54,7 +54,7 @@ class Tally(msgspec.Struct):
     checks: list[tuple[str, str]] = msgspec.field(default_factory=list)
     files: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     fresh_files: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
-    """The subset of `files` that is in no checkpoint yet."""
+    """The files of `files` that are not in a checkpoint yet."""
     _reads: dict[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -147,7 +147,7 @@ def build_snapshot(
     pending: Sequence[str] = (),
     last_flush: tuple[int, int] = (0, 0),
 ) -> checkpoint.Snapshot | None:
-    """Return the state of a chat with `count` messages in view, or None when it is empty (R-463).
+    """Return the state of a chat with `count` messages in view, or None if it is empty (R-463).
 
     The conversation and the files read are not included: they are stored incrementally (`model.conversation_lines`).
     `pending`: queued messages; `last_flush`: time (ms) and token count of the last memory flush. The `summary` in the
@@ -228,7 +228,7 @@ def is_periodic_due(before: int, now: int, every: int) -> bool:
 
 
 def is_worth_completing(tally: Tally) -> bool:
-    """Return whether a finished chat did something: it changed a file, or its last answer is long (R-466)."""
+    """Return whether a finished chat did some work: it changed a file, or its last answer is long (R-466)."""
     return tally.edits > 0 or len(tally.last_assistant) >= NON_TRIVIAL_CHARS
 
 

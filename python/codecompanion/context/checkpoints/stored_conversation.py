@@ -1,7 +1,7 @@
-"""Convert the conversation of a snapshot to plain objects within the limits of R-463, and back (R-473, R-477).
+"""Converts the conversation of a snapshot to plain objects within the limits of R-463, and back (R-473, R-477).
 
-We write objects of the transcript format with the message's id in `meta`. We also read other writers'
-`conversationHistory`: strings, and lists of blocks `text`, `tool_use`, `tool_result`, `image`. Signatures and encrypted
+We write objects of the transcript format with the message's id in `meta`. We also read the `conversationHistory` of
+other writers: strings, and lists of blocks `text`, `tool_use`, `tool_result`, `image`. Signatures and encrypted
 reasoning are not stored, since a restored chat may use any provider.
 """
 
@@ -31,7 +31,7 @@ CUT = "\n[... truncated in the snapshot: {left} more characters ...]"
 
 
 def cut_text(text: str, limit: int) -> str:
-    """Return the head of the text with a note on the missing rest, never longer than `limit`."""
+    """Return the head of the text with a note on the missing rest, together at most `limit` long."""
     if len(text) <= limit:
         return text
     note = CUT.format(left=len(text))
@@ -40,7 +40,7 @@ def cut_text(text: str, limit: int) -> str:
 
 
 def write_stored_message(message: Message) -> dict[str, Any]:
-    """Return the message as an object: texts truncated by R-463, an image as a line with its type and size."""
+    """Return the message as an object: with texts truncated by R-463, and images as a line with their type and size."""
     limit = MAX_TOOL_RESULT_CHARS if message.role == "tool" else MAX_TEXT_CHARS
     from codecompanion.model.transcript_format import write_message  # not needed at startup
 
@@ -78,7 +78,7 @@ def read_conversation(stored: Sequence[Any], where: str) -> tuple[Message, ...]:
     """Return the messages of a stored conversation with cycles and complete tool pairs (R-004, R-477).
 
     Raises:
-        InputError: an entry is not a message; the text names its position.
+        InputError: an entry is not a message; the error gives its position.
     """
     messages: list[Message] = []
     taken: set[str] = set()
@@ -108,7 +108,7 @@ def _free(taken: set[str], position: int) -> str:
 
 
 def _as_transcript(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield a stored entry in the transcript format; one with tool results becomes several."""
+    """Yield a stored entry in the transcript format; an entry with tool results becomes several."""
     blocks = value.get("content") if isinstance(value, dict) else None
     if not isinstance(blocks, list) or not any(_kind(block) in _BLOCKS for block in blocks):
         yield value if isinstance(value, dict) else {"role": None}

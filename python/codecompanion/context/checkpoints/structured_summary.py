@@ -1,7 +1,7 @@
-"""Parse the compact half of a checkpoint from a summary's text (R-471).
+"""Parses the compact half of a checkpoint from a summary's text (R-471).
 
 The text has either the four labelled lists that a memory flush asks for, or the nine numbered sections of a compaction:
-section 6 is decisions, 7 open loops, 9 next actions, 4 and 5 key findings. Other text yields its beginning as one
+section 6 gives decisions, 7 open loops, 9 next actions, 4 and 5 key findings. Any other text gives its beginning as one
 finding.
 """
 
@@ -46,7 +46,7 @@ _NOTHING = regex(r"^\W*(?:none|n/a|nothing|keine?)\b[^a-z]*$", re.IGNORECASE)
 def parse_summary(text: str, source: SummarySource) -> StructuredSummary:
     """Return the lists of the summary; deterministic, never fails."""
     found: dict[str, list[str]] = {}
-    # The user's words belong to no list: code quotes them at the end of a summary without sections.
+    # The user's words, which code quotes at the end of a summary without sections, belong to no list.
     said = without_keys(text.partition(f"\n{QUOTES_HEADING}\n")[0])
     for name, item in _labelled(said) if any(_LABEL.match(line) for line in said.splitlines()) else _numbered(said):
         if item != NO_ROOM and not _NOTHING.match(item) and item not in found.setdefault(name, []):
@@ -83,7 +83,7 @@ def _numbered(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _heading(line: str) -> int:
-    """Return the number of the section that the line opens, or 0; a bare number is a list item."""
+    """Return the number of the section that the line opens, or 0; a number without a title is a list item."""
     match = _HEADING.match(line)
     if not match or not (match[1] or match[2]):
         return 0

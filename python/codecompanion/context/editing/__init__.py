@@ -1,1 +1,1 @@
-"""Strategies that reduce the view without a model: clear, truncate, strip, replace, drop."""
+"""Strategies that reduce the view without a model: they clear, truncate, strip, replace or drop content."""

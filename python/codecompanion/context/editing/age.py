@@ -1,4 +1,4 @@
-"""Find the messages that are old enough for a cheap reduction (K7, K12), by one of five units.
+"""Finds the messages that are old enough for a cheap reduction (K7, K12), by one of five units.
 
     cycles      outside the newest `count` cycles                                               (R-510, R-512)
     messages    outside the newest `count` messages, system messages not counted                (R-116)
@@ -22,8 +22,8 @@ from codecompanion.model.messages import is_system_prompt
 def old_messages(messages: Messages, older_than: OlderThan, env: Env, share: float = 0.0) -> range | frozenset[int]:
     """Return the indexes of the old messages.
 
-    For tool steps, more of them stay new while they and their results take at most `share` (0..1) of the window; for
-    rounds, while those beyond the newest `count` do.
+    More tool steps count as new as long as they and their results take at most `share` (0..1) of the window; more
+    rounds, as long as those beyond the newest `count` do.
     """
     match older_than.unit:
         case "cycles":
@@ -41,7 +41,7 @@ def old_messages(messages: Messages, older_than: OlderThan, env: Env, share: flo
 
 
 def newest_finished_turn(messages: Messages, env: Env) -> int:
-    """Return the newest cycle with a final reply; the running one counts only if no message awaits an answer."""
+    """Return the newest cycle with a final reply; the running cycle counts only if no message awaits an answer."""
     if not env.turn_id:
         last = next((message for message in reversed(messages) if not is_system_prompt(message)), None)
         if last is not None and last.role == "assistant" and not last.tool_calls and not last.cut:

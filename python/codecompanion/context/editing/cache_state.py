@@ -1,12 +1,12 @@
-"""Estimate from a chat's own messages what the provider's prompt cache still contains (lesson 22).
+"""Estimates from a chat's own messages what the provider's prompt cache still contains (lesson 22).
 
 The last request cached everything before the newest reply; it stays warm for the cache's lifetime, counted from that
-reply. When a time is unknown, the cache counts as warm: an edit that breaks a cache wrongly thought cold costs more
-than one that waits. Edits since then are ignored, as edits are made right before a request.
+reply. If a time is unknown, the cache counts as warm: breaking a cache that was wrongly thought cold costs more than
+waiting with an edit. Edits since then are ignored, as edits are made right before a request.
 
-The user's own server costs no money, only the time to read. Cached tokens take none, and stay cached until another
-prompt takes their place (llama.cpp's slots), not for a few minutes. Then they are `lost`. That each token
-takes longer in a long chat is not weighed: no server reports by how much.
+The user's own server costs no money, only the time to read. Cached tokens take no time, and stay cached until another
+prompt takes their place (llama.cpp's slots), not just for a few minutes. Then they are `lost`. The longer time per
+token in a long chat is ignored, because no server reports it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.context.work import CacheState, Messages
 
 READ_PRICE, WRITE_PRICE = 0.1, 1.25
 OWN_READ_PRICE, OWN_WRITE_PRICE = 0.0, 1.0
-"""For a self-hosted server: seconds, relative to the seconds needed to read a token."""
+"""Prices of a self-hosted server, relative to the seconds it needs to read a token."""
 DEFAULT_LIFETIME_S = 300.0
 
 
@@ -33,9 +33,9 @@ def find_cache_state(
 ) -> CacheState:
     """Return the cache state for the next request at `now` (seconds since the epoch, 0 = unknown).
 
-    `lifetime_s` 0 = the provider caches nothing: every token always has the full price. `total`: the token count of
-    all messages, if known; then only the newest are looked at. `is_own`: the server is the user's own and reads
-    `reads_per_s` tokens per second; `is_lost`: it has no part of the chat in its cache any more.
+    `lifetime_s` 0 = the provider caches nothing: every token costs full price. `total`: the token count of all
+    messages, if known; only the newest are then examined. `is_own`: the server is the user's own and reads
+    `reads_per_s` tokens per second; `is_lost`: none of the chat is left in its cache.
     """
     if lifetime_s <= 0:
         return CacheState(read_price=1.0, write_price=1.0, lifetime_s=0.0)

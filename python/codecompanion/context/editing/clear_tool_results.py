@@ -1,4 +1,4 @@
-"""S2 `clear_tool_results`: replace the content of old tool results by a placeholder.
+"""S2 `clear_tool_results`: replaces the content of old tool results with a placeholder.
 
 One strategy with parameters implements the rules of four documents (K12, K13): by cycle (R-511…R-514), by message and
 size (R-116, R-117), by tool step within a turn (R-339…R-341), by finished turn until a budget is met (R-342). It never
@@ -25,9 +25,9 @@ from codecompanion.placeholders import TEMPLATES, cleared_along, fill_tool_templ
 def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcome:
     """Return the work with old results cleared; calls, user text and replies are not changed (R-511).
 
-    A result is cleared iff it answers a call (or was attached to a question), is not cleared yet, its tool counts, it
-    is old and large enough, and the placeholder is shorter (R-514). Content that the running question refers to is not
-    old unless everything is. Running it again clears nothing.
+    A result is cleared if and only if it answers a call (or was attached to a question), is not cleared yet, is from a
+    tool that counts, is old and large enough, and is longer than the placeholder (R-514). Content that the running
+    question refers to does not count as old unless everything does. A second run clears nothing.
     """
     old = old_messages(work.messages, params.older_than, env, params.keep_share)
     excess = _raw_excess(work.messages, params.stop_when, env)
@@ -61,7 +61,7 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
 
 
 def _enough(messages: Messages, edits: list[tuple[int, Message]], env: Env) -> int:
-    """Return how many of the edits, oldest first, bring the request down to the target; all if none suffice."""
+    """Return how many of the edits, oldest first, bring the request down to the target; all if even they do not."""
 
     def is_reached(number: int) -> bool:
         return env.measure(_with(messages, edits[:number])).tokens <= env.target
@@ -105,7 +105,7 @@ def _size(text: str, unit: Literal["chars", "bytes"]) -> int:
 
 
 def _raw_excess(messages: Messages, budget: RawTail | None, env: Env) -> int | None:
-    """Return by how many tokens the finished turns exceed the raw budget, or None without a budget."""
+    """Return the number of tokens by which the finished turns exceed the raw budget, or None without a budget."""
     if budget is None:
         return None
     newest = newest_finished_turn(messages, env)

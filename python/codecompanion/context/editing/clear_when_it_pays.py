@@ -1,25 +1,25 @@
-"""`clear_when_it_pays`: clear old tool results in batches when that is cheaper than keeping them (lessons 22, 24).
+"""`clear_when_it_pays`: clears old tool results in batches if that is cheaper than keeping them (lessons 22, 24).
 
-Clearing a message breaks the provider's prompt cache from its position on: everything after it is written once more. A
+Clearing a message breaks the provider's prompt cache from its position on: everything after it is written again. A
 message that stays is read again with each future request. So for a cut at message p
 
     gain(p) = cleared tokens after p × read price × requests to come − kept warm tokens after p × (write − read price)
 
-and the cut with the greatest gain is made, if it pays `repay` times over and frees enough. The number of requests until
-the cache is cold is unknown; in recorded sessions it is about half the number so far, within bounds. A cold cache has
-nothing to lose: everything is written again anyway, so everything that is not needed is cleared. Cycles do not matter:
-one long tool loop is treated like a chat.
+and the cut with the greatest gain is made, if the gain is at least `repay` times the cost and enough is freed. The
+number of requests until the cache is cold is unknown; in recorded sessions it is about half the number of requests so
+far, within bounds. With a cold cache there is nothing to lose: everything is written again anyway, so everything that
+is not needed is cleared. Cycles do not matter: a long tool loop is treated like a chat.
 
-The user's own server does not read cached tokens again, and its cache does not age: kept messages cost nothing, an
-edit costs the seconds in which the rest is read again. So the edit waits until the cache has lost the chat (then it
-saves seconds, if at least `min_seconds`, whatever the size of the chat) or the window gets tight (`repay` 0). Then the
-cut is made that frees the most tokens for each token that is read again.
+The user's own server does not read cached tokens again, and its cache does not age: kept messages cost nothing, an edit
+costs the seconds in which the rest is read again. So the edit waits until the cache has lost the chat (then it saves
+seconds, if at least `min_seconds`, whatever the size of the chat) or the window gets tight (`repay` 0). Then the cut is
+made that frees the most tokens per token that is read again.
 
 Content likely to be needed is kept: the newest messages, protected messages, results of excluded tools, and the newest
-look at a file that was used recently. How recently depends on later events (`KeepReads`): a file edited since needs its
-old look least, because the edit contains the new text. Other tool results are hardly ever needed again (measured:
-doc/dev, `adaptive`). Code gathered for a question stays until the turn of that question is over, and during any later
-turn that refers to it.
+look at a file that was used recently. How recently depends on later events (`KeepReads`): the old look is needed least
+if the file has been edited since, because the edit contains the new text. Other tool results are hardly ever needed
+again (measured: doc/dev, `adaptive`). Code gathered for a question stays until the turn of that question is over, and
+during any later turn that refers to it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from codecompanion.model.messages import Message, ReasoningPart, goes_along, wit
 from codecompanion.placeholders import TEMPLATES, cleared_along
 
 SHORT_LIFETIME_S = 300.0
-"""The cache lifetime that `max_to_come` is defined for."""
+"""The cache lifetime for which `max_to_come` is defined, in seconds."""
 
 
 def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome:
-    """Return the work with a batch of messages shortened; `Skipped` when keeping them is cheaper or safer.
+    """Return the work with a batch of messages shortened; `Skipped` if keeping them is cheaper or safer.
 
-    After a manual command, or a request refused as too long, costs are not weighed.
+    After a manual command, or a request that was refused as too long, cost does not matter.
     """
     messages = work.messages
     is_cold = env.cache.is_cold
@@ -78,7 +78,7 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
 def explain_results(messages: Messages, params: ClearWhenItPays, env: Env) -> dict[str, str]:
     """Return for each sizeable tool result, by id, why it was cleared or is kept, in plain words.
 
-    Empty when these parameters do not apply to the current cache state.
+    Empty if these parameters do not apply to the current cache state.
     """
     if params.cache == ("warm" if env.cache.is_cold else "cold"):
         return {}
@@ -118,7 +118,7 @@ class _Shorter(msgspec.Struct, frozen=True):
 
 
 class _Cut(msgspec.Struct, frozen=True):
-    """The position from which messages are shortened, and why that pays, in a few words."""
+    """The position from which messages are shortened, and a short reason why that pays."""
 
     index: int
     why: str
@@ -127,7 +127,7 @@ class _Cut(msgspec.Struct, frozen=True):
 def _from_cut(found: dict[int, _Shorter], cut: int, uses: FileUses) -> dict[int, _Shorter]:
     """Return the messages shortened from the cut on.
 
-    The newest look at a file stays while an older one does, so that the model never has only an outdated one.
+    The newest look at a file stays as long as an older look stays, so that the model never has only an outdated one.
     """
     older = set[str]()
     for index in uses.open:
@@ -227,7 +227,7 @@ def _best_cut(found: dict[int, _Shorter], uses: FileUses, params: ClearWhenItPay
     for cut, by_place in groupby(sorted(found.items(), key=lambda entry: -entry[1].at), key=lambda entry: entry[1].at):
         for index, shorter in by_place:
             freed += shorter.freed
-            # Messages after the warm prefix are written in any case.
+            # Messages after the warm prefix are written anyway.
             freed_warm += shorter.freed if uses.before[index + 1] <= cache.warm_tokens else 0
         again = max(0, cache.warm_tokens - uses.before[cut] - freed_warm)
         saved, lost = freed * cache.read_price * to_come, again * loss

@@ -1,7 +1,7 @@
-"""Find the tool results that show a file, and the outdated ones, to judge what a future edit needs (lesson 24).
+"""Finds the tool results that show a file, and outdated ones, to judge what a future edit needs (lesson 24).
 
-Tool names do not matter: a path is an argument with such a name, or the file of a `cat`, `sed -n`, `head` or `tail` in
-a shell command. A file is *edited* by a call that names a path and contains text to write. Prose is never interpreted.
+Tool names do not matter: a path is an argument named like one, or the file of a `cat`, `sed -n`, `head` or `tail` in a
+shell command. A file is *edited* by a call that names a path and contains text to write. Prose is never interpreted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FileUse(msgspec.Struct, frozen=True):
 
 
 def file_use(call: ToolCall) -> FileUse | None:
-    """Return the file that the call uses and how, or None when it names no file."""
+    """Return the file that the call uses and how, or None if it names no file."""
     arguments = read_arguments(call.arguments)
     if not isinstance(arguments, dict):
         return None
@@ -81,7 +81,7 @@ def _says_something(value: Any) -> bool:
 
 
 def _part(names: dict[str, Any]) -> str:
-    """Return the arguments that restrict a read to a range, as one text."""
+    """Return the arguments that restrict a read to a range, as one string."""
     parts = [
         f"{name}={value}" for name, value in sorted(names.items()) if _PART_KEYS.search(name) and _says_something(value)
     ]

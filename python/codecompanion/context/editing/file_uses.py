@@ -1,7 +1,7 @@
-"""Track which message read, edited or named which file, at the cost of new messages only (lesson 24).
+"""Tracks which message read, edited or named which file, reading only new messages (lesson 24).
 
 `FileUses` is a fold: given a chat's messages before each request, it reads only those after the last one seen. After an
-edit of the view it rebuilds its tables, but re-reads only changed messages.
+edit of the view, it rebuilds its tables but reads only changed messages again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from codecompanion.model.invariants import CallPosition
 from codecompanion.model.messages import Message, ReasoningPart, goes_along, is_protected, is_typed_by_user
 
 MIN_LONG_ARGUMENTS = 400
-"""In characters: arguments of a call shorter than this have no value worth a placeholder."""
+"""Minimum characters of a call's arguments that are worth a placeholder."""
 _MAX_WORDS_CHARS = 20_000
-"""In characters: a longer user message is pasted text, not a description of the work."""
+"""Maximum characters of a user message that describes the work; a longer one is pasted text."""
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """The extract of one message: the file uses of its calls, and the files its text names."""
+    """The facts extracted from one message: the file uses of its calls, and the files its text names."""
 
     message: Message
     uses: tuple[FileUse | None, ...]
@@ -66,7 +66,7 @@ class FileUses:
         self._waiting: dict[str, list[CallPosition]] = {}
 
     def of(self, messages: tuple[Message, ...]) -> FileUses:
-        """Return itself, updated to exactly these messages."""
+        """Update the uses to exactly these messages; return `self`."""
         known = grown_from(self.messages, messages)
         if known < len(self.messages):
             kept = {message.id for message in messages}
@@ -78,12 +78,12 @@ class FileUses:
         return self
 
     def is_newest(self, index: int) -> bool:
-        """Return whether the result is a look at a file that no later look supersedes."""
+        """Return whether the result shows a file and no later result supersedes it."""
         use = self.of_result.get(index)
         return use is not None and self._newest.get(use.path, {}).get(use.part) == index
 
     def last_touched(self, index: int) -> int:
-        """Return where the file that a result shows was last read, edited or named by the model."""
+        """Return the position at which the file that a result shows was last read, edited or named by the model."""
         use = self.of_result[index]
         name = posixpath.basename(use.path)
         places = (self.last_read.get(use.path), self.last_edited.get(use.path), self.named_by_model.get(name))

@@ -1,8 +1,8 @@
-"""`fit_tool_results`: truncate the largest tool results until the request fits (R-524).
+"""`fit_tool_results`: truncates the largest tool results until the request fits (R-524).
 
-Head and tail are kept with a note between them; the log keeps the full text. All results are truncated to one level, so
-a huge result shrinks while small ones stay unchanged. A result that was truncated before loses more of its head and
-tail: its single note gives the total missing.
+Head and tail are kept with a note between them; the log keeps the full text. All results share one size limit, so huge
+results shrink and small ones stay unchanged. A result that was truncated before loses more of its head and tail; its
+single note reports the total omitted.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _WORTH_CUTTING = 1.25
 
 
 def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
-    """Return the work with large tool results truncated to the highest level at which the request fits the target.
+    """Return the work with large tool results truncated to the highest limit at which the request fits the target.
 
-    If even the lowest level is not enough, they are truncated to that; `Skipped` when no result is larger.
+    If even the lowest limit is not enough, they are truncated to that; `Skipped` if no result is larger.
     """
     lowest = max(params.least, int(params.min_share * env.window))
     sizes = {
@@ -50,7 +50,7 @@ def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
 
 
 def unseen_results(messages: Messages) -> list[int]:
-    """Return the indexes of the tool results after the last reply: the model has not seen them."""
+    """Return the indexes of the tool results after the last reply, which the model has not seen."""
     first = next((i + 1 for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), 0)
     return [index for index in range(first, len(messages)) if _may_be_cut(messages[index])]
 
@@ -69,7 +69,7 @@ def _cut(messages: Messages, sizes: dict[int, int], level: int, env: Env) -> Mes
 
 
 def _shortened(message: Message, share: float, env: Env) -> Message:
-    """Return the result with that share of its text: head, note, tail; its images and documents stay."""
+    """Return the result with this share of its text (head, note, tail), and with all its images and documents."""
     before, after = _ends(message)
     keep = max(0, int(share * len(message.text)) - len(RESULT_CUT))
     head = before[: int(keep * _HEAD_SHARE)]
@@ -82,7 +82,7 @@ def _shortened(message: Message, share: float, env: Env) -> Message:
 
 
 def _ends(message: Message) -> tuple[str, str]:
-    """Return the two texts to take head and tail from: the halves of the text, or the rest of an earlier truncation."""
+    """Return the two texts from which to take head and tail: the text's halves, or what an earlier truncation left."""
     head, note, tail = message.text.partition(RESULT_CUT.format(chars=message.left_out))
     if message.left_out and note:
         return head, tail

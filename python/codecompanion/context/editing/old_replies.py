@@ -1,9 +1,9 @@
-"""Remove the superfluous parts of an old reply: long texts in its calls, and its reasoning.
+"""Removes the superfluous parts of an old reply: long texts in its calls, and its reasoning.
 
-Text that an edit replaced is no longer in the file. Text that it wrote is superfluous when a later, kept result shows
-the whole file. Texts of other calls (a script, a prompt for another agent) have served their purpose. Names, paths and
-short values stay, and the arguments stay valid JSON of the same shape. Reasoning that only its provider can read is
-never edited: it is removed whole, turn by turn; until then the reply is left unchanged (lesson 26).
+Text that an edit replaced is no longer in the file. Text that it wrote is superfluous if a later result that is kept
+shows the whole file. Texts of other calls (a script, a prompt for another agent) have served their purpose. Names,
+paths and short values stay, and the arguments stay valid JSON of the same shape. Reasoning that only its provider can
+read is never edited: it is only removed whole, turn by turn; until then the reply is left unchanged (lesson 26).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from codecompanion.model.messages import Message, ReasoningPart, ToolCall, has_e
 from codecompanion.placeholders import ARGUMENT_CLEARED
 
 MAX_KEPT_LENGTH = 200
-"""In characters: a shorter value is not worth a placeholder, and describes the call."""
+"""Maximum characters of a value that is always kept: it is not worth a placeholder, and describes the call."""
 
 
 def shorten_calls(
     message: Message, index: int, uses: FileUses, what: Arguments, cleared: Collection[int] = ()
 ) -> Message:
-    """Return the reply with long texts of its calls cleared; the same object when there are none.
+    """Return the reply with long texts of its calls cleared, or the same object if there are none.
 
-    `what`: texts that edits `replaced`, texts they have `written` if the whole file is shown after the reply, texts of
-    all `other` calls. Results in `cleared` (by index) do not count as shown.
+    `what`: which texts to clear: those that edits `replaced`, those they have `written` if a later result shows the
+    whole file, those of all `other` calls. Results in `cleared` (by index) do not count as shown.
     """
     if is_protected(message) or has_encrypted(message):
         return message
@@ -68,7 +68,7 @@ def _without_texts(call: ToolCall, old_only: bool) -> ToolCall:
 
 
 def _cleared(value: Any, keep: bool) -> Any:
-    """Return the value with its long texts replaced; with `keep` only those in fields named `old…`."""
+    """Return the value with its long texts replaced; with `keep`, only those in fields named `old…`."""
     if isinstance(value, str):
         return value if keep or len(value) <= MAX_KEPT_LENGTH else ARGUMENT_CLEARED
     if isinstance(value, list):

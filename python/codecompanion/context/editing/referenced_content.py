@@ -1,8 +1,8 @@
-"""Protect content that the running question refers to: it is as new as the question.
+"""Protects content that the running question refers to, which is as new as the question.
 
 A question whose code or editor context is already in the chat refers to it instead of sending it again. Clearing it in
-the same turn would take it away from that question. A mention that an attachment refers to counts as attached: clearing
-it would save nothing, because the attachment would then bring the text itself.
+the same turn would deprive that question of it. A mention that an attachment refers to counts as attached: clearing it
+would save nothing, because the attachment would then include the text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def pointed_at(messages: Messages, cycle: int) -> frozenset[int]:
 
 
 def stands_for_attached(messages: Messages) -> frozenset[int]:
-    """Return the indexes of single-file mentions that an attachment refers to instead of its own text."""
+    """Return the indexes of single-file mentions that an attachment refers to instead of including the text."""
     named = {name for message in messages for one in message.references if one.restores for name in one.ids}
     if not named:
         return frozenset()

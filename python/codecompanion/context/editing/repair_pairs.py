@@ -1,4 +1,4 @@
-"""S16 `repair_pairs`: give every call its result and drop results without a call (R-004, lessons 25, 28, 35)."""
+"""S16 `repair_pairs`: gives every call its result and drops results without a call (R-004, lessons 25, 28, 35)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def repair_pairs(messages: Messages) -> Repair:
 
 
 def _last_result_behind(messages: Messages, assistant: int) -> int:
-    """Return the index of the last tool message that directly follows the assistant message, or its own."""
+    """Return the index of the last tool message that directly follows the assistant message, or else its own."""
     last = assistant
     while last + 1 < len(messages) and messages[last + 1].role == "tool":
         last += 1

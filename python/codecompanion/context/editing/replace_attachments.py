@@ -1,4 +1,4 @@
-"""S5 `replace_attachments`: replace files, buffers and images by reference placeholders (R-521…R-523)."""
+"""S5 `replace_attachments`: replaces files, buffers and images with reference placeholders (R-521…R-523)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codecompanion.placeholders import TEMPLATES, image_cleared, mentioned_clear
 def replace_attachments(work: Work, params: ReplaceAttachments, env: Env) -> Outcome:
     """Return the work with removed attachments restored as placeholders in their place, marked compacted.
 
-    They also stay in `removed`, since the summary may describe their content.
+    They also stay in `removed`, because the summary may describe their content.
     """
     placeholders: dict[str, Message] = {}
     for message in work.removed:
@@ -35,7 +35,7 @@ def replace_attachments(work: Work, params: ReplaceAttachments, env: Env) -> Out
 
 
 def _placeholder(message: Message, params: ReplaceAttachments) -> str | None:
-    """Return the placeholder of an attachment, None for any other message; without a path it names the id."""
+    """Return the placeholder of an attachment, with its id if it has no path; None for any other message."""
     if message.role != "user":
         return None
     if message.mentioned is not None:

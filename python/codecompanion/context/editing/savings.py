@@ -1,4 +1,4 @@
-"""`require_savings` and `require_target`: stop when the edits so far would not free enough (R-524)."""
+"""`require_savings` and `require_target`: stop if the edits so far would not free enough (R-524)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from codecompanion.context.work import Env, Outcome, Skipped, Work
 
 
 def require_savings(work: Work, params: RequireSavings, env: Env) -> Outcome:
-    """Return the work, or `Skipped` when count(before) − count(retained) is below the minimum.
+    """Return the work, or `Skipped` if count(before) − count(retained) is below the minimum.
 
     The retained part includes pending user messages; the summary is not known yet.
     """
@@ -20,7 +20,7 @@ def require_savings(work: Work, params: RequireSavings, env: Env) -> Outcome:
 
 
 def require_target(work: Work, params: RequireTarget, env: Env) -> Outcome:
-    """Return the work, or `Skipped` when the request is still larger than the stage's target."""
+    """Return the work, or `Skipped` if the request is still larger than the stage's target."""
     size = env.measure(work.messages).tokens
     if env.target and size > env.target:
         return Skipped("target_not_reached", f"{size} tokens would be left, more than the target of {env.target}")

@@ -1,6 +1,6 @@
 """Reductions without a model: S3 `strip_tool_args` (R-117), S15 `trim_to_fit` (R-133), S17 `prune_tool_errors` (R-425).
 
-`require_room` checks beforehand whether S15 could succeed. S2 and S4 are in `clear_tool_results` and
+`require_room` first checks whether S15 could succeed. S2 and S4 are in `clear_tool_results` and
 `truncate_tool_results`. Calls and results stay paired (R-004); protected messages stay unchanged.
 """
 
@@ -28,8 +28,8 @@ from codecompanion.placeholders import ERROR_PRUNED, without_gathered_code
 def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
     """Return the work with the large arguments of old calls replaced (R-117); ids and names stay.
 
-    A reply with encrypted reasoning is changed as a whole or not at all (lesson 26): in the running turn it stays, in
-    older turns it loses the encrypted parts with the arguments.
+    A reply with encrypted reasoning is changed as a whole or not at all (lesson 26): in the running turn it stays; in
+    older turns it loses the encrypted parts along with the arguments.
     """
     old = old_messages(work.messages, params.older_than, env)
     messages = list(work.messages)
@@ -55,8 +55,8 @@ def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
 def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
     """Return the work without its oldest messages, as few as needed to fit the stage's target (R-133).
 
-    The summary, protected messages and the newest stay; a call is dropped with its results. Work that fits is returned
-    as is; if dropping everything is not enough, the trimmed work is returned although it exceeds the target.
+    The summary, protected messages and the newest messages stay; a call is dropped with its results. Work that fits is
+    returned as is. If dropping all others is not enough, the trimmed work is returned although it exceeds the target.
     """
     groups = _droppable(work.messages, params, env)
     if not groups or not env.target or env.measure(work.messages).tokens <= env.target:
@@ -79,9 +79,9 @@ def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
 
 
 def require_room(work: Work, params: RequireRoom, env: Env) -> Outcome:
-    """Return the work, or `Skipped` when the messages that must stay exceed the stage's target (R-115).
+    """Return the work, or `Skipped` if the messages that must stay exceed the stage's target (R-115).
 
-    No summary could make it fit then, so no model is called.
+    In that case no summary could make it fit, so no model is called.
     """
     kept = (*work.messages, *work.pending)
     least = env.measure(_without(kept, _droppable(kept, TrimToFit(params.protect), env))).tokens
@@ -115,7 +115,7 @@ def _without(messages: Messages, groups: list[frozenset[int]]) -> Messages:
 
 
 def prune_tool_errors(work: Work, params: PruneToolErrors, env: Env) -> Outcome:
-    """Return the work with old errors that contain a marker replaced by `{"error":"pruned"}` (R-425)."""
+    """Return the work with `{"error":"pruned"}` in place of old errors that contain a marker (R-425)."""
     old = old_messages(work.messages, params.older_than, env)
     messages = list(work.messages)
     pruned: list[Message] = []

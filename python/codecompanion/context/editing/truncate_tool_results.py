@@ -1,4 +1,4 @@
-"""S4 `truncate_tool_results`: truncate results that are too large on their own, the newest included (R-412…R-415).
+"""S4 `truncate_tool_results`: truncates results that are too large by themselves, even the newest (R-412…R-415).
 
 A JSON result stays readable: a list keeps its first items, an object the head of its `content`; any other text keeps
 its head. Sizes are in tokens of `CHARS_PER_TOKEN` characters, as the rule defines them, so the truncation does not
@@ -28,7 +28,7 @@ _DOCUMENT_KEYS = ("format", "type", "mime", "path", "file_path", "filename", "fi
 
 
 def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> Outcome:
-    """Return the work with every result within its limit; running it again changes nothing.
+    """Return the work with every result within its limit; a second run changes nothing.
 
     `details.tools_truncated`: the number of truncated results, and the request's tokens before and after (R-411).
     """
@@ -56,7 +56,7 @@ def _with_text(message: Message, text: str, env: Env) -> Message:
 
 
 def shorten_result(text: str, params: TruncateToolResults) -> str:
-    """Return the text within its limit, truncated according to its kind; text that fits is returned as is."""
+    """Return the text within its limit, truncated according to its type; text that fits is returned as is."""
     limit = params.max_tokens
     if len(text) <= limit * CHARS_PER_TOKEN:
         return text
@@ -79,7 +79,7 @@ def shorten_result(text: str, params: TruncateToolResults) -> str:
 
 
 def is_document(value: dict[str, Any]) -> bool:
-    """Return whether a JSON result is an office document as text: one of its fields names the format."""
+    """Return whether a JSON result is the text of an office document: one of its fields names the format."""
     return any(str(value.get(key, "")).lower().endswith(_DOCUMENT_KINDS) for key in _DOCUMENT_KEYS)
 
 

@@ -1,1 +1,1 @@
-"""Check the names in a summary against the log."""
+"""Checks the names in a summary against the log."""

@@ -1,7 +1,7 @@
-"""Collect the words, numbers and paths of a list of messages, to check a summary against them (lesson 11).
+"""Collects the words, numbers and paths of a list of messages, to check a summary against them (lesson 11).
 
 Words are runs of ASCII letters, digits, `_` and `$` on both sides, so copied text is found whatever surrounds it. A
-path is found as the end, the beginning or the middle of a longer one, at its slashes.
+path is also found as the end, beginning or middle of a longer path, split at slashes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _ESCAPE = regex(rf"\\[nrtbf\"'/\\]|{COLOUR.pattern}")
 _HASH = regex(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
 _MARK = regex(rf"{re.escape(UNVERIFIED[:-1])}(?:: ([^()\n]*(?:\(\)[^()\n]*)*+))?\)")
 _MAX_NAME_LENGTH = 400
-# Keeps every character that a pattern can match and turns the others into spaces. Some non-ASCII characters are digits.
+# Table that keeps every character a pattern can match and turns the others into spaces. Some non-ASCII characters are
+# digits.
 _TO_SPACES = bytes(byte if byte > 127 or chr(byte).isalnum() or chr(byte) in "_$.,@+~/-" else 32 for byte in range(256))
 _SLICE_BYTES = 65_536
 _PIECES_AT_ONCE = 8_000
@@ -45,7 +46,7 @@ class Known:
         self._pieces = _joined(pieces)
 
     def read(self, pause: Pause) -> None:
-        """Build all sets ahead of use; `pause` is called in between."""
+        """Build all sets in advance; `pause` is called in between."""
         for read in (lambda: self._words, lambda: self._numbers, lambda: self._runs):
             read()
             pause()
@@ -88,8 +89,8 @@ class Known:
     def has_path(self, path: str) -> bool:
         """Return whether the path or address occurs, whole or as part of a longer one.
 
-        An absolute path also counts when its folder and the remaining part both occur: it is a working directory joined
-        with a relative path.
+        An absolute path also counts if its folder and the remaining part both occur, because it may be a working
+        directory joined with a relative path.
         """
         path = re.split(r"[?#]", path.rpartition("://")[2])[0]
         bare = "/".join(map(_without_dots, _RUN.findall(path)))
@@ -114,8 +115,8 @@ def is_hash(word: str) -> bool:
 class KnownNames:
     """The names in the messages of one chat, including call arguments; kept while a summary is written (`Folds`).
 
-    Names that an earlier summary marked as unverified or planned do not count. Read once, ahead of the summary if there
-    is time; for a list that has only grown, only new messages are read.
+    Names that an earlier summary marked as unverified or planned do not count. The messages are read once, before the
+    summary if there is time; if the list has only grown, only new messages are read.
     """
 
     def __init__(self) -> None:
@@ -185,14 +186,14 @@ def _add_pieces(pieces: set[bytes], texts: Iterable[str]) -> None:
 
 
 def _joined(pieces: Iterable[bytes]) -> tuple[str, ...]:
-    """Return the pieces joined into texts of several thousand each; other threads wait while a pattern reads one."""
+    """Return the pieces joined into texts of several thousand; other threads wait while a pattern reads a text."""
     waiting = iter(pieces)
     parts = iter(lambda: tuple(islice(waiting, _PIECES_AT_ONCE)), ())
     return tuple(b" ".join(part).decode("utf-8", "surrogatepass") for part in parts)
 
 
 def _slices(data: bytes) -> Iterator[bytes]:
-    """Yield the data in slices that end at a space; other threads wait while one is processed."""
+    """Yield the data in slices that end at a space; other threads wait while a slice is processed."""
     start = 0
     while start < len(data):
         end = data.find(b" ", start + _SLICE_BYTES)
@@ -201,7 +202,7 @@ def _slices(data: bytes) -> Iterator[bytes]:
 
 
 def _without_dots(run: str) -> str:
-    """Return a path without the dots before its components, which may belong to a sentence or an ellipsis."""
+    """Return a path without dots before its components, which may belong to a sentence or an ellipsis."""
     return run.replace("/.", "/")
 
 

@@ -1,4 +1,4 @@
-"""Find the files that a text plans to write: they do not have to occur in the history (lesson 11).
+"""Finds the files that a text plans to write, which may be missing from the history (lesson 11).
 
 Only future work counts: "create src/a.py", "src/a.py does not exist yet", a list or a tree below "Files to add:" or
 "Proposed structure". That a file *was* created is a claim and is checked like any other.
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from codecompanion.context.message_facts.name_patterns import PATH
 from codecompanion.formats.regex import regex
 
-# Folders and files without a known extension: `src/context/`, `/etc/hosts`, `./run`; never `and/or`.
+# Matches folders and files without a known extension: `src/context/`, `/etc/hosts`, `./run`; never `and/or`.
 PLACE = regex(
     r"(?<![\w/.<~@+-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+(?![\w<.])"
     r"|(?<![\w/.<~@+-])(?:~/|\.{1,2}/|/(?=[\w.@+-]+/))[\w.@+-]*\w(?:/[\w.@+-]*\w)*"
@@ -48,13 +48,13 @@ _HEADING = regex(r"\s{0,3}#{1,6} |.*:\W*$")
 
 
 def planned_files(lines: Sequence[str]) -> list[frozenset[str]]:
-    """Return for each line the files that the text plans to write; none for lines that report finished work."""
+    """Return for each line the files that the text plans to write; none for a line that reports finished work."""
     planned = frozenset(_planned(lines))
     return [frozenset() if _DONE.search(line) else planned for line in lines] if planned else [planned] * len(lines)
 
 
 def _planned(lines: Sequence[str]) -> Iterator[str]:
-    """Yield each file named in such a sentence, or in the list or tree below such a line."""
+    """Yield each file named in a sentence that announces a change, or in the list or tree that follows one."""
     in_list = in_tree = False
     for line in lines:
         if in_list and not in_tree and line.strip() and not _ITEM.match(line):

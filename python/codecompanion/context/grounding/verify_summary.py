@@ -1,15 +1,15 @@
-"""`verify_summary`: mark names and numbers of a summary that do not occur in the history (lesson 11).
+"""`verify_summary`: marks names and numbers of a summary that do not occur in the history (lesson 11).
 
 Models invent names: 3 % of the file names in real summaries do not exist. Every path, every word that can only be an
 identifier, every word in backticks, every version and every measurement (`1.5s`) is looked up in the messages the stage
-started from (texts, call arguments, earlier summaries). Exempt are plain numbers, since a summary does its own
-counting, status codes, and files that the text plans to write. An unknown name gets ` (unverified)` after it, outside
-its backticks; for a code block the mark is a line below. Nothing is removed: the next model and the user see which
-names are unreliable. A name that an earlier summary marked stays unverified. A summary written by code invents nothing,
-it only shortens names, so it is skipped.
+started from (texts, call arguments, earlier summaries). Plain numbers (a summary does its own counting), status codes,
+and files that the text plans to write are exempt. An unknown name is followed by ` (unverified)`, outside its
+backticks; for a code block the mark is on a line below. Nothing is removed: the next model and the user see which names
+are unreliable. A name that an earlier summary marked stays unverified. A summary written by code invents no names, it
+only shortens them, so it is skipped.
 
-One pass over the history builds the sets (`known_names`), one over the prose queries them. The step belongs after the
-model's text and before code adds its own (quotes, ledger).
+One pass over the history builds the sets (`known_names`), and one over the prose queries them. The step runs after the
+model has written the text and before code adds its own (quotes, ledger).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CODE = regex(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _URL = regex(r"\bhttps?://[^\s<>()\[\]\"'`]+(?<![.,;:!?*_])")
 _ORDINAL = regex(r"\s*(?:[-*+>]\s+)*(?:#{1,6}\s+)?(?:\*\*|__)?\d{1,3}[.)]\s")
 _ESCAPED = regex(r"\\(?=[_*`$#.-])")
-# Well-known names that may be mentioned without having been seen, and keywords of languages.
+# Well-known names and language keywords that may be mentioned without having been seen.
 _COMMON = frozenset(
     """JavaScript TypeScript GitHub GitLab OpenAI PostgreSQL MySQL SQLite NumPy PyTorch TensorFlow NodeJS LaTeX YouTube
     VSCode macOS iOS PyPI MapReduce WebSocket WebSockets DevOps PowerShell LuaJIT ChatGPT utf8 UTF8 base64 Base64 sha256
@@ -101,14 +101,14 @@ class _Checker:
         return "".join([*out, self._mark_prose(line[done:])])
 
     def line_below(self, code: str, last: str) -> str:
-        """Return the line below a code block that lists its unknown names, "" when there are none."""
+        """Return the line below a code block that lists its unknown names, or ""."""
         missing = list(dict.fromkeys(name for name, _ in self._found_in(code) if not self._knows(name)))
         if not missing:
             return ""
         return f"{'' if last.endswith(chr(10)) else chr(10)}{UNVERIFIED[:-1]}: {', '.join(missing)})\n"
 
     def _mark_behind(self, code: str) -> str:
-        """Return the mark after a span in backticks, "" when all its names are known."""
+        """Return the mark after a span in backticks, "" if all its names are known."""
         found = [name for name, _ in self._found_in(code)]
         words = [
             word for word in WORD.findall(code) if _is_quoted_name(word) and not any(word in name for name in found)
@@ -180,12 +180,12 @@ def _is_name(word: str) -> bool:
 
 
 def _is_quoted_name(word: str) -> bool:
-    """Return whether a word in backticks is the name of something."""
+    """Return whether a word in backticks is a name."""
     return word.isidentifier() and len(word) > 2 and word not in _COMMON
 
 
 def _is_checked(number: re.Match[str]) -> bool:
-    """Return whether to look a number up: yes for versions and measurements, no for plain numbers and status codes."""
+    """Return whether to check a number: yes for versions and measurements, no for plain numbers and status codes."""
     if _VERSION.fullmatch(number.group()):
         return True
     return bool(number["unit"]) and not _STATUS_CODES.fullmatch(number.group())

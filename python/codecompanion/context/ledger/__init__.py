@@ -1,1 +1,1 @@
-"""The summary without a model: facts read from the log and written by code."""
+"""Writes a summary without a model: facts read from the log and written by code."""

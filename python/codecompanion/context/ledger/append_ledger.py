@@ -1,10 +1,10 @@
-"""`append_ledger`: append facts from the log, collected by code, to a model's summary (lesson 21).
+"""`append_ledger`: appends facts that code collects from the log to a model's summary (lesson 21).
 
-Files with their actions and edited symbols, commands with their exit status, errors, todos, decisions, and identifiers
-missing from the prose. Results cleared by an earlier stage or turn are read in their original form (`Env.original`). It
-doubles the hit rate of later steps: 62 % of file reads after a compaction re-read a known file. Lines that the text
-already contains (because it was written from the log itself) are not repeated; a summary that is a ledger stays
-unchanged.
+The facts are files with their actions and edited symbols, commands with their exit status, errors, todos, decisions,
+and identifiers missing from the prose. Results cleared by an earlier stage or turn are read in their original form
+(`Env.original`). The ledger doubles the hit rate of later steps: 62 % of file reads after a compaction re-read a known
+file. Lines that the text already contains (because it was written from the log itself) are not repeated; a summary that
+is a ledger stays unchanged.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _names_in(messages: Messages) -> set[str]:
 
 
 def write_ledger(facts: Facts, max_tokens: int, prose: str, count: Count) -> str:
-    """Return the ledger in at most `max_tokens`, "" when there are no facts or there is no room."""
+    """Return the ledger in at most `max_tokens`, or "" if there are no facts or there is no room."""
     text = write_within(lambda budget: _write(facts, budget, prose, count), max_tokens, count, tries=8)
     return text if count(text) <= max_tokens else ""
 
@@ -102,7 +102,7 @@ def _lines(name: str, facts: Facts, limit: int, count: Count) -> list[str]:
 
 
 def put_ledger(summary: str, ledger: str) -> str:
-    """Return the summary with the ledger below the text; the rest stays in place."""
+    """Return the summary with the ledger below its text; everything else stays in place."""
     found = parse_sections(summary)
     text = summary[: len(summary) - len(found.tail)].rstrip("\n")
     quotes = found.tail.rstrip("\n")

@@ -1,4 +1,4 @@
-"""Collect the facts of a log: files, commands, errors, names, todos, words of the user (lesson 21).
+"""Collects the facts of a log: files, commands, errors, names, todos, the user's words (lesson 21).
 
 The evidence is tool calls and their results; the model's prose is only quoted, never trusted. Tool names do not matter:
 a path is recognised by the argument's name and by its shape, in JSON and in shell commands. Pure and deterministic.
@@ -46,14 +46,14 @@ _WEIGHTS: dict[Action, float] = {
     "edited": 6.0, "created": 6.0, "read": 3.0, "deleted": 2.0, "ran": 2.0, "used": 2.0, "searched": 1.5, "seen": 0.5,
 }  # fmt: skip
 COLOUR = regex(r"\x1b\[[0-9;]*m|\[\d+(?:;\d+)*m")
-"""Terminal colour codes, with or without the escape character that tools often drop."""
+"""Matches terminal colour codes, with or without the escape character, which tools often drop."""
 _ERROR = regex(
     r"^.*?\b(?:[A-Z]\w*(?:Error|Exception|Warning)\b|error(?:\[\w+\])?:|ERROR|FAILED|FAIL:|fatal:|panic:"
     r"|[Nn]o such file|not found|[Cc]annot |[Ff]ailed to |undefined (?:reference|symbol|variable)).*$",
     re.MULTILINE,
 )
 _EXIT = regex(r"exit(?:ed)?(?: with)?(?: status| code)?[ :=]+(-?\d+)|returncode[ :=]+(-?\d+)", re.IGNORECASE)
-# A dot inside a name does not end a sentence.
+# Matches a sentence; a dot inside a name does not end it.
 _SENTENCE = regex(r"(?:[^.!?\n]|[.!?](?=[^\s*`'\")\]]))+[.!?]?")
 _DECISION = regex(
     r"\b(?:root cause|(?:the|real) (?:problem|issue|bug|reason) (?:is|was)|decided|turns out|because of"
@@ -62,7 +62,7 @@ _DECISION = regex(
 )
 _WORDS = regex(r"\w{2,}")
 _DECISION_CHARS, _DECISION_WORDS = 400, 6
-# Definitions in edited text, in common languages; lines of a diff begin with a sign.
+# Matches definitions in edited text, in common languages; lines of a diff begin with a sign.
 _DEFINITION = regex(
     r"^[+ \t]*(?:(?:export|default|pub(?:\([^)\n]*\))?|async|static|public|private|protected|local|abstract|final)"
     r"[ \t]+)*"
@@ -72,15 +72,15 @@ _DEFINITION = regex(
 _TODO = regex(r"^[ \t]*(?:[-*]|\d+[.)])[ \t]*\[( |x|X|-|~)\][ \t]+(.+)$", re.MULTILINE)
 # Upper limit for the counts that an earlier ledger gives a file.
 _MAX_TIMES = 99
-# The part of one long result that is read: names and paths are near its ends and repeat.
+# Characters of a long result that are read: names and paths are near its ends and repeat.
 _HEAD_CHARS, _TAIL_CHARS = 48_000, 8_000
 _COMMAND_CHARS, _ERROR_CHARS = 160, 240
-# The place where a text was truncated, with the partial words around it, which are not names.
+# Matches the point where a text was truncated, with the partial words around it, which are not names.
 _CUT = regex(r"(?<!\S)\S{0,200}\n(?:\.\.\.\[truncated\]\.\.\.|…\[\d+ characters left out\]…)\n\S{0,200}")
 
 
 class FileFact(msgspec.Struct):
-    """A file of the log: counts of the actions on it, their weight, and the position of the last message.
+    """A file in the log: the counts of actions on it, their weight, and the position of the last message.
 
     `symbols`: definitions that edits wrote to it, with the position of the newest edit.
     """
@@ -93,7 +93,7 @@ class FileFact(msgspec.Struct):
 
 
 class CommandFact(msgspec.Struct, frozen=True):
-    """A command that ran. `status` is taken from the result: `ok`, `exit 1`, `failed`, or "" when unknown."""
+    """A command that ran. `status` is taken from the result: `ok`, `exit 1`, `failed`, or "" if unknown."""
 
     text: str
     status: str
@@ -260,7 +260,7 @@ class _Reader:
             ]
 
     def finish(self) -> Facts:
-        """Return the facts; an error is marked as fixed if the same call succeeded later."""
+        """Return the facts; errors whose call succeeded later are marked as fixed."""
         facts = self.facts
         facts.errors = [
             msgspec.structs.replace(error, fixed=self.outcome.get(error.source, -1) > error.position)
@@ -270,7 +270,7 @@ class _Reader:
         return facts
 
     def _age(self, position: int) -> float:
-        """Return 0.25 for the oldest message … 1.25 for the newest: recent facts are needed next."""
+        """Return 0.25 for the oldest message … 1.25 for the newest: recent facts are more likely to be needed."""
         return 0.25 + (position + 1) / self.count if self.count else 1.0
 
     def _file(self, path: str, action: Action, position: int) -> None:
@@ -326,7 +326,7 @@ def decisions_in(text: str) -> list[str]:
 
 
 def _outcome(message: Message, text: str) -> tuple[bool, str]:
-    """Return whether a call failed, and its status in a word, from exit codes and error marks only."""
+    """Return whether a call failed, and a word for its status, using only exit codes and error marks."""
     codes = _EXIT.findall(text[:200] + "\n" + text[-300:])
     code = next((a or b for a, b in codes), "")
     if code:

@@ -1,7 +1,7 @@
-"""Find the goal of a session: the first substantial request, until the user states a new one (R-319).
+"""Finds the goal of a session: the first substantial request, until the user states a new one (R-319).
 
 "continue", thanks, greetings, questions about the time and compaction prompts are not requests. A message that only
-sets rules is the goal until a better one comes. Works on the stored one-line text, so that a goal carried over is
+sets rules is the goal until there is a better one. It works on the stored one-line text, so that a goal carried over is
 judged like a new one.
 """
 
@@ -85,7 +85,7 @@ _MAY_STATE = regex(
     r"|necesito|quero|preciso|voglio|vorrei|хочу|нужн|我(?:想|要|需要)",
     re.IGNORECASE,
 )
-"""Words that every stated goal contains: a text without them needs no closer look."""
+"""Matches words of which every stated goal contains one, so that other texts need no closer look."""
 
 
 class Weight(IntEnum):
@@ -98,12 +98,12 @@ class Weight(IntEnum):
 
 
 def is_usable_goal(text: str) -> bool:
-    """Return whether the words state a request rather than steering, small talk, or a compaction prompt."""
+    """Return whether the text states a request rather than steering, small talk, or a compaction prompt."""
     return weigh(text) > Weight.NOTHING
 
 
 def goal_of(text: str) -> str:
-    """Return the goal in a message on one line: the whole text, or the rest from the stated goal on."""
+    """Return the goal in a message on one line: the whole text, or the part that begins with the stated goal."""
     whole = cut_bytes(text[:_READ_CHARS], GOAL_BYTES)
     said = list(sentences(text))
     stated = next((place for place, sentence in enumerate(said) if _states_goal(sentence)), None)
@@ -119,7 +119,7 @@ def better_goal(older: str, newer: str) -> str:
 
 
 def goal_of_all(texts: Iterable[str]) -> str:
-    """Return the goal after these user messages, "" when none states one."""
+    """Return the goal after these user messages, "" if none states one."""
     goal = ""
     for text in texts:
         if weigh(goal) < Weight.REQUEST or _MAY_STATE.search(text):
@@ -129,7 +129,7 @@ def goal_of_all(texts: Iterable[str]) -> str:
 
 @lru_cache(1024)
 def weigh(text: str) -> Weight:
-    """Return how strongly the words state a goal; cached, as a goal is weighed against every later message."""
+    """Return how strongly the words state a goal; cached, because a goal is compared with every later message."""
     words = " ".join(text.split())
     if not words or _META.match(words) or is_noise(words):
         return Weight.NOTHING
@@ -137,7 +137,7 @@ def weigh(text: str) -> Weight:
     if any(map(_states_goal, said)):
         return Weight.STATED
     if not said:
-        # Only code, or only quoted lines: probably a request about it.
+        # Only code, or only quoted lines: the message is probably a request about them.
         return Weight.NOTHING if _is_idle(words) or any(sentences(text)) else Weight.REQUEST
     return Weight.RULES if all(map(asks_for_no_work, said)) else Weight.REQUEST
 

@@ -1,4 +1,4 @@
-"""Write a summary without a model: the sections of a schema, from the log (R-526, lessons 11, 14, 21).
+"""Writes a summary without a model: the sections of a schema, from the log (R-526, lessons 11, 14, 21).
 
 Nothing is invented: user messages are quoted, file names, identifiers, commands and errors are copied, a status comes
 from an exit code or an error mark. The offline adapter replies with it, and it is the last tier when no model succeeds.
@@ -39,8 +39,8 @@ from codecompanion.formats.cutting import MAX_TOKEN_LENGTH, cut_to_tokens
 from codecompanion.model.messages import Message
 from codecompanion.placeholders import NO_ROOM, NO_ROOM_FOR
 
-# Shares of the budget, in writing order. Unused tokens go to sections that were short of room, in order of importance,
-# and then to the identifiers, which fill the rest.
+# Shares of the budget, in writing order. Unused tokens go to sections that had too little room, in order of importance,
+# and then to the identifiers.
 _SHARES: dict[Role, float] = {
     "user_messages": 0.28,
     "request": 0.10,
@@ -55,14 +55,14 @@ _SHARES: dict[Role, float] = {
 _IMPORTANCE: tuple[Role, ...] = (
     "request", "current", "pending", "user_messages", "files", "errors", "next_step", "solved", "decisions", "names",
 )  # fmt: skip
-# All headings are written when they take at most this share of the budget; otherwise only those of non-empty sections.
+# All headings are written if they take at most this share of the budget; otherwise only those of non-empty sections.
 _HEADINGS_SHARE = 0.25
 _SMALLEST_SECTION = 10
 _UNLIMITED = 10_000
-# User messages are not shortened below this many tokens; instead the oldest are dropped.
+# Minimum tokens to which user messages are shortened; beyond that, the oldest are dropped.
 _MIN_QUOTE_LENGTH = 40
 _ROOM_FOR_BOTH = 30
-"""With less room than this, only the latest request is shown."""
+"""Minimum tokens for showing both requests; with less room, only the latest is shown."""
 _FIRST = "First request:"
 _LATEST = "Latest request:"
 _NAMES = "Identifiers used, the most important first: "
@@ -73,7 +73,7 @@ class Maker(Protocol):
     """Writes one section."""
 
     def __call__(self, limit: int, already: str = "") -> list[str]:
-        """Return its lines in at most `limit` tokens; `already` is the text of the other sections."""
+        """Return the section's lines in at most `limit` tokens; `already` is the text of the other sections."""
         ...
 
 
@@ -87,9 +87,9 @@ def summarise(
     for_quotes: int = 0,
     facts_first: bool = False,
 ) -> str:
-    """Return the summary of the messages, at most `max_tokens` by `count`; "" only when nothing fits.
+    """Return the summary of the messages, at most `max_tokens` by `count`; "" only if nothing fits.
 
-    The user's own words may take `for_quotes` more tokens, which are reserved for them (R-431). `facts_first`: the
+    The user's own words may take `for_quotes` additional tokens, which are reserved for them (R-431). `facts_first`:
     short facts in them take precedence over whole messages.
 
     An earlier summary among the messages is carried on: its quoted user messages, files and open tasks stay. A schema
@@ -129,13 +129,14 @@ def _write_all(makers: dict[Role, Maker], budget: int, count: Count, schema: Sch
 
 
 def _write_few(makers: dict[Role, Maker], budget: int, count: Count, schema: Schema) -> str:
-    """Return the non-empty sections, the most important first, while there is room."""
+    """Return the non-empty sections, most important first, as long as there is room."""
     telling = [role for role in _IMPORTANCE if role in makers and makers[role](_UNLIMITED)]
     left = budget - count(_few({}, schema, telling))
     parts: dict[Role, list[str]] = {}
     for role in telling:
         room = left - count(schema.heading(schema.number_of(role))) - 2
-        # Half of the room, to leave some for the next sections; all of it if the section would otherwise stay empty.
+        # Use half of the room, to leave some for the next sections, or all of it if the section would otherwise be
+        # empty.
         lines = (makers[role](room // 2) or makers[role](room)) if room >= _SMALLEST_SECTION else []
         if lines:
             parts[role] = lines
@@ -235,7 +236,7 @@ def _before_latest(carried: list[str]) -> list[str]:
 
 
 def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf, *, facts_first: bool) -> list[str]:
-    """Return every user message verbatim; of those without demands the longest are shortened first.
+    """Return every user message verbatim; if there is no room, the longest without demands are shortened first.
 
     Quotes of an earlier summary come first; its excerpts and counts are carried on.
     """
@@ -279,7 +280,7 @@ def _current(facts: Facts, limit: int, count: Count) -> list[str]:
     for call, failed in reversed(facts.recent_calls[-8:]):
         status = " (failed)" if failed else ""
         lines.append(f"- {plain(describe_call(call), 140)}{status}")
-    # Repeated lines (another part of the same file) are dropped.
+    # Repeated lines (about another part of the same file) are dropped.
     kept = fit(dict.fromkeys(lines), limit // 2, count)[::-1]
     if facts.statements:
         room = limit - count("\n".join(kept)) - 12

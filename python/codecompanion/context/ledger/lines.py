@@ -1,4 +1,4 @@
-"""Format the lines of a ledger: files, errors, commands, decisions, todos, names (lesson 21).
+"""Formats the lines of a ledger: files, errors, commands, decisions, todos, names (lesson 21).
 
 Each function takes the facts and the room in tokens, and returns the most important lines first. Every text is kept on
 one line, so it cannot start a section or close a wrapper. `message_facts.earlier_files` parses the file lines again.
@@ -27,7 +27,7 @@ Count = Callable[[str], int]
 
 
 def neutral(text: str) -> str:
-    """Return the text unable to open or close a wrapper, without embedded binary data and control characters."""
+    """Return the text without binary data and control characters, escaped so that it cannot open or close a wrapper."""
     text = _BASE64.sub("[binary data]", _TAGS.sub(r"<\\\1\2", text))
     return "".join(char if char >= " " or char in "\n\t" else "�" for char in text)
 
@@ -38,7 +38,7 @@ def cut_bytes(text: str, limit: int) -> str:
 
 
 def quote(text: str) -> list[str]:
-    """Return the text as quoted lines: verbatim, and no line can pass for a heading."""
+    """Return the text verbatim as quoted lines, so that no line can pass for a heading."""
     return [f"> {line}".rstrip() for line in neutral(text).split("\n")]
 
 
@@ -48,7 +48,7 @@ def plain(text: str, limit: int) -> str:
 
 
 def write_within(write: Callable[[int], str], max_tokens: int, count: Count, tries: int) -> str:
-    """Return the text of `write` with a budget small enough for `max_tokens`, else the text of the last try.
+    """Return the result of `write` with a budget that keeps it within `max_tokens`, else the result of the last try.
 
     Lines are counted one by one, but the text as a whole may count more than their sum.
     """
@@ -75,7 +75,7 @@ def fit(lines: Iterable[str], limit: int, count: Count) -> list[str]:
 
 
 def quote_within(text: str, limit: int, count: Count) -> list[str]:
-    """Return the text as quoted lines accepted by `fit`; of a longer text, its head and tail."""
+    """Return the text as quoted lines accepted by `fit`, reduced to head and tail if it is too long."""
     room = limit
     while room > 0:
         short = cut_to_tokens(text, room, count)
@@ -90,7 +90,7 @@ def quote_within(text: str, limit: int, count: Count) -> list[str]:
 def file_lines(facts: Facts, limit: int, count: Count) -> list[str]:
     """Return the files by weight with their actions and symbols: `- src/a.py (read)`, `- src/: b.py, c.py (edited)`.
 
-    Files of one folder share a line, and a folder common to many is named once, so that more of them fit.
+    Files of one folder share a line, and a folder common to many files is named once, so that more fit.
     """
     ranked = sorted(_merged(facts.files.values()), key=lambda fact: (-fact.weight, -fact.last, fact.path))[:400]
     root = _root(posixpath.dirname(fact.path) for fact in ranked)
@@ -113,7 +113,7 @@ def file_lines(facts: Facts, limit: int, count: Count) -> list[str]:
 
 
 def _root(folders: Iterable[str]) -> str:
-    """Return the common folder whose removal from the lines saves the most, "" when none saves enough."""
+    """Return the common folder whose removal from the lines saves the most, or "" if none saves enough."""
     saved: dict[str, int] = {}
     for folder in set(folders):
         parts = folder.split("/")
@@ -139,9 +139,9 @@ def _path_of(folder: str, names: list[str]) -> str:
 def _merged(files: Iterable[FileFact]) -> list[FileFact]:
     """Return the files, each under its longest spelling.
 
-    A shorter one (a bare name, a path as another file imports it) means the only longer path with that ending. A file
-    that was only mentioned may mean the most important of several; the actions on a file are never attributed to
-    another.
+    A shorter spelling (a bare name, or a path in an import) stands for the only longer path with that ending. If there
+    are several, a file that was only mentioned may stand for the most important one; actions on a file are never
+    attributed to another file.
     """
     by_name: dict[str, list[FileFact]] = {}
     for fact in files:
@@ -195,7 +195,7 @@ def _done(fact: FileFact) -> str:
 
 
 def error_lines(facts: Facts) -> list[str]:
-    """Return the distinct errors, the newest first."""
+    """Return the distinct errors, newest first."""
     lines: dict[str, None] = {}
     for error in reversed(facts.errors):
         where = f" ({plain(error.source, 80)})" if error.source else ""
@@ -204,12 +204,12 @@ def error_lines(facts: Facts) -> list[str]:
 
 
 def decision_lines(facts: Facts) -> list[str]:
-    """Return the assistant's findings and decisions in its own words, the newest first."""
+    """Return the assistant's findings and decisions in its own words, newest first."""
     return [f'- said: "{plain(text, 220)}"' for text in dict.fromkeys(reversed(facts.decisions))][:4]
 
 
 def command_lines(facts: Facts) -> list[str]:
-    """Return the commands with their last status, the newest first."""
+    """Return the commands with their last status, newest first."""
     lines: dict[str, str] = {}
     for command in reversed(facts.commands):
         lines.setdefault(command.text, command.status)

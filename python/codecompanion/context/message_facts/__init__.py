@@ -1,1 +1,1 @@
-"""Extract facts from single messages and tool calls: demands, names, noise, files."""
+"""Extracts facts from single messages and tool calls: demands, names, noise, files."""

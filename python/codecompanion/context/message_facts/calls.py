@@ -1,4 +1,4 @@
-"""Read the arguments of a tool call, whatever the tool's name: its command, its path, its todos (lesson 21)."""
+"""Reads the arguments of a tool call, whatever the tool's name: its command, its path, its todos (lesson 21)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_arguments(arguments: str) -> Any:
 
 
 def describe_call(call: ToolCall) -> str:
-    """Return a call in a few words: its command, its path, or its first short argument."""
+    """Describe a call in a few words: its command, its path, or its first short argument."""
     command = command_of(call)
     if command:
         return cut_line_middle(command, 100)
@@ -47,7 +47,7 @@ def describe_call(call: ToolCall) -> str:
 
 
 def command_of(call: ToolCall) -> str:
-    """Return the shell command of a call without a leading `cd … &&`; "" when it has none."""
+    """Return the shell command of a call without a leading `cd … &&`; or ""."""
     for key, value in strings_in(read_arguments(call.arguments)):
         if key in COMMAND_KEYS and not is_word(value):
             return _CHANGE_FOLDER.sub("", value)
@@ -72,7 +72,7 @@ def strings_in(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str,
 
 
 def verb_of(name: str) -> Action | None:
-    """Return the file action that the name of a tool or program implies, None when it implies none."""
+    """Return the file action that the name of a tool or program implies, or None."""
     words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
     for action, verbs in _ACTIONS:
         if any(word in verbs for word in words):

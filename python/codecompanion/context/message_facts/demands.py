@@ -1,8 +1,8 @@
-"""Find the user's demands, prohibitions and rules, sentence by sentence and verbatim (R-314, lesson 10).
+"""Finds the user's demands, prohibitions and rules, sentence by sentence and verbatim (R-314, lesson 10).
 
 A demand uses words such as `never`, `must`, `keep`, `no … without`, or states a general rule in a short message ("Names
-of files are in lower case."). Questions, reports and code do not count. A false positive costs a line of a summary, a
-false negative costs the user's trust: in doubt a sentence counts.
+of files are in lower case."). Questions, reports and code do not count. A false positive costs a line of the summary, a
+false negative the user's trust, so if in doubt, a sentence counts.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from codecompanion.formats.regex import regex
 from codecompanion.formats.sanitise import leave_out_orders
 
 _SHORT_CHARS, _MAX_STATEMENT_LENGTH = 600, 200
-"""Plain statements are rules only in messages up to this length: longer ones are reports, or pasted."""
+"""Maximum characters of a message, and of a plain statement in it, that may be a rule: longer ones are reports, or
+pasted."""
 _READ_CHARS = 10_000
-"""How much of a message is read at its beginning and end: people write requests before or after a paste."""
+"""Characters of a message that are read at its beginning and end: people write requests before or after a paste."""
 
 _FENCE = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 _END = regex(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)(?<!z\.B\.)\s+|(?<=[。！？])|\n+")
@@ -67,7 +68,7 @@ _ONE_MORE = regex(
     rf"{_BEFORE}(?:use|leave|ensure|follow|respect|preserve|limit|treat|mind|answer|reply|respond|ask) \S",
     re.IGNORECASE,
 )
-"""Openings shared by requests and rules."""
+"""Matches openings shared by requests and rules."""
 _GENERAL = regex(
     r"(?:the |our |my |all |every |each |any |no )?(?!(?:it|this|that|these|those|all (?:i|we|you)|there|here|he|she"
     r"|i|we|you|they|what|which|who|why|how|when|where|now|still|but|and|so|if|my|one|something|nothing|everything)\b)"
@@ -97,7 +98,7 @@ _POLITE = regex(r"(?:please |can|could|would|will) you\b", re.IGNORECASE)
 def find_demands(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the distinct sentences of the user that demand something or state a rule, in order.
 
-    Sentences that try to override a model's instructions are left out: they are never rules of the work.
+    Sentences that try to override a model's instructions are left out: they are never rules for the work.
     """
     found = dict.fromkeys(
         said
@@ -140,10 +141,10 @@ def asks_for_no_work(sentence: str) -> bool:
 
 
 def is_strict(sentence: str) -> bool:
-    """Return whether it says never, must, always or do not: such a demand outranks all others (R-317)."""
+    """Return whether the sentence says never, must, always or do not, and so outranks all other demands (R-317)."""
     return _has_hint(sentence, _STRICT_HINTS) and _STRICT.search(sentence) is not None
 
 
 def _has_hint(text: str, hints: frozenset[bytes]) -> bool:
-    """Return whether the pattern that the hints belong to may match the text; false is certain."""
+    """Return whether the pattern with these hints may match the text; False is certain."""
     return not text.isascii() or not hints.isdisjoint(text.encode().translate(_TO_WORDS).split())

@@ -1,4 +1,4 @@
-"""Parse the files of an earlier ledger, so that they survive any number of compactions (lesson 21)."""
+"""Parses the files of an earlier ledger, so that they survive any number of compactions (lesson 21)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Action = Literal["read", "edited", "created", "deleted", "searched", "ran", "use
 """An action on a file, in the words of a ledger."""
 
 ROOT_LINE = "Paths that do not start with / are in {root}."
-"""Line of a ledger that replaces a folder repeated in every line."""
+"""Beginning of the ledger line that names the folder common to many lines."""
 _ROOT = regex(re.escape(ROOT_LINE).replace(re.escape("{root}"), r"(/.{1,200})"))
 _DONE = r"(created|deleted|edited|read)"
 _ENTRY = regex(rf"(?:\A|, )(?P<name>[^,()]{{1,255}}?) \((?P<done>{_DONE}\b[^()]*)\)")
@@ -34,8 +34,8 @@ def earlier_files(text: str) -> Iterator[EarlierFile]:
     """Yield the distinct files listed in a summary.
 
     The lines are `- folder/name (edited ×2, read: symbol)` and `- folder/: name (…), name (…)`; summaries written
-    before 2026-11-22 have no colon after the folder. A summary may list a file in its own section and again in the
-    ledger below: these entries describe the same work.
+    before 2026-11-22 have no colon after the folder. A summary may list a file both in its own section and in the
+    ledger below; these entries describe the same work.
     """
     found: dict[str, EarlierFile] = {}
     for file in _entries(text):

@@ -1,4 +1,4 @@
-"""Patterns of file names and of identifiers, wherever they are written."""
+"""Defines patterns of file names and identifiers, wherever they are written."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NOT_A_FILE = frozenset(
     """console.log Math.log math.log np.log Node.js node.js Vue.js Next.js Chart.js package.path process.env
     import.meta.env null None none undefined true false True False N/A n/a""".split()
 )
-# `django.utils.html` is a module: its ending is also a module name, and no file name precedes it.
+# Matches a module such as `django.utils.html`: its ending is also a module name, and no file name precedes it.
 MODULE = regex(r"[A-Za-z_]\w*(?:\.[a-z_]\w*)*\.[a-z_]\w*\.(?:conf|css|csv|diff|env|html|json|lock|log|rst|sql|xml)")
-# Not the end of `0x7f3a`.
+# Matches an identifier, but not the end of `0x7f3a`.
 NAME = regex(r"(?<![A-Za-z0-9_$])[A-Za-z_$][A-Za-z0-9_$]*")
 _CODE_LIKE = regex(r".*[a-z0-9][A-Z].*|.*[A-Za-z0-9]_+[A-Za-z0-9].*|[A-Z][A-Za-z]*\d.*|_+[a-z]\w*|[a-z]+\d+\w*")
 _HASH = regex(r"(?=.*\d)[0-9a-f]{5,64}")

@@ -1,7 +1,7 @@
-"""Detect text that is never needed again: thanks, bare commands, pasted output, examples.
+"""Detects text that is never needed again: thanks, bare commands, pasted output, examples.
 
-Noise is neither quoted nor counts as a request. In doubt text is kept: a command with a sentence (`/ask how …`) is not
-noise, and a name in an example counts once it occurs anywhere else.
+Noise is not quoted and does not count as a request. If in doubt, text is kept: a command with a sentence (`/ask how …`)
+is not noise, and a name in an example counts once it occurs anywhere else.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _CHATTER = (
 _NOTHING_SAID = regex(rf"(?:{_CHATTER})(?:[\s.,!]+(?:{_CHATTER}))*[\s.!,:)👍]*", re.IGNORECASE)
 _COMMAND_XML = regex(r"(?:<(?:command|local-command|bash)-[\w-]+>[^<]*</[\w-]+>\s*)+")
 _COMMAND = regex(r"/[A-Za-z][\w-]*(?=\s|$)")
-# An ordinary word: not a path, option, name or number.
+# Matches an ordinary word: not a path, option, name or number.
 _WORD = regex(r"[A-Za-z][a-z']*[?.,!:]?")
 _FOREIGN = regex(r"[^\x00-\x7f]")
 _PROMPT = regex(r"(?:[$%❯➜#]\s|>>> |E {3,}\S|Traceback \(most recent|(?:~|/)\S*(?: \([^)\n]*\))?$)")
-# Opening and closing marks of a demonstration or an example; an unclosed one hides nothing.
+# Matches opening and closing marks of a demonstration or an example; an unclosed mark hides nothing.
 _DEMONSTRATION_MARK = regex(
     r"^-{3,} ?(END OF )?(DEMONSTRATION) ?-{3,}$|<(/)?(examples?)>", re.MULTILINE | re.IGNORECASE
 )
-# The words that open an example, the rest of their sentence, and the code block that follows.
+# Matches the words that open an example, the rest of the sentence, and the code block that follows.
 _EXAMPLE = regex(
     r"(?:\b(?:for example|for instance|such as|imagine|suppose|something like|zum beispiel)\b|\be\.g\.|\bz\. ?B\.)"
     r"(?:[^\n.!?]|[.!?](?=\S))*(?:[.!?]|(?<=:)\s*^```.*?^```|$)",
@@ -63,13 +63,13 @@ def _words(text: str) -> int:
 
 
 def is_pasted(text: str) -> bool:
-    """Return whether a message is pasted output, with no words of the user after it."""
+    """Return whether a message is pasted output that is not followed by the user's own words."""
     text = text.strip()
     return _PROMPT.match(text.partition("\n")[0]) is not None and not _ends_in_a_sentence(text)
 
 
 def _ends_in_a_sentence(text: str) -> bool:
-    """Return whether a paragraph of the user's own follows the pasted text."""
+    """Return whether a paragraph by the user follows the pasted text."""
     _, gap, last = text[-2 * _MAX_LENGTH :].rpartition("\n\n")
     return bool(gap) and _words(last) >= 3
 

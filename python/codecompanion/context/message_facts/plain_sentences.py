@@ -1,4 +1,4 @@
-"""Find plain English sentences that state decisions, constraints, blockers, warnings or plans (R-314, R-320).
+"""Finds plain English sentences that state decisions, constraints, blockers, warnings or plans (R-314, R-320).
 
 The rules are data (`plain_sentences.toml`). Code, quoted text, questions, suppositions and reports of other people's
 words are left out: a false fact in a summary misleads whichever model continues the work.
@@ -25,7 +25,7 @@ Speaker = Literal["user", "assistant"]
 
 _TABLE = "context/message_facts/plain_sentences.toml"
 _LENGTHS = range(10, 501)
-"""In characters: shorter sentences carry no fact, longer ones are not sentences."""
+"""Lengths of a sentence in characters: shorter ones carry no fact, longer ones are not sentences."""
 _BLOCK = regex(
     r"^~~~.*?(?:^~~~|\Z)"
     r"|<(output|result|tool_result|stdout|stderr|log|observation|pre|code|blockquote|file|context)>.*?(?:</\1>|\Z)",
@@ -110,7 +110,7 @@ def facts_of_sentences(
 ) -> Iterator[Sentence]:
     """Yield the sentences of a message that state a fact, in order, without those that are `known`.
 
-    `is_last`: this is the assistant's last text of the turn.
+    `is_last`: this is the assistant's last text in the turn.
     """
     if is_noise(text) or (by == "user" and is_pasted(text)):
         return
@@ -126,5 +126,5 @@ def facts_of_sentences(
 
 
 def is_idle(sentence: str) -> bool:
-    """Return whether the sentence is a question or a supposition, and so not a fact."""
+    """Return whether the sentence is a question or a supposition, and therefore not a fact."""
     return sentence.rstrip(" *_)\"'”").endswith("?") or _reader().idle.search(sentence) is not None

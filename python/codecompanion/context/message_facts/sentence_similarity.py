@@ -1,4 +1,4 @@
-"""Compare the meaning of two sentences, so that a summary states a fact once (R-319, R-320)."""
+"""Compares the meaning of two sentences, so that a summary states a fact only once (R-319, R-320)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EMPTY = frozenset(
     " want plan step steps still waiting wait blocked until there here out up if when".split()
 )
 _ENOUGH = 0.6
-"""Minimum share of the longer fact's words that the shorter one must have."""
+"""Minimum share of the longer fact's words that the shorter fact must have."""
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Meaning(msgspec.Struct, frozen=True):
 
 
 def normal(text: str) -> str:
-    """Return the text for comparison: without case, marks around words, and final punctuation."""
+    """Return the text normalised for comparison: without case, marks around words, and final punctuation."""
     bare = " ".join(text.casefold().replace("’", "'").translate(_MARKS).split()).strip(" .,;:!?-–…")
     return bare or text
 
@@ -48,7 +48,7 @@ def meaning_of(text: str) -> Meaning:
 
 
 def is_same_fact(one: Meaning, other: Meaning) -> bool:
-    """Return whether both state the same fact: similar words, one a subset of the other, both or neither negated."""
+    """Return whether both state the same fact: similar words, one set within the other, both or neither negated."""
     if one.text == other.text:
         return True
     shorter, longer = sorted((one.words, other.words), key=len)

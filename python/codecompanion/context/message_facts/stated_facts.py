@@ -1,9 +1,10 @@
-"""Find short facts that the user stated: codes, names, numbers, decisions and rules, as verbatim sentences.
+"""Finds short facts that the user stated: codes, names, numbers, decisions and rules, as verbatim sentences.
 
-A summary by a small model loses them, and a small window has no room for whole messages. A sentence counts if it
-decides or forbids something, or contains a value: a digit, a path or another joined word, a name inside the sentence, a
+A small model's summary loses them, and a small window has no room for whole messages. A sentence counts if it decides
+or forbids something, or contains a value: a digit, a path or another joined word, a name inside the sentence, a
 quotation. A question counts only if the value is in a clause before it ("Since the port is 6390, how …?"). Short plain
-statements ("We ship on Fridays.") come second. Long messages are reports or pasted: only their strict demands count.
+statements ("We ship on Fridays.") come second. Long messages are reports or pasted text, in which only strict demands
+count.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _is_fact(sentence: str) -> bool:
 
 
 def _decided(text: str, known: Container[str]) -> frozenset[str]:
-    """Return the other sentences that decide or constrain something; questions do not."""
+    """Return the remaining sentences that state a decision or constraint; questions do not count."""
     told = facts_of_sentences(text, "user", is_last=True, known=known)
     return frozenset(fact.text for fact in told if fact.kind in ("decision", "constraint"))
 

@@ -1,1 +1,1 @@
-"""Policies as data: tables, their checks, and options applied to them."""
+"""Handles policies as data: reads and checks their tables, and applies options to them."""

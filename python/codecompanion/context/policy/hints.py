@@ -1,4 +1,4 @@
-"""Suggest a correction for an unknown key or word: it was renamed, misplaced or mistyped."""
+"""Suggests a correction for an unknown key or word: it was renamed, misplaced or mistyped."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 
 def unknown_key(name: str, known: Collection[str], problem: str = "unknown key") -> tuple[str, str]:
-    """Return the problem with a key, and the expected key."""
+    """Return the problem with an unknown key, and the expected key."""
     if name in OLD_KEYS:
         return "it is no longer a key", OLD_KEYS[name]
     near = difflib.get_close_matches(name, known, 1, _NEAR)
@@ -51,7 +51,7 @@ def unknown_key(name: str, known: Collection[str], problem: str = "unknown key")
 
 @cache
 def _places() -> dict[str, list[str]]:
-    """Return where each key belongs, in the words of a table."""
+    """Return where each key belongs, in the words that tables use."""
     found: dict[str, list[str]] = {}
     roots = {"the policy": msgspec.inspect.type_info(Policy)}
     params = {**{name: strategy.params for name, strategy in STRATEGIES.items()}, **SHAPERS}

@@ -1,4 +1,4 @@
-"""Types of a policy: triggers plus a program of strategies, frozen and checked (pipeline.md 5.5, K1).
+"""Defines the types of a policy: triggers and a program of strategies, frozen and checked (pipeline.md 5.5, K1).
 
 `table` reads and writes these values as tables, `policy_options` applies settings to them, `policy_catalog` lists the
 policies.
@@ -15,7 +15,7 @@ from codecompanion.context.thresholds import Size, Trigger
 from codecompanion.context.work import StageEvent
 
 CHAT_ADAPTER = "chat_adapter"
-"""In `on_fail`: the model step is retried with the chat's own adapter."""
+"""Word in `on_fail` for a retry of the model step with the chat's own adapter."""
 OWN_FIELDS = ("description", "resume", "default_window", "status_event", "cooldown", "recovery")
 """Fields that a custom policy may set besides stages, steps and options."""
 PolicyEventName = Literal[
@@ -41,7 +41,7 @@ EVENT_NAMES: tuple[PolicyEventName, ...] = get_args(PolicyEventName)
 
 
 class Departure(msgspec.Struct, frozen=True):
-    """Parameters that we changed in a step of the document: `why` by name, and the original `document`."""
+    """Parameters that we changed in a step of the document: `why`, by name, and the original values (`document`)."""
 
     why: dict[str, str]
     document: Any
@@ -62,15 +62,15 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Tier(msgspec.Struct, frozen=True, kw_only=True):
-    """One of a stage's alternatives: tiers are tried in order until a result is accepted; the last always is.
+    """One of a stage's alternatives: tiers are tried in order until a result is accepted, as the last one always is.
 
     `ours`: why the tier exists although the document does not have it.
 
-    `accept`: `target` when the result must fit the stage's target. `start` (`from` in a table) names the tier whose
+    `accept`: `target` if the result must fit the stage's target. `start` (`from` in a table) names the tier whose
     result it continues. `on_fail`: the fallbacks for a failed summary: the chat's own adapter, or a strategy without a
-    model (K9). `number`: the tier's number in the result (R-137). `event`: the event of a change if it is not the
-    stage's, "" = it is: truncating results alone is not a compaction (R-411). `manual` false: `/compact` does not use
-    it as the final tier. `needs`: stages that must be enabled for it to run.
+    model (K9). `number`: the tier's number in the result (R-137). `event`: the event of a change, "" = the stage's:
+    just truncating results is not a compaction (R-411). `manual` False: `/compact` does not use it as the final tier.
+    `needs`: stages that must be enabled for it to run.
     """
 
     id: str = ""
@@ -86,12 +86,12 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def summarises(self) -> bool:
-        """Return whether a summary replaces messages; such tiers are skipped if the provider compacts itself (K15)."""
+        """Return whether a summary replaces messages; these tiers are skipped if the provider itself compacts (K15)."""
         return any(STRATEGIES[step.use].summarises for step in self.steps)
 
 
 class Effects(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Actions of the session around a change, by name: `before` it is logged, and `after` it."""
+    """The session's actions around a change, by name: `before` it is logged, and `after` that."""
 
     before: tuple[Literal["checkpoint"], ...] = ()
     after: tuple[Literal["memory_flush", "daily_log", "snapshot"], ...] = ()
@@ -109,7 +109,7 @@ class Emits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The texts of a compaction: the title of its card, the status while it runs, and the message when it failed.
+    """The texts of a compaction: the title of its card, the status while it runs, and the message if it fails.
 
     `folded`: the card is drawn closed (R-327); otherwise its open sections are visible at once (R-454). `shows_tier`:
     the line below the title gives the tier, and the number of messages before and after (R-137).
@@ -123,12 +123,12 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the program with its own trigger and its own event.
+    """A part of a policy with its own trigger and event.
 
-    `after` names stages that must be tried before this one, `unless` stages whose removals make this one unnecessary
-    (R-410). `target` is the size to reach, `target_gap` (0..1 of the basis) its minimum distance below the trigger
-    (R-306). `label` is shown for an automatic run. `manual`: `/compact` runs it, with at least `manual_min_messages`.
-    `ours`: why the stage exists although the document does not have it.
+    `after` names stages that must be tried before this one, `unless` names stages whose removals make this one
+    unnecessary (R-410). `target` is the size to reach, `target_gap` (0..1 of the basis) its minimum distance below the
+    trigger (R-306). `label` is shown for an automatic run. `manual`: `/compact` runs it, with at least
+    `manual_min_messages`. `ours`: why the stage exists although the document does not have it.
     """
 
     id: str
@@ -149,7 +149,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def summarises(self) -> bool:
-        """Return whether one of its tiers replaces messages by a summary."""
+        """Return whether one of its tiers replaces messages with a summary."""
         return any(tier.summarises for tier in self.tiers)
 
 
@@ -164,7 +164,7 @@ class ShapeStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cooldown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """After `failures` failed or useless compactions in a row, automatic ones pause for `cycles` cycles (R-532)."""
+    """After `failures` failed or useless compactions in a row, automatic ones stop for `cycles` cycles (R-532)."""
 
     failures: int = 3
     cycles: int = 2
@@ -197,7 +197,7 @@ class Recall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """A policy in force. `summary_adapter` "" = the chat's own adapter.
+    """A complete policy. `summary_adapter` "" = the chat's own adapter.
 
     `without_tools`: name of the policy for chats without tools (R-460), "" = this one. `status_event`: name of the
     event with the window's fill level (R-144), "" = none. `response_style`: the default when a chat's configuration

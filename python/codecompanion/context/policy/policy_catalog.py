@@ -1,4 +1,4 @@
-"""List and load policies: the built-in tables in `policies/`, and a user's own that extend them (K1).
+"""Lists and loads policies: the built-in tables in `policies/`, and the user's own, which extend them (K1).
 
 `load_policy("codecompanion")` returns the policy before settings are applied (`policy_options`).
 """
@@ -42,7 +42,7 @@ def load_policy(name: str, custom: Mapping[str, Mapping[str, Any]] | None = None
 
     Raises:
         ConfigError: the policy does not exist (the nearest name is suggested), extends itself, or has an invalid table;
-            the text names the key path.
+            the error names the key path.
     """
     return _load(name, custom or {}, key, ())
 
@@ -85,7 +85,7 @@ def _built_in(name: str) -> Policy:
 
 
 def _sound(custom: Mapping[str, Any]) -> str:
-    """Return the policies that can be extended: those that lead to a built-in one."""
+    """Return the names of policies that can be extended because they lead to a built-in one."""
     return ", ".join(sorted({*policy_names(), *(name for name in custom if _is_grounded(name, custom))}))
 
 
@@ -126,7 +126,7 @@ _ARRIVAL = (OLDER_RESULTS, NEWEST_RESULTS)
 
 
 def arrival_stages() -> tuple[Stage, ...]:
-    """Return the stages that make room for new results under every policy, starting with older results (R-524)."""
+    """Return the stages that make room for new results under every policy, beginning with older results (R-524)."""
     return tuple(stage for stage in _stages_of_file() if stage.id in _ARRIVAL)
 
 

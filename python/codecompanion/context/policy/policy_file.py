@@ -1,4 +1,4 @@
-"""Read policies from TOML; errors name file, line and key."""
+"""Reads policies from TOML; errors name the file, line and key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_policy_file(text: str, file: str) -> Policy:
     """Return the policy that a TOML text describes.
 
     Raises:
-        ConfigError: the text is not valid TOML or not a policy; the key begins with the file and the line.
+        ConfigError: the text is not valid TOML or not a policy; the error's key begins with the file and line.
     """
     try:
         return policy_from_table(tomllib.loads(text), "")
@@ -49,7 +49,7 @@ def _line_of(text: str, key: str) -> int:
 
 
 def _depth(value: Any, parts: list[str | int]) -> int:
-    """Return how many parts of the path exist; a stage or tier may be named by its id."""
+    """Return the number of parts of the path that exist; a stage or tier may be named by its id."""
     for place, part in enumerate(parts):
         if isinstance(part, str) and isinstance(value, list):
             value = next((one for one in value if isinstance(one, dict) and one.get("id") == part), None)

@@ -1,4 +1,4 @@
-"""Apply a user's settings to a policy, through the policy's own list of option names (R-503, R-504, R-529)."""
+"""Applies a user's settings to a policy, using the policy's own list of option names (R-503, R-504, R-529)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STRICT = "strict"
 COMMON_OPTIONS = ("enabled", _STRICT, "compaction.adapter", "compaction.fallback_to_chat_adapter")
 """Options of every policy below `context_management`; `strict` only for policies that follow a document."""
 _SESSIONS = "sessions."
-"""KodaCode's document puts its options below `sessions` (R-305), with the meaning they have here."""
+"""Prefix that KodaCode's document puts before its options (R-305), which mean the same here."""
 TARGET_THRESHOLD = "compaction_target_threshold"
 _THRESHOLD = "compaction_threshold"
 _NAMES_OF_THRESHOLD = (_THRESHOLD, "compaction.trigger", _SESSIONS + _THRESHOLD)
@@ -61,7 +61,7 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str, beside: t
 
 
 def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -> None:
-    """Refuse two names of one setting that differ, and a KodaCode target that is not below its threshold (R-305)."""
+    """Refuse a setting given under two names with different values, and a target not below its threshold (R-305)."""
     told: dict[str, str] = {}
     for name in sorted(given):  # in any order of writing, our own name takes precedence
         place = _place(policy, name)
@@ -85,7 +85,7 @@ def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -
 
 
 def _meant(value: Any) -> Size | None:
-    """Return the size that an option gives in one of its forms, None when it gives none."""
+    """Return the size that an option gives in one of its forms, or None."""
     try:
         return read_size(value, "", Trigger)
     except ConfigError:
@@ -100,12 +100,12 @@ def option_names(policy: Policy) -> tuple[str, ...]:
 
 
 def _place(policy: Policy, name: str) -> str:
-    """Return the place in the policy's table that an option sets, "" if it has no such option."""
+    """Return the path in the policy's table that an option sets, "" if there is no such option."""
     return policy.options.get(name.removeprefix(_SESSIONS), "") if name in option_names(policy) else ""
 
 
 def with_known_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy:
-    """Return the policy with the applicable settings applied; others are ignored (`unknown_options`).
+    """Return the policy with the settings that apply to it; others are ignored (`unknown_options`).
 
     Raises:
         ConfigError: as `with_options`.
@@ -116,7 +116,7 @@ def with_known_options(policy: Policy, options: Mapping[str, Any], key: str) -> 
 
 
 def unknown_options(policy: Policy, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the settings that do not apply to the policy, because they belong to another one."""
+    """Return the settings that do not apply to the policy, because they belong to another policy."""
     known = option_names(policy)
     return tuple(name for name in flatten(options, known) if name not in known)
 
@@ -140,7 +140,7 @@ def flatten(options: Mapping[str, Any], known: tuple[str, ...], prefix: str = ""
 
 
 def _with_value(policy: Policy, target: str, value: Any, key: str) -> Policy:
-    """Return the policy with the value at a place replaced; a table is merged into the existing one.
+    """Return the policy with the value at a path replaced; a table is merged into the existing one.
 
     Places: `stage.trigger`, `stage.target`, `stage.strategy.parameter…`, `stage.tier.strategy.parameter…`, and
     `stage.tier.on_fail`; `one+other.…` sets the place in two stages.

@@ -1,4 +1,4 @@
-"""Check that the steps of a tier work in their order: each step's input must be produced before it."""
+"""Checks the order of a tier's steps: each step's input must be produced before it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_order(tier: Tier, before: frozenset[str], key: str) -> frozenset[str]:
 
     Raises:
         ConfigError: a step whose input no step produces, or only a later one; a summary that is overwritten or never
-            inserted; the text names the step.
+            inserted; the error names the step.
     """
     made = set(before)
     for number, step in enumerate(tier.steps, 1):

@@ -1,8 +1,8 @@
-"""Return a policy as its document defines it, without the additions that its table marks as ours.
+"""Restores a policy as its document defines it, without the additions that its table marks as ours.
 
 The table itself marks our additions and gives the reason: `ours = "…"` at a stage, a tier or a step that the document
-does not have, `ours = { parameter = "…" }` at a step of the document with a changed parameter. Then `document = {
-parameter = … }` has the document's value; without it that is the strategy's default.
+does not have, `ours = { parameter = "…" }` at a step of the document with a changed parameter. In that case `document =
+{ parameter = … }` has the document's value, by default the strategy's default.
 
 `ALWAYS` lists what remains in the strict form.
 """
@@ -22,7 +22,7 @@ from codecompanion.errors import ConfigError
 
 S = TypeVar("S", Step, ShapeStep)
 RECALL = "recall"
-"""The place of the memory at the start of a new chat."""
+"""Path of the memory at the start of a new chat, among the deviations."""
 SUFFIX = " strict"
 """`codebuddy strict` is the policy `codebuddy` without our additions."""
 _DESCRIPTION = "Exactly as in its document, without our additions; see :help codecompanion-strict."
@@ -75,7 +75,7 @@ def strict(policy: Policy, key: str = "") -> Policy:
     """Return the policy without our additions, under its strict name; idempotent.
 
     Raises:
-        ConfigError: the policy follows no document, or the remaining steps cannot work; names `key`.
+        ConfigError: the policy follows no document, or the remaining steps cannot work; the error names `key`.
     """
     if policy.ours:
         raise ConfigError(key, f"{policy.name} does not follow a document, so it has no strict form")

@@ -1,4 +1,4 @@
-"""Read policies from tables of a TOML file or of a user's configuration (pipeline.md 5.5).
+"""Reads policies from tables of a TOML file or a user's configuration (pipeline.md 5.5).
 
 Every error names the key path.
 """
@@ -57,7 +57,7 @@ def policy_from_table(table: Mapping[str, Any], key: str) -> Policy:
     """Return the policy a table describes.
 
     Raises:
-        ConfigError: unknown key, wrong type, or a reference to a missing name; the text names the key path.
+        ConfigError: unknown key, wrong type, or a reference to a missing name; the error names the key path.
     """
     fields = dict(table)
     shared = read_shared(fields.pop("steps", {}), f"{key}.steps")
@@ -97,7 +97,7 @@ def check_names(policy: Policy, key: str) -> None:
 
 
 def led_to(policy: Policy, target: str) -> str:
-    """Return an option's place, without those of its stages that lack it; "" when none has it."""
+    """Return an option's path without those of its stages that lack it; "" if none has it."""
     known = {stage.id: stage for stage in policy.stages}
     ids, _, path = target.partition(".")
     found = [id for id in ids.split("+") if id in known and _has(known[id], path.split("."))]
@@ -105,7 +105,7 @@ def led_to(policy: Policy, target: str) -> str:
 
 
 def without_lost_options(policy: Policy, key: str) -> Policy:
-    """Return a policy with changed stages without options whose place is gone; raises as `check_names`."""
+    """Return a policy with changed stages, without options whose path is gone; raises as `check_names` does."""
     options = {option: place for option, target in policy.options.items() if (place := led_to(policy, target))}
     kept = msgspec.structs.replace(policy, options=options)
     check_names(kept, key)
@@ -118,7 +118,7 @@ def _check_event(name: str, key: str) -> None:
 
 
 def _has(stage: Stage, path: list[str]) -> bool:
-    """Return whether a stage has such a place: `trigger`, `tier.on_fail`, or one in a tier."""
+    """Return whether a stage has this path: `trigger`, `tier.on_fail`, or a path in a tier."""
     tiers = [tier for tier in stage.tiers if tier.id == path[0]]
     part, *rest = path[1:] if tiers and len(path) > 1 else path
     if part in ("trigger", "target", "on_fail"):
@@ -265,7 +265,7 @@ def _step(table: Any, key: str) -> Step:
 
 
 def _params(fields: dict[str, Any], kind: type[Any], key: str) -> tuple[Any, str, Departure | None]:
-    """Return a step's parameters, why the step is ours ("" = it is the document's), and its changed parameters."""
+    """Return a step's parameters, why the step is ours ("" = it is in the document), and its changed parameters."""
     ours, document = fields.pop("ours", ""), fields.pop("document", {})
     params = convert(with_sizes(fields, kind), kind, key)
     if isinstance(ours, str):

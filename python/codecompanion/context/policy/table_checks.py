@@ -1,4 +1,4 @@
-"""Generic checks of a table: tables, lists and plain numbers; every error names the full key path.
+"""Checks tables in general: tables, lists and plain numbers; every error names the full key path.
 
 Positions in key paths count from 1, as in the Lua table the user wrote.
 """
@@ -23,7 +23,7 @@ from codecompanion.formats.cutting import cut
 T = TypeVar("T")
 
 LARGEST = 2**53
-"""Above it a Lua number is no longer exact."""
+"""The largest integer that a Lua number represents exactly."""
 DEEPEST = 32
 _WORDS = {
     "int": "a whole number",
@@ -89,12 +89,12 @@ def refuse_nonsense(value: Any, key: str, depth: int = 0) -> None:
 
 
 def with_sizes(value: Any, kind: Any) -> Any:
-    """Return the value with `16k` as 16000 wherever a struct expects a whole number."""
+    """Return the value with `16k` converted to 16000 wherever a struct expects a whole number."""
     return _sized(value, _type_info(kind)) if _has_size(value) else value
 
 
 def _has_size(value: Any) -> bool:
-    """Return whether a text in the value may be a size; if not, the types are not examined."""
+    """Return whether a string in the value may be a size; if not, the types are not examined."""
     if isinstance(value, Mapping):
         return any(_has_size(inner) for inner in value.values())
     return isinstance(value, str) and is_short_form(value)
@@ -123,7 +123,7 @@ def convert(value: Any, kind: type[T], key: str) -> T:
     """Return the value as a struct.
 
     Raises:
-        ConfigError: it does not fit; the text names the key.
+        ConfigError: the value does not fit; the error names the key.
     """
     try:
         return typed.convert(value, kind)
@@ -133,7 +133,7 @@ def convert(value: Any, kind: type[T], key: str) -> T:
 
 
 def _named(text: str, where: str, kind: Any, key: str) -> ConfigError:
-    """Return msgspec's error in the words of a configuration."""
+    """Return msgspec's error in terms of the configuration."""
     path = key + re.sub(r"\[(\d+)\]", lambda found: f"[{int(found[1]) + 1}]", where).replace("[...]", "")
     at = _type_at(msgspec.inspect.type_info(kind), where)
     unknown = re.search(r"unknown field `(.+)`", text)
@@ -161,7 +161,7 @@ def _choices(kind: msgspec.inspect.Type | None) -> list[Any]:
 
 
 def _type_at(kind: msgspec.inspect.Type, where: str) -> msgspec.inspect.Type | None:
-    """Return the type at a place such as `.older_than.unit` or `.exclude_tools[0]`, None when it is unknown."""
+    """Return the type at a place such as `.older_than.unit` or `.exclude_tools[0]`, None if it is unknown."""
     at: msgspec.inspect.Type | None = kind
     for part in re.findall(r"\.[^.\[]+|\[[^\[\]]*\]", where):
         kinds = at.types if isinstance(at, msgspec.inspect.UnionType) else (at,)

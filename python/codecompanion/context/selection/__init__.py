@@ -1,1 +1,1 @@
-"""Strategies that select the messages to keep and those to summarise."""
+"""Strategies that select the messages to keep and the messages to summarise."""

@@ -1,8 +1,8 @@
-"""The `fill` of S6: keep as many of the newest messages as fit the target (R-416…R-419, R-422).
+"""The `fill` of S6: keeps as many of the newest messages as fit the target (R-416…R-419, R-422).
 
 Order: messages that must stay; those that the next reply answers; older messages that name the files in use, oldest
-first, up to a share of the target; then from the newest backwards until the first that does not fit. Works on indexes
-only.
+first, up to a share of the target; then the newest, backwards until the first that does not fit. It works only on
+indexes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ _MAX_PATH_LENGTH = 400
 
 
 def fill_to_target(messages: Messages, kept: frozenset[int], path_share: float, env: Env) -> frozenset[int]:
-    """Return the kept indexes and those that fit besides them.
+    """Return the kept indexes, and those of further messages that fit.
 
-    A call and its results count as one. Messages that the next reply answers stay even if they do not fit (R-422).
+    A call and its results count as one message. Messages that the next reply answers stay even if they do not fit
+    (R-422).
     """
     target = _target(messages, env)
     kept = with_partners(messages, kept | being_answered(messages))
     if path_share > 0:
         kept |= _naming_active_files(messages, kept, int(target * path_share), env)
     cuts = [cut for cut in legal_cuts(messages) if cut < len(messages)]
-    # A longer tail never measures less, so a binary search finds the longest that fits.
+    # A longer tail is never smaller, so a binary search finds the longest that fits.
     low, high = 0, len(cuts)
     while low < high:
         middle = (low + high) // 2
@@ -42,7 +43,7 @@ def fill_to_target(messages: Messages, kept: frozenset[int], path_share: float, 
 
 
 def _target(messages: Messages, env: Env) -> int:
-    """Return the size to reach; for a manual run a share of the current size, else nothing might be removed (R-533)."""
+    """Return the size to reach; a manual run uses a share of the current size, to remove at least something (R-533)."""
     if not env.manual:
         return env.target
     return min(env.target, env.target * env.measure(messages).tokens // max(1, env.window))
@@ -57,7 +58,7 @@ def _selected(messages: Messages, kept: frozenset[int], start: int) -> Messages:
 
 
 def legal_cuts(messages: Messages) -> tuple[int, ...]:
-    """Return the indexes before which a list may be split without separating a call from its result, ascending."""
+    """Return, ascending, the indexes before which the list may be split without separating a call from its result."""
     illegal: set[int] = set()
     for result, (assistant, _) in pair_tool_calls(messages).call_of.items():
         illegal.update(range(assistant + 1, result + 1))
@@ -78,7 +79,7 @@ def _naming_active_files(messages: Messages, kept: frozenset[int], budget: int, 
     """Return the older messages that name a file of the newest ones, oldest first, within `budget` tokens (R-416).
 
     A message that belongs to a call is kept with the whole pair or not at all (R-418). Code gathered for an older
-    question is excluded: it is gathered again when a question needs it.
+    question is excluded: it is gathered again if a question needs it.
     """
     active: set[str] = set()
     for message in messages[-ACTIVE_MESSAGES:]:

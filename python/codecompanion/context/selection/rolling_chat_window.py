@@ -1,8 +1,8 @@
-"""S18 `rolling_chat_window`: send a chat without tools as a cached summary and its newest messages (R-456…R-458).
+"""S18 `rolling_chat_window`: sends a chat without tools as a cached summary and its newest messages (R-456…R-458).
 
 The live summary is the cache: it is written when the chat has grown long, stays unchanged while a few more messages
 arrive, and is rewritten from itself and the messages about to leave before any of them is lost. In between, the window
-is slightly longer than configured, so that the provider's prompt cache keeps its prefix.
+is slightly longer than configured, so that the prefix in the provider's prompt cache stays valid.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _MIN = 200
 def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outcome:
     """Return the work reduced to the newest messages; `Skipped` while the cached summary is enough.
 
-    A manual run needs only one message outside the window. Tool calls and results of the kept messages are also dropped
-    (R-457) and included in the summary; a running loop is left unchanged.
+    A manual run requires only one message outside the window. Tool calls and results of the kept messages are also
+    dropped (R-457) and included in the summary; a running loop is left unchanged.
     """
     pending_from = first_pending(work.messages)
     head = work.messages[:pending_from]

@@ -1,7 +1,7 @@
-"""Select what stays of the running turn when the history is summarised during it (R-551).
+"""Selects the messages of the running turn that stay when the history is summarised during it (R-551).
 
 The user's request and the model's plan stay verbatim, as live messages after the summary, and so do the newest tool
-rounds: the model can continue without asking.
+rounds, so that the model can continue without asking.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from codecompanion.placeholders import quoted_request
 def is_answering(head: Messages) -> bool:
     """Return whether the model is in the middle of its answer: after tool results, or asked to continue a reply.
 
-    Messages attached meanwhile come after them and do not count.
+    Messages that were attached in the meantime come after them and do not count.
     """
     for message in reversed(head):
         if message.tag == GO_ON_TAG:
@@ -37,7 +37,7 @@ def running_from(head: Messages) -> int | None:
     """Return the index of the first request the model is still working on, or None.
 
     Everything typed since the last finished reply counts: steering a loop does not end its request. `head` excludes the
-    final messages that have no answer at all.
+    final messages, which have no answer yet.
     """
     if not is_answering(head):
         return None
@@ -56,7 +56,7 @@ def running_from(head: Messages) -> int | None:
 
 
 def kept_of_running(messages: Messages, start: int, budget: int, env: Env) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the indexes of the running turn that stay unchanged, and those of its plan, of which only the text stays.
+    """Return the running turn's indexes that stay unchanged, and those of its plan, of which only the text stays.
 
     The user's messages and the newest round stay; older rounds stay within `budget` tokens. The plan is the first text
     that the model wrote in this turn, and the latest one.
@@ -78,7 +78,7 @@ def kept_of_running(messages: Messages, start: int, budget: int, env: Env) -> tu
 
 
 def _rounds(messages: Messages, start: int) -> list[frozenset[int]]:
-    """Return the replies with calls from `start` on, each with its results, as indexes, oldest first."""
+    """Return the indexes of each reply with calls, and of its results, oldest first, beginning at `start`."""
     rounds: dict[int, set[int]] = {i: {i} for i in range(start, len(messages)) if messages[i].tool_calls}
     for result, (assistant, _) in pair_tool_calls(messages).call_of.items():
         if assistant in rounds:

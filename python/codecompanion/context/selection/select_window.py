@@ -1,9 +1,9 @@
-"""S6 `select_window`: decide which messages stay and which are summarised (K7, K8, R-522, R-551).
+"""S6 `select_window`: decides which messages stay and which are summarised (K7, K8, R-522, R-551).
 
 The kept messages are a union: protected ones, those named by the parameters, the newest messages, cycles or turns
 (R-116, R-309), and as many of the newest as fit the target (`fill_window`, R-416). A call and its results stay or go
-together, for which the boundary moves to the older side (R-128, R-417). The live summary never stays: the next summary
-always covers it, whatever its position and author.
+together, so the boundary moves back if necessary (R-128, R-417). The live summary never stays: the next summary always
+covers it, whatever its position and author.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
 
 
 def pick(messages: Messages, indexes: frozenset[int]) -> Messages:
-    """Return the messages at the indexes, in their order."""
+    """Return the messages at these indexes, in list order."""
     return tuple(messages[index] for index in sorted(indexes))
 
 
 def _named(messages: Messages, params: SelectWindow) -> frozenset[int]:
-    """Return the messages that stay for their kind, whatever their position."""
+    """Return the indexes of messages that stay because of their type, whatever their position."""
     named = {
         index
         for index, message in enumerate(messages)
@@ -122,7 +122,7 @@ def _newest(messages: Messages, params: SelectWindow, env: Env) -> frozenset[int
 
 
 def running_turn(messages: Messages) -> int | None:
-    """Return the cycle of the turn without a final reply, None between turns."""
+    """Return the cycle of the turn without a final reply, or None between turns."""
     spoken = [message for message in messages if message.role != "system" and message.tag in (None, GO_ON_TAG)]
     if not spoken or (spoken[-1].role == "assistant" and not spoken[-1].tool_calls):
         return None
@@ -134,7 +134,7 @@ def _are(count: int) -> str:
 
 
 def _too_few(messages: Messages, recent: frozenset[int], params: SelectWindow) -> Skipped | None:
-    """Return why a short chat stays unchanged, None when it is long enough (R-120, R-417)."""
+    """Return why a short chat stays unchanged, or None if it is long enough (R-120, R-417)."""
     counted = _counted(messages)
     least = max(params.min_total, 3) if params.fill else params.min_total
     if len(counted) < least:
@@ -171,7 +171,7 @@ def _newest_turn_start(messages: Messages) -> int:
 
 
 def _interrupted_request(head: Messages, staying: frozenset[int], params: SelectWindow) -> str:
-    """Return the user's words that are being answered and would not stay otherwise, "" when there are none (R-551).
+    """Return the user's words that are being answered and would not stay otherwise, or "" (R-551).
 
     Everything typed since the last finished reply counts, in order: steering a loop does not end its request. In a loop
     that was compacted before, the earlier words are at the end of the last summary.

@@ -1,1 +1,1 @@
-"""The parts of one request that shaping may leave out: facts, prompt fragments, schemas."""
+"""Shapes the parts of a request that may be left out: facts, prompt fragments, schemas."""

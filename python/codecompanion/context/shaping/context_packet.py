@@ -1,7 +1,7 @@
-"""S21 `context_packet`: put a few workspace facts before a question, to save the model from asking (R-350…R-355).
+"""S21 `context_packet`: puts a few workspace facts before a question, to save the model from asking (R-350…R-355).
 
 The facts are passed as values; they, the user's words and the facts sent earlier decide which sections are attached.
-Never the content of a file or a hunk of a patch: only names, codes and counts.
+Facts are only names, codes and counts, never the content of a file or a hunk of a patch.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Packet(msgspec.Struct, frozen=True):
 
 
 def section_text(section: Section, facts: Facts) -> str:
-    """Return the lines of a section (R-351), "" when it has none."""
+    """Return the lines of a section (R-351), or ""."""
     match section:
         case "repo":
             return f"name: {one_line(facts.name) or 'workspace'}\ngit: {'detected' if facts.is_git else 'not_detected'}"
@@ -117,12 +117,12 @@ def _diagnostics(found: tuple[DiagnosticFact, ...]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line and unable to close its element (R-355)."""
+    """Return the text on one line, escaped so that it cannot close its element (R-355)."""
     return " ".join(text.split()).replace("<", "‹").replace(">", "›")[:PATH_CHARS]
 
 
 def budget_tokens(params: ContextPacket, input_limit: int) -> int:
-    """Return the token budget of the packet: limit / 20, at most 2000 (R-352); 0 when the limit is unknown."""
+    """Return the token budget of the packet: limit / 20, at most 2000 (R-352); 0 if the limit is unknown."""
     return min(max(input_limit // params.share, 1), params.max_tokens) if input_limit > 0 else 0
 
 
@@ -162,7 +162,7 @@ def _reason_against(section: Section, text: str, words: str, sent: Mapping[str, 
     if not text:
         return "empty"
     if section == "diagnostics":
-        # R-351: only when the request mentions them, even in the first turn.
+        # Only if the request mentions them, even in the first turn (R-351).
         return "" if _ABOUT_DIAGNOSTICS.search(words) else "not_asked_for"
     if not sent or sent.get(section) != text:
         return ""

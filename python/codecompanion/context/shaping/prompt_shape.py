@@ -34,7 +34,7 @@ TERSE = Fragment(
         "- Do not shorten safety, permission, destructive-action, or ambiguity clarifications."
     ),
 )
-"""R-348: the exact three lines."""
+"""The fragment that asks for terse replies: the exact three lines of R-348."""
 
 _MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _SCHEMAS = frozenset(
@@ -61,7 +61,7 @@ def shape_specs(specs: Sequence[ToolSpec], params: ShapeSchemas) -> tuple[ToolSp
 
 
 def _without_descriptions(schema: Any, depth: int, level: int = 0) -> Any:
-    """Return the schema without descriptions more than `depth` levels of properties below the tool.
+    """Return the schema without descriptions that are more than `depth` levels of properties below the tool.
 
     Only keywords that contain schemas are followed: a property may be named `description`, and a default or an enum may
     contain one.

@@ -1,6 +1,6 @@
-"""Break a request into layers, fragments and prior turns (R-329, R-330), and sum up its three-part mix (R-357).
+"""Splits a request into layers, fragments and prior turns (R-329, R-330), and sums up its three-part mix (R-357).
 
-    instructions · tools · summary · history (prior turns) · turn (the running one)
+    instructions · tools · summary · history (prior turns) · turn (the running turn)
 
 The order is the order on the wire, stable parts first. Sizes in bytes are those of the readable text (UTF-8); tokens
 are the cached, uncalibrated estimates of the messages.
@@ -38,7 +38,7 @@ def layer_of(message: Message, turn_id: str) -> Layer:
 
 
 def turn_of(message: Message) -> str:
-    """Return the turn as named in placeholders and summaries (R-002); without a cycle, as named in the log."""
+    """Return the turn's name as in placeholders and summaries (R-002), or without a cycle, as in the log."""
     return message.turn_id if message.cycle is None else turn_name(message.cycle)
 
 
@@ -146,7 +146,7 @@ def _tool_fragments(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """Turns covered only by the summary: their number, their size as logged, and the names of the new ones."""
+    """Turns that only the summary covers: their number, their size as logged, and the names of the new ones."""
 
     turns: int = 0
     size_bytes: int = 0
@@ -154,7 +154,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, messages: Iterable[Message]) -> LeftOut:
-        """Return the figures of the turns of these messages; instructions and summaries belong to none."""
+        """Return the figures of the turns of these messages; instructions and summaries do not belong to a turn."""
         gone = [message for message in messages if layer_of(message, "") == "history" and message.turn_id]
         turn_ids = tuple(dict.fromkeys(map(turn_of, gone)))
         return cls(len(turn_ids), sum(map(text_bytes, gone)), turn_ids)

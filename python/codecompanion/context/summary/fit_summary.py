@@ -1,9 +1,9 @@
-"""S13 `fit_summary`: keep the summary from pushing the request over the limit (R-433, R-440…R-442).
+"""S13 `fit_summary`: keeps the summary from pushing the request over the limit (R-433, R-440…R-442).
 
-Runs after `insert_summary`, so that the measured request is the one that will be sent. Only the text of the summary
+It runs after `insert_summary`, so that the measured request is the one that will be sent. Only the text of the summary
 shrinks: element, header and quoted request stay, and so do the headings of sections that an agent needs to continue.
-Quotes added by code have their own budget besides the model's (R-431), in the requested form or any other; if even that
-is too much, quotes become excerpts with their keys.
+Quotes added by code have a budget separate from the model's (R-431), in the requested form or any other; if that is
+still too much, quotes become excerpts with their keys.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHRINK = 0.75
 
 
 def fit_summary(work: Work, params: FitSummary, env: Env) -> Outcome:
-    """Return the work with its summary as small as necessary; unchanged when it fits.
+    """Return the work with its summary as small as necessary; unchanged if it fits.
 
     The model's text is first cut to its own budget (R-433). `details` record the size before.
     """
@@ -70,7 +70,7 @@ def _with_summary(work: Work, place: int, text: str, env: Env) -> Work:
 
 
 def _within_budget(text: str, tokens: int, env: Env) -> str:
-    """Return the text with at most `tokens` of the model's own; parts added by code (quotes, keys, a ledger) stay."""
+    """Return the text with at most `tokens` of the model's text; parts added by code (quotes, keys, a ledger) stay."""
     told, quotes = take_quotes(without_span(text))
     tail = parse_sections(told).tail
     told = told[: len(told) - len(tail)]
@@ -80,9 +80,9 @@ def _within_budget(text: str, tokens: int, env: Env) -> str:
 
 
 def _shrunk(text: str, tokens: int, env: Env) -> str:
-    """Return the summary in at most `tokens`, as far as headings allow; the line with the keys always stays.
+    """Return the summary in at most `tokens`, as far as its headings allow; the line with the keys always stays.
 
-    Sections are dropped whole in the form's order, and the user's quotes stay as far as there is room; then the longest
+    Whole sections are dropped in the form's order, and the user's quotes stay as far as there is room; then the longest
     sections are cut (R-441). A text without sections leaves half of the room to the user's quotes.
     """
     span = read_span(text)
@@ -120,13 +120,13 @@ def _put_back(told: str, quotes: str, whole: str = "") -> str:
 
 
 def _fewer(quotes: str, tokens: int, env: Env) -> str:
-    """Return as many of the quoted messages as fit, "" when none fits."""
+    """Return as many of the quoted messages as fit, "" if none fits."""
     kept = fit_quotes(parse_quotes(quotes.split("\n")), tokens, EXCERPT_CHARS, env.count_text)
     return "\n".join(render_quotes(kept)) if kept.quotes else ""
 
 
 def level(text: str, tokens: int, env: Env) -> str:
-    """Return at most `tokens` of the text, as far as headings allow: the longest sections are cut to one length.
+    """Return at most `tokens` of the text, as far as headings allow: the longest sections are cut to the same length.
 
     A text without sections keeps its head (R-442).
     """
@@ -166,7 +166,7 @@ def _before_open_fence(text: str) -> str:
 
 
 def _cut_to(found: Sectioned, chars: int) -> str:
-    """Return the text with every body cut to `chars` characters; text outside sections stays while there is room."""
+    """Return the text with every body cut to `chars` characters; text outside sections stays if there is room."""
     told = [part.head + _cut_body(part.body, chars) for part in found.parts]
     preamble, tail = (_cut_around(text, chars) for text in (found.preamble, found.tail))
     return (preamble + "".join(told) + tail).rstrip("\n")

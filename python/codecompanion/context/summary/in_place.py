@@ -1,9 +1,10 @@
-"""Ask for a summary within the chat if that costs less than a transcript (ours; off under `strict`).
+"""Asks for a summary within the chat if that costs less than a transcript (ours; off under `strict`).
 
-The provider has the chat in its prompt cache. An order appended to it costs the cached price of the chat; a transcript
-in a separate request costs the full price of its content, and a local server has to read it from the start. So the
-order is appended to the chat as it would be sent now, with its system prompt and its tools, whenever that fits and is
-cheaper, and the chat's own model writes the summary. If the reply is not a summary, a transcript request follows.
+The provider has the chat in its prompt cache. An instruction appended to it costs the cached price of the chat; a
+transcript in a separate request costs the full price of its content, and a local server has to read it from the start.
+So the instruction is appended to the chat as it would be sent now, with its system prompt and its tools, whenever that
+fits and is cheaper, and the chat's own model writes the summary. If the reply is not a summary, a transcript request
+follows.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from codecompanion.context.selection.select_window import first_pending
 from codecompanion.context.work import Continuation, Env, SummaryRequest, Work
 
 TRANSCRIPT_PRICE = 1.0
-"""A separate request is read once, so nothing is paid for caching it."""
+"""Price per token of a separate request, which is read only once, so that caching it costs nothing."""
 MIN_SAVED = 1_000
-"""In tokens of plain input: below this, the risk that the model continues its task instead is not worth it."""
+"""Minimum savings in tokens of plain input; below it, the risk that the model continues its task is not worth it."""
 MIN_OUTPUT_SHARE = 0.5
-"""Part of the summary's budget that the window must leave; most summaries are shorter than allowed."""
+"""Minimum share of the summary's budget that the window must leave; most summaries are shorter than allowed."""
 MIN_OUTPUT_TOKENS = 400
-"""Enough where reading the chat again costs nothing: a local server with the chat in its cache."""
+"""Sufficient tokens for the summary if reading the chat again is free: a local server with the chat in its cache."""
 
 
 def in_place(request: SummaryRequest, order: Callable[[int], str], work: Work, env: Env) -> SummaryRequest | None:
-    """Return the request for the same summary in the chat itself, None if the transcript is better or the only way.
+    """Return the request for the same summary in the chat itself, or None if a transcript is better or the only way.
 
     `order` returns the instructions for a summary of at most this many tokens.
     """
@@ -64,7 +65,7 @@ def _instructions(order: str, work: Work, env: Env) -> tuple[str, int]:
 
 
 def _newest_kept(work: Work) -> int:
-    """Return the number of newest messages that stay, without pending ones, which have never been sent."""
+    """Return the number of newest messages that stay, without pending ones, which were never sent."""
     removed = {message.id for message in work.removed}
     answered = work.before[: first_pending(work.before)]
     return sum(1 for _ in takewhile(lambda message: message.id not in removed, reversed(answered)))

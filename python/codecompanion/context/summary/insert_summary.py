@@ -1,4 +1,4 @@
-"""S14 `insert_summary`: put the summary into the view; at most one is live (R-527, R-551, K5, K10).
+"""S14 `insert_summary`: inserts the summary into the view, where at most one is live (R-527, R-551, K5, K10).
 
 The policy decides its position, role and wording (R-129, R-323, R-433, R-443). Its tag is fixed, so that the next
 compaction finds it under any policy.
@@ -22,7 +22,7 @@ from codecompanion.summary_frame import SUMMARY_HEADERS, neutralise_element
 def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
     """Return the work with the summary in its place and the pending messages at the end.
 
-    Code quotes the user message of an interrupted loop at its end, verbatim.
+    The user's request of an interrupted loop is quoted verbatim at its end.
     """
     if not work.summary:
         return Failed("there is no summary to insert")
@@ -42,7 +42,7 @@ def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
     summary = env.recounted(summary)
     kept = tuple(message for message in work.messages if message.tag != SUMMARY_TAG)
     index = _next_legal(kept, _place(work.before, kept, params))
-    # Restored messages are no longer pending: a trim may remove them, and then their keys are listed as well.
+    # Restored messages are no longer pending: a later trim may remove them, and their keys are then listed as well.
     messages = (*kept[:index], summary, *kept[index:], *work.pending)
     placed = msgspec.structs.replace(work, messages=messages, pending=())
     return note_keys(placed, env) if params.recall_keys else placed
@@ -82,7 +82,7 @@ def _place(before: Messages, kept: Messages, params: InsertSummary) -> int:
 
 
 def _head(kept: Messages, *, with_rules: bool) -> int:
-    """Return the index after the leading system prompt, and after the rules if they count as part of it."""
+    """Return the index after the leading system prompt, and after the rules if `with_rules`."""
     for index, message in enumerate(kept):
         if not is_system_prompt(message) and not (with_rules and message.tag in STARTING_TAGS):
             return index

@@ -1,9 +1,9 @@
-"""Check whether a model's reply is a summary, and extract it (R-526, R-433; lessons 14, 15, 56).
+"""Checks whether a model's reply is a summary, and extracts it (R-526, R-433; lessons 14, 15, 56).
 
-A summary must be recognised: `ok`, a refusal, an error passed off as an answer, the headings of the prompt without
-content, or a text on another topic in any form (`topic_evidence`) must never replace a history. Text written by code is
-accepted as is, and a caller's text (`context --summary`) unless it is plainly not a summary: it may be short and in no
-known form. Patterns of refusals are data (`prompts/refusals.toml`).
+Nothing else may replace a history: not `ok`, a refusal, an error passed off as an answer, the prompt's headings without
+content, or a text on another topic in any form (`topic_evidence`). Text written by code is accepted as is, and a
+caller's text (`context --summary`) unless it is plainly not a summary: it may be short and in no known form. The
+patterns of refusals are data (`prompts/refusals.toml`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SUMMARY = regex(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
 _NOTHING = regex(r"\W*(?:none|n/a|nothing|keine?s?|nichts|aucune?|ninguno|нет|无|なし|없음)?\W*", re.IGNORECASE)
 _LEADING_MARKS = regex(r"[\s*_#>`\"'“”„«»~-]+")
 MIN_CHARS = 200
-"""Free text of at most this many characters, or a quarter of the history if less, is not a summary."""
+"""Minimum characters of a free-text summary, or a quarter of the history if that is less."""
 _SHARE_OF_SHORT = 0.25
 _HEAD_CHARS = 200
 _ANNOUNCEMENT = 200
@@ -50,7 +50,7 @@ def accept_reply(
     """Return the summary text without its private analysis, or why the reply is rejected; `again`: a retry may help.
 
     `schema` is the requested form and `prompt` its wording (None: any text is accepted), `about` the texts that it must
-    be about. Of a truncated reply the complete sections count if they form a summary.
+    be about. Of a truncated reply, the complete sections are used if they form a summary.
     """
     failure = _ended_badly(reply, schema)
     if failure is not None:
@@ -85,7 +85,7 @@ def _ended_badly(reply: SummaryReply, schema: Schema | None) -> Failed | None:
 
 
 def _stripped(given: str) -> str | Failed:
-    """Return the text without thinking, analysis and wrapper; thinking is never the summary (lesson 15)."""
+    """Return the text without thinking, analysis and wrapper, because thinking is never the summary (lesson 15)."""
     text = _ANALYSIS.sub("", _THINKING.sub("", given))
     wrapped = _SUMMARY.search(text)
     if not wrapped and "<analysis>" in text.lower():
@@ -107,7 +107,7 @@ def _unfenced(text: str) -> str:
 
 
 def in_order(text: str, schema: Schema) -> str:
-    """Return the text with its sections in numerical order: the prompt asks for the most important first (R-433)."""
+    """Return the text with its sections in numerical order: the prompt asks for important ones first (R-433)."""
     form = form_of(text, schema)
     if form is None or form.headings == "labels":
         return text
@@ -138,7 +138,7 @@ def inside_form(text: str, schema: Schema) -> str:
 
 
 def complete_sections(text: str, schema: Schema) -> str:
-    """Return a truncated text up to its last complete section (R-433), "" when none is complete."""
+    """Return a truncated text up to its last complete section (R-433), "" if none is complete."""
     found = parse_sections(text, form_of(text, schema))
     if not found.is_sectioned:
         return ""
@@ -147,12 +147,12 @@ def complete_sections(text: str, schema: Schema) -> str:
 
 
 def _not_about(texts: Sequence[str], told: Sequence[str]) -> str:
-    """Return why texts are not about the history they replace, "" when they are, or when it is unknown."""
+    """Return why texts are not about the history they replace, "" if they are, or if that is unknown."""
     return why_not_about(texts, History(told)) if told else ""
 
 
 def _why_none(text: str, schema: Schema, prompt: str, told: Sequence[str]) -> str:
-    """Return why a text is not a summary, "" when it is: in the requested form, long enough, and about the history."""
+    """Return why a text is not a summary (form, length, subject), or "" if it is."""
     if not schema.section and guess_schema(text) is None:
         return _too_little(text, told) or _not_about([text], told)
     telling = _telling_sections(text, schema, prompt)
@@ -181,7 +181,7 @@ def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Fai
 
 
 def _too_little(text: str, told: Sequence[str]) -> str:
-    """Return why a free text is too short for a summary, "" when it is long enough for its history."""
+    """Return why a free text is too short for a summary of its history, or ""."""
     if _says_nothing(text):
         return _nothing_said(text)
     least = min(MIN_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else MIN_CHARS
@@ -194,7 +194,7 @@ def _length(text: str) -> int:
 
 
 def _says_nothing(text: str) -> bool:
-    """Return whether the whole reply is a word of consent, or contains no word at all."""
+    """Return whether the reply is only an acknowledgement such as "OK", or has no words at all."""
     return " ".join(re.findall(r"[\w/']+", text.casefold())) in _consents()
 
 

@@ -1,7 +1,7 @@
-"""Decide when code writes a summary from the log instead of a model (ours; off under `strict`).
+"""Decides when code writes a summary from the log instead of a model (ours; off under `strict`).
 
-- The model wrote no usable summary before: asked again, it would write another one of these while the user waits.
-- The window is small: there a model is asked once, and only if the summary can save more tokens than it takes. Each
+- The model wrote no usable summary before: asked again, it would probably fail again while the user waits.
+- The window is small: a model is then asked once, and only if the summary can save more tokens than it takes. Each
   later request is smaller by the freed tokens until the window is full again; at 2,048 tokens that is too little.
 - The model runs on the user's own server, whose speed is known, and would take longer than the user should wait.
 """
@@ -13,23 +13,23 @@ from collections.abc import Iterable
 from codecompanion.context.work import Env, Failed, SummaryRequest, Work
 
 UNUSABLE = "wrote no usable summary"
-"""Follows the name of a model that is not asked again in its chat."""
+"""Text after the name of a model that is not asked again in this chat."""
 TOO_SLOW = "a summary by the model would take about "
-"""Precedes the expected time."""
+"""Text before the expected time."""
 EXPECTED_TOKENS = 700
-"""Length of a summary, unless less is allowed: measured with hosted models, 400 to 1,000."""
+"""Expected length of a summary in tokens, unless the limit is lower; hosted models wrote 400 to 1,000."""
 NOT_WORTH_IT = Failed("in a window this small, a summary takes more tokens than it can save")
 
 
 def why_not_again(env: Env, *, asks_unusable: bool) -> Failed | None:
-    """Return why the model is not asked, its earlier unusable summary in this chat; None if it may be asked."""
+    """Return why the model is not asked (an earlier unusable summary in this chat), or None."""
     if asks_unusable or not env.unusable_writer:
         return None
     return Failed(f"{env.unusable_writer} {UNUSABLE}")
 
 
 def takes_too_long(requests: Iterable[SummaryRequest], max_wait_s: float, env: Env) -> Failed | None:
-    """Return the reason if the requests would take longer than `max_wait_s`, None if not or if the speed is unknown."""
+    """Return a failure if the requests would take longer than `max_wait_s`; None if not, or if the speed is unknown."""
     if not max_wait_s or env.writer_seconds is None:
         return None
     seconds = 0.0
@@ -42,8 +42,8 @@ def takes_too_long(requests: Iterable[SummaryRequest], max_wait_s: float, env: E
 def costs_more_than_it_saves(work: Work, requests: Iterable[SummaryRequest], written: int, env: Env) -> bool:
     """Return whether the requests take more tokens than later requests can save before the window is full again.
 
-    `written`: tokens of the final summary; several parts are read once more to be merged. The window is assumed to fill
-    as fast as before: by the average of the removed messages per reply.
+    `written`: tokens of the final summary; parts are read once more if they have to be merged. The window is assumed to
+    fill as fast as before: by the average of the removed messages per reply.
     """
     asked = tuple(requests)
     cost = sum(request.prompt_tokens + request.max_output_tokens for request in asked)

@@ -1,8 +1,8 @@
-"""S9 `summarize_chunked`: write a summary chunk by chunk and merge the parts (R-120, R-121…R-127, R-130).
+"""S9 `summarize_chunked`: writes a summary chunk by chunk and merges the parts (R-120, R-121…R-127, R-130).
 
-A generator like S8: it yields requests and receives replies. One chunk without a usable text ends it (`Failed`: the
-policy's next tier runs); a merge without one does not, the parts are joined instead. S6 sets the boundary to the kept
-messages, S14 the place of the summary.
+It is a generator like S8 that yields requests and receives replies. A chunk without a usable text ends it (`Failed`:
+the policy's next tier runs); if the merge has no usable text, the parts are joined instead. S6 decides which messages
+are kept, S14 where the summary goes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SMALLEST_ROOM = 64
 
 
 def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
-    """Return the work with `summary`; `Failed` when a chunk could not be summarised.
+    """Return the work with `summary`; `Failed` if a chunk could not be summarised.
 
-    Messages too large to be summarised are named after the summary (R-125). `details` record the number of planned
-    calls and of messages left out.
+    Messages that are too large to summarise are listed after the summary (R-125). `details` record the number of
+    planned calls and of messages left out.
     """
     if not work.removed:
         return Skipped("nothing_to_summarise", "nothing to summarise yet")
@@ -52,7 +52,7 @@ _Chunk = tuple[Messages, tuple[str, ...]]
 
 
 class _Run(SummaryRun):
-    """One run of S9: the windows it has to fit into."""
+    """One run of S9, and the windows into which it has to fit."""
 
     def __init__(self, work: Work, params: SummarizeChunked, env: Env) -> None:
         super().__init__(
@@ -69,7 +69,7 @@ class _Run(SummaryRun):
         self.room = self.free_tokens(f"{self.prompt}\n\n{notes}\n\n{wrap(())}")
 
     def free_tokens(self, prompt: str) -> int:
-        """Return how many of our tokens the summariser's window leaves besides the prompt and the reply."""
+        """Return how many of our tokens fit into the summariser's window besides the prompt and the reply."""
         return math.floor((self.window - self.output) / self.ratio) - self.count_text(prompt)
 
     def plan(self, messages: Messages) -> tuple[list[_Chunk], list[str]]:
@@ -87,7 +87,7 @@ class _Run(SummaryRun):
             notes += [self.note(message) for message, left_out in zip(chunk, oversized, strict=True) if left_out]
             fitting = tuple(message for message, left_out in zip(chunk, oversized, strict=True) if not left_out)
             entries = tuple(format_labelled(message, self.params.max_message_chars) for message in fitting)
-            # The wrappers of many small messages can outweigh them: the text as sent must fit.
+            # The wrappers of many small messages can be larger than the messages, but the text as sent must fit.
             start = 0
             for part in chunk_entries(entries, max(_SMALLEST_ROOM, self.room), self.count_text):
                 chunks.append((fitting[start : start + len(part)], part))
@@ -99,7 +99,7 @@ class _Run(SummaryRun):
         return self.env.size((message,))
 
     def note(self, message: Message) -> str:
-        """Return the note in place of a message too large to be summarised (R-125)."""
+        """Return the note that replaces a message too large to be summarised (R-125)."""
         thousands = math.floor(self.size(message) / 1000 + 0.5)
         return OMITTED_MESSAGE.format(role=message.role, thousands=thousands)
 

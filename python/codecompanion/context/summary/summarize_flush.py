@@ -1,7 +1,7 @@
-"""`summarize_flush`: write a note to the memory while all messages are still in the view (R-446).
+"""`summarize_flush`: writes a note to the memory while all messages are still in the view (R-446).
 
-The stage around it triggers on little slack; it does not change the view, the summary is passed to the effects. After a
-flush the next one waits until time has passed and new messages have arrived.
+Its stage triggers when little room is left. It does not change the view; the summary is passed to the effects. The next
+flush waits until time has passed and new messages have arrived.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:
     if last.at and env.now - last.at < params.cooldown_s:
         return Skipped("flushed_recently", "the memory was just written")
     tokens = env.measure(work.messages).tokens
-    # After a compaction the request is smaller than at the last flush: then all of it counts.
+    # After a compaction the request may be smaller than at the last flush; then all of it counts as new.
     fresh = tokens - last.tokens if tokens >= last.tokens else tokens
     if fresh < params.min_new_tokens:
         return Skipped("nothing_new", "there is nothing new to remember")
@@ -54,7 +54,7 @@ def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:
 
 
 def _newest(said: list[Message], params: SummarizeFlush) -> tuple[Message, ...]:
-    """Return the newest messages that fit; the last one always does."""
+    """Return the newest messages that fit; the last message always does."""
     room, first = params.max_chars, len(said) - 1
     for index in range(len(said) - 1, -1, -1):
         room -= min(len(said[index].text), params.max_entry_chars)

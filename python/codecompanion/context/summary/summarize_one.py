@@ -1,8 +1,8 @@
-"""S8 `summarize_one`: summarise in one model call, chunked when it does not fit (R-525, R-526, lesson 1).
+"""S8 `summarize_one`: summarises in one model call, or in chunks if one does not fit (R-525, R-526, lesson 1).
 
-S12 `summarize_ledger` writes it from the log by code; it needs no call and cannot fail like one. S8 is a generator: it
-yields requests and receives replies, so it needs no network and can be tested with a table of strings. Parts of a long
-history may be requested in parallel; summarising parts of parts is bounded (R-120).
+S12 `summarize_ledger` has code write the summary from the log; it needs no call and cannot fail like one. S8 is a
+generator that yields requests and receives replies, so it needs no network and can be tested with a table of strings.
+Parts of a long history may be requested in parallel; summarising parts of parts is bounded (R-120).
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, Sum
 from codecompanion.model.messages import is_system_prompt
 
 _SMALL_WINDOW = 16_000
-"""Below this many tokens, whole user messages soon no longer fit, so their short facts take precedence (measured: 13 of
-24 survived at 2,048). In larger windows quotes have 2,000 tokens and more."""
+"""Window in tokens below which whole user messages soon no longer fit, so that their short facts take precedence
+(measured: 13 of 24 survived at 2,048). In larger windows, quotes have 2,000 tokens and more."""
 _SAFETY = 0.9
 _EASILY = 0.7
-"""A transcript whose rough size is at most this share of the room fits; above it, every entry is counted."""
+"""Share of the room up to which a transcript's rough size is trusted to fit; above it, every entry is counted."""
 _SMALLEST_BUDGET = 200
 _MAX_FOR_QUOTES = 16_000
-# Three summaries of parts must fit into one request, or merging parts would never end.
+# How many summaries of parts must fit into one request, so that merging comes to an end.
 _PARTS_AT_ONCE = 3
 _DEEPEST = 5
 
 
 def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
-    """Return the work with `summary`; `Failed`, without any change, when there was no usable text.
+    """Return the work with `summary`; `Failed`, without any change, if there was no usable text.
 
-    `details` record the budget and the number of orders to a model left out of the text (R-433).
+    `details` record the budget, and the number of instructions to a model that were removed from the text (R-433).
     """
     if not work.transcript:
         return Skipped("nothing_to_summarise", "nothing to summarise yet")
@@ -57,7 +57,7 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
     said = said.saying(summary_budget_tokens=budget)
     if run.source == "model" and run.schema.section:
         text = inside_form(text, run.schema)
-    # A summary longer than half of its history does not summarise it, and leaves no room for the user's own words.
+    # A summary longer than half of its history is not a summary, and leaves no room for the user's own words.
     most = min(run.output, max(_SMALLEST_BUDGET, run.count(work.transcript) // 2))
     if run.source == "model" and env.count_text(text) > most:
         said = said.saying(summary_shortened_from_tokens=env.count_text(text))
@@ -108,7 +108,7 @@ _Reduction = Generator[SummaryRequest, SummaryReply, "str | Failed"]
 
 
 class _Run(SummaryRun):
-    """One run of S8: the sizes that a request must fit into."""
+    """One run of S8, and the sizes into which a request must fit."""
 
     def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
         super().__init__(
@@ -137,13 +137,13 @@ class _Run(SummaryRun):
         return (yield from self.reduce(parts, depth + 1))
 
     def write_whole(self, entries: tuple[str, ...]) -> _Reduction:
-        """Ask for the summary of entries that fit into one request."""
+        """Request the summary of entries that fit into one request."""
         (question,) = self.about([(self.work.removed, entries)], self.output)
         texts = yield from self.ask([self._in_place(question) if entries is self.work.transcript else question])
         return texts if isinstance(texts, Failed) else texts[0]
 
     def _in_place(self, question: Question) -> Question:
-        """Return the question as asked within the chat, where that is cheaper."""
+        """Return the question as asked within the chat, if that is cheaper."""
         if self._env is None:
             return question
         asked = in_place(question.request, self.order, self.work, self._env)
@@ -162,7 +162,7 @@ class _Run(SummaryRun):
         return tuple(fit_entry(part, output, self.count_text)[0] for part in parts)
 
     def count(self, entries: tuple[str, ...]) -> int:
-        """Return the estimate of the entries; a rough one if they easily fit."""
+        """Return the estimated tokens of the entries, only roughly if they easily fit."""
         if id(entries) not in self._sizes:
             rough = roughly(entries, self._estimate)
             is_enough = 0 < rough <= _EASILY * self.available

@@ -1,9 +1,9 @@
-"""S12 `summarize_raw`: if no model wrote the summary, use the removed messages, cut to the summary's size (R-434).
+"""S12 `summarize_raw`: without a model's summary, uses the removed messages, cut to a summary's size (R-434).
 
-Needs no call and does not fail. User, assistant, tools and an earlier summary have fair shares of the budget; unused
-room goes to the others. The user's words are quoted (R-431) and not repeated elsewhere. The assistant's decisions take
-precedence over its other text. An earlier summary stays first; the entries of an earlier raw text are parsed again, so
-that a second failure frees as much as the first.
+It needs no call and does not fail. User, assistant, tools and an earlier summary have fair shares of the budget, and
+unused room goes to the others. The user's words are quoted (R-431) and not repeated elsewhere. The assistant's
+decisions take precedence over its other text. An earlier summary stays first; the entries of an earlier raw text are
+parsed again, so that a second failure frees as much as the first.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from codecompanion.summary_frame import split_frame
 
 _CAPS = Caps(user=3000, tool=1200, call=800)
 _SPOKEN_CHARS = 1500
-"""In characters, per text (R-436); an assistant text is cut after its decisions have been read."""
+"""Maximum characters of a text (R-436); an assistant text is cut after its decisions have been read."""
 _LEFT_OUT = "[entries left out: {count}]"
 _LEFT_OUT_FORM = regex(r"^\[entries left out: (\d+)\]\n", re.MULTILINE)
 _ENTRY = regex(r"^(?=\[(?:user|assistant|tool|system)\] )", re.MULTILINE)
 _TURN = regex(r"^--- Turn \d+ ---\n?", re.MULTILINE)
 _INDENT = "    "
-"""Prefix of an entry's further lines: none of them can be a heading of the summary."""
+"""Prefix of an entry's further lines: so that none of them can be a heading of the summary."""
 _LABELLED = regex(
     r"^[^\w\n]*(?:decisions?|decided|constraints?|next(?: steps?)?|todo|blocked|blockers?|warnings?)\W*:.+$",
     re.IGNORECASE | re.MULTILINE,
 )
 _READ_CHARS = 300_000
-"""Maximum size of the assistant's newest texts searched for decisions: it takes a third of a second."""
+"""Maximum characters of the assistant's newest texts to search for decisions, which takes a third of a second."""
 _SHORT_CHARS, _DECISIONS_CHARS = 120, 300
 
 Count = Callable[[str], int]
@@ -64,7 +64,7 @@ def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:
     budget = max(1, min(summary_budget(work, formula, env), int(removed * params.share_of_removed)))
     raw, room = _Raw(work.removed, params.max_quote_chars, env), budget * 3 // 2
     text = raw.within(room)
-    # Shares are rarely used up: begin with too large ones and reduce them until the text fits.
+    # Shares are rarely used up, so begin with shares that are too large and reduce them until the text fits.
     while env.count_text(text) > budget and room > 1:
         room = room * 9 // 10
         text = raw.within(room)
@@ -161,7 +161,7 @@ class _Raw:
 
 
 def fair_shares(room: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
-    """Return each share of the room: equal, or less if less is wanted, which leaves more to the others.
+    """Return each share of the room: equal, or less if less is wanted, which leaves more for the others.
 
     >>> fair_shares(90, (10, 100, 0, 100))
     (10, 40, 0, 40)
@@ -189,7 +189,7 @@ def _read_earlier(removed: Messages) -> tuple[str, list[str], int]:
         told += [ahead.strip()] if ahead.strip() else []
         left_out += sum(int(number) for number in _LEFT_OUT_FORM.findall(raw))
         raw = _TURN.sub("", _LEFT_OUT_FORM.sub("", raw))
-        # The raw text of an earlier version has entries for the user's words, which are quoted now.
+        # In raw text of earlier versions, the user's words are entries; now they are quoted.
         entries += [
             re.sub(f"^{_INDENT}", "", entry.rstrip("\n"), flags=re.MULTILINE)
             for entry in _ENTRY.split(raw)

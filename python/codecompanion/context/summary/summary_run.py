@@ -1,9 +1,9 @@
-"""Ask a model for summaries: the prompt, retries, several requests at once (R-120, R-433, R-533).
+"""Asks a model for summaries: builds the prompt, retries, and sends several requests at once (R-120, R-433, R-533).
 
-A generator like the strategies that use it. The caller may answer the first question alone or any number of those
-`beside` it in parallel; unanswered ones are asked next. Every question is asked at most twice: again with more room, if
-there is any, when the reply was truncated, or with the reason when it was not a summary. While it is uncertain whether
-the model writes summaries at all, questions are asked one at a time.
+It is a generator like the strategies that use it. The caller may answer only the first question, or any number of those
+`beside` it in parallel; unanswered questions are asked next. Every question is asked at most twice: the second time
+with more room (if there is any) because the reply was truncated, or with the reason why it was not a summary. While it
+is uncertain whether the model writes summaries at all, questions are asked one at a time.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ _INSTRUCTIONS = "The user asks for this in particular:\n\n{instructions}"
 _TASK = "The task is called: {title}"
 _TITLE_CHARS = 200
 WORDS_PER_TOKEN = 0.7
-"""For plain English with names in it; the word budget is a request, the token limit enforces it."""
+"""Words per token of plain English with names in it. The prompt asks for a number of words; the token limit enforces
+it."""
 _MIN_WORDS = 40
 
 
 class Question(msgspec.Struct, frozen=True):
-    """One request, its schema and the prompt's words about it; `most`: tokens that a second try may write.
+    """A request, its schema and the prompt's description of it; `most`: tokens that a second try may write.
 
-    `part`: the entries in its prompt, if they are not all. `otherwise`: the fallback request if the one within the chat
-    brings no summary.
+    `part`: the entries in its prompt, if not all. `otherwise`: the fallback request if the request within the chat does
+    not produce a summary.
     """
 
     request: SummaryRequest
@@ -82,7 +83,7 @@ Texts = Generator[SummaryRequest, SummaryReply, "tuple[str, ...] | Failed"]
 class SummaryRun:
     """One run of S8 or S9: the form of the summary, the size of the summariser's window, and the author.
 
-    Figures are in our tokens, except `window` and the limits of a reply, which are in the summariser's.
+    Figures are in our tokens, except `window` and the limits of a reply, which are in the summariser's tokens.
     """
 
     def __init__(
@@ -119,13 +120,13 @@ class SummaryRun:
         return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
 
     def count_text(self, text: str) -> int:
-        """Return the estimate of a text; each is counted once."""
+        """Return the estimated tokens of a text; each text is counted only once."""
         if text not in self.counts:
             self.counts[text] = self._count_text(text)
         return self.counts[text]
 
     def count(self, entries: tuple[str, ...]) -> int:
-        """Return the estimate of the entries; each is counted once."""
+        """Return the estimated tokens of the entries; each entry is counted only once."""
         return sum(map(self.count_text, entries))
 
     def about(self, chunks: Sequence[tuple[Messages, tuple[str, ...]]], output: int) -> list[Question]:
@@ -158,7 +159,7 @@ class SummaryRun:
         return Question(request, self.schema, self.prompt, max(output, min(2 * output, self.window // 2, free)))
 
     def ask(self, questions: Sequence[Question]) -> Texts:
-        """Return the answers; remember when it was not a model that gave them."""
+        """Return the answers; remember if a model did not write them."""
         if declined := self._decline([question.request for question in questions]):
             return declined
         answers = yield from ask_all(questions, is_proven=self._is_proven, again=not self._spares)
@@ -182,7 +183,7 @@ class SummaryRun:
         return declined
 
     def done(self, text: str) -> tuple[str, Work]:
-        """Return the text without orders to a model (R-433), and the work with its details."""
+        """Return the text without instructions to a model (R-433), and the work with its details."""
         typed = "\n".join(message.text for message in self.work.before if is_typed_by_user(message))
         text, orders = leave_out_orders(text, typed)
         said = self.work.saying(schema=self.schema.name, written_by=self.source, orders_left_out=orders or None)
@@ -203,7 +204,7 @@ def ask_all(
 ) -> Generator[SummaryRequest, SummaryReply, tuple[Answer, ...] | Failed]:
     """Return the answers in order, or the failure of one, after which nothing more is asked.
 
-    `is_proven` false: ask the first alone, the others only after a good answer. `again` false: no retries.
+    `is_proven` False: ask only the first, and the others after a good answer. `again` False: no retries.
     """
     answers: dict[int, Answer] = {}
     told = _ToldOnce()
@@ -230,7 +231,7 @@ def ask_all(
 
 
 class _ToldOnce:
-    """Caches the texts of a subject, which all parts of a long history share."""
+    """Caches the texts of a subject, which is the same for all parts of a long history."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Messages, tuple[str, ...]]] = {}
@@ -242,7 +243,7 @@ class _ToldOnce:
 
 
 def told_in(subject: Messages) -> tuple[str, ...]:
-    """Return the texts that a summary of these messages is about: words and calls first, results as far as they fit."""
+    """Return the texts that a summary of these messages is about: words and calls first, then the results that fit."""
     spoken, results = list[str](), list[str]()
     for message in subject:
         calls = (f"{call.name} {call.arguments}" for call in message.tool_calls)
@@ -255,7 +256,7 @@ def told_in(subject: Messages) -> tuple[str, ...]:
 def _once_more(
     question: Question, request: SummaryRequest, reply: SummaryReply, failed: Failed
 ) -> SummaryRequest | None:
-    """Return the second request, None when it would not help or there is no more room."""
+    """Return the second request, or None if it would not help or there is no more room."""
     if question.otherwise is not None and (not reply.error or reply.refused):
         return question.otherwise
     if reply.source != "model" or reply.error:

@@ -1,14 +1,14 @@
-"""Find evidence that a text is about a history: shared words, names and word pairs (R-526).
+"""Finds evidence that a text is about a history: shared words, names and word pairs (R-526).
 
 One rule for sections, free text and artifacts; all its constants are fitted to the replies in `tests/external`.
 
 - A known name (identifier, path, number of four digits) is a key word. So is a word that this history repeats, unless
   it is among the commonest ones or in the project's own prompts, which any chat shares. A summary has some key words,
-  and they are a good part of its text: prose that fits any chat has few, even with two file names in it.
+  and they are a good part of its text: generic prose has few, even with two file names in it.
 - Most of its words and names occur in the history: a text on another topic has many that do not.
-- Some of its word pairs occur there.
+- Some of its word pairs occur in the history.
 
-A translation shares only names, numbers and loanwords, so only the first rule applies, with a smaller part.
+A translation shares only names, numbers and loanwords, so only the first rule applies to it, with a smaller part.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from codecompanion import prompts
 from codecompanion.formats.regex import regex
 
 READ_CHARS = 240_000
-"""Maximum characters read of a history: 40 ms. In a longer one the long texts are cut (`cut_evenly`)."""
+"""Maximum characters of a history to read, which takes 40 ms. In a longer history, long texts are cut
+(`cut_evenly`)."""
 _TEXT_CHARS = 40_000
 _KEY_WORDS = 4
 _SHARE = 0.28
@@ -33,10 +34,12 @@ _SHARE_OF_TRANSLATION = 0.15
 _KNOWN = 0.55
 _PAIRS = 0.07
 _SEGMENT_WORDS = 5000
-"""A long history has several subjects: a word counts as repeated if one stretch of this many words repeats it."""
+"""Length of a stretch in words. A long history has several subjects, so a word counts as repeated if one stretch
+repeats it."""
 _REPEATED = 1 / 1000
 _NOTHING, _TINY, _SHARED_WITH_TINY = 10, 16, 0.25
-"""In a history with fewer distinct words any shared word counts; with almost none, short sections need none."""
+"""Numbers of distinct words in a history below which short sections need no shared word, and below which any shared
+word counts; the share of a text that must then be shared."""
 _SAME_LANGUAGE, _LANGUAGE_WORDS = 0.6, 8
 _REMARK_CHARS, _REMARK_WORDS = 80, 2
 _SHORT = 4
@@ -48,7 +51,7 @@ _NAME = regex(r"[a-z][A-Z]|[A-Za-z]_\w|\d[A-Za-z]|[A-Za-z]\d|\d{4}|\d\.\d|\w[/.]
 _EDGES = "./:@+#-"
 _NO_NAMES = frozenset({"and/or", "e.g", "i.e", "either/or", "he/she", "yes/no", "true/false"})
 _SIGNS = "\u2e80"
-"""Characters from here on belong to scripts without spaces."""
+"""The first character of scripts without spaces, to which all later characters belong."""
 
 ELSEWHERE = "the summary has nothing to do with the conversation"
 ANYWHERE = "the summary would fit any conversation: it says almost nothing about this one"
@@ -73,7 +76,7 @@ class History:
 
 
 def why_not_about(texts: Sequence[str], history: History) -> str:
-    """Return why the texts of an answer are not a summary of this history, "" when they are."""
+    """Return why the texts of an answer are not a summary of this history, or ""."""
     telling = [text for text in texts if not _is_remark(text, history)] or texts
     said = _read("\n".join(telling)[:_TEXT_CHARS])
     known_names = {name for name in said.names if name in history.text}
@@ -97,7 +100,7 @@ def why_not_about(texts: Sequence[str], history: History) -> str:
 
 
 def cut_evenly(texts: Iterable[str], room: int) -> list[str]:
-    """Return the texts in at most `room` characters: short ones whole, head and tail of longer ones."""
+    """Return the texts in at most `room` characters: short texts whole, longer ones reduced to head and tail."""
     whole = list(texts)
     limit, left = room, room
     for rest, length in zip(range(len(whole), 0, -1), sorted(map(len, whole)), strict=True):
@@ -111,7 +114,7 @@ def cut_evenly(texts: Iterable[str], room: int) -> list[str]:
 
 
 class _Said(msgspec.Struct, frozen=True):
-    """The parts of a text: names, `content` words, the specific ones among them, pairs with one, short words."""
+    """The words of a text: names, `content` words, the specific ones among them, pairs with one, short words."""
 
     names: frozenset[str]
     content: frozenset[str]
@@ -125,7 +128,7 @@ class _Said(msgspec.Struct, frozen=True):
         return len(self.names) + sum(0.5 if _is_sign(word) else 1 for word in self.content)
 
     def is_foreign_to(self, history: History) -> bool:
-        """Return whether the text is in another language: the history has few of its short words."""
+        """Return whether the text is in another language: the history contains few of its short words."""
         common = sum(word in history.written for word in self.short)
         return len(self.short) >= _LANGUAGE_WORDS and common < _SAME_LANGUAGE * len(self.short)
 
@@ -193,7 +196,7 @@ def _stem(word: str) -> str:
 
 
 def _repeated(stems: list[str]) -> Iterator[str]:
-    """Yield the words that a stretch of the history repeats; in a short one every word counts as repeated."""
+    """Yield the words that a stretch of the history repeats; in a short history every word counts as repeated."""
     stretches = max(1, round(len(stems) / _SEGMENT_WORDS))
     size = max(1, -(-len(stems) // stretches))
     for start in range(0, len(stems), size):

@@ -1,9 +1,9 @@
-"""Track which models may still be asked for a summary while one request is prepared (R-526, R-529, R-532, lesson 18).
+"""Tracks which models may still be asked for a summary while a request is prepared (R-526, R-529, R-532, lesson 18).
 
 A failed call rules out its model for the whole preparation: the next part, tier or stage would fail as well, and the
-user waits for each. Two replies that were not summaries rule it out for that tier only: the next tier asks for another
-summary (R-120). For a model that may not be asked, a failed reply is returned here, so that every strategy handles it
-like a failed call.
+user would wait for each. Two replies that were not summaries rule it out only for that tier: the next tier asks for
+another summary (R-120). For a model that may not be asked, a failed reply is returned here, so that every strategy
+handles it like a failed call.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Writers:
         """Whether a model answered without writing a usable summary."""
 
     def why_not(self, kind: Kind, *, chat_adapter: bool) -> str:
-        """Return why this model is not asked, "" when it may be."""
+        """Return why this model is not asked, or ""."""
         return self._paused or self.failure(kind, chat_adapter=chat_adapter)
 
     def failure(self, kind: Kind, *, chat_adapter: bool = False) -> str:
-        """Return how this model failed in this preparation, "" when it did not."""
+        """Return how this model failed in this preparation, or ""."""
         who = self._who(chat_adapter)
         return self._failed.get(who, "") or self._rejected.get((who, kind), "")
 
@@ -43,7 +43,7 @@ class Writers:
                 self._failed.setdefault(self._who(chat_adapter), error)
 
     def take_outcome(self, outcome: Outcome, kind: Kind, *, chat_adapter: bool, asked: bool) -> None:
-        """Record the outcome of the replies; `asked`: there were some."""
+        """Record the outcome of the replies; `asked`: there were any."""
         why = ""
         if isinstance(outcome, Failed) and outcome.by_writer:
             why = outcome.reason

@@ -1,1 +1,1 @@
-"""The text of a summary: its sections, the quoted user messages, recall keys."""
+"""Reads and writes the text of a summary: its sections, the quoted user messages, recall keys."""

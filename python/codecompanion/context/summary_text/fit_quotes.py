@@ -1,4 +1,4 @@
-"""Fit the quotes of the user's messages into the available room: in full, as excerpts, or only counted."""
+"""Fits the quotes of the user's messages into the available room: in full, as excerpts, or only counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, is_typ
 
 _SMALLEST_QUOTE = 24
 _MAX_EXCERPTS = 4
-"""An excerpt with demands may be this many times as long as one without."""
+"""How many times as long an excerpt with demands may be as one without."""
 
 Count = Callable[[str], int]
 
@@ -41,7 +41,7 @@ def gather_quotes(
 
 
 def _words(message: Message) -> str:
-    """Return the message's text; images and documents by their names."""
+    """Return the message's text, with images and documents as their names."""
     parts = () if isinstance(message.content, str) else message.content
     shown = [f"[image {part.path or part.mime}]" for part in parts if isinstance(part, ImagePart)]
     shown += [f"[document {part.path or part.mime}]" for part in message.documents]
@@ -49,7 +49,7 @@ def _words(message: Message) -> str:
 
 
 class QuoteFacts:
-    """Caches the size of each quote and the user's demands in it while a summary is written.
+    """Caches each quote's size and the user's demands in it while a summary is written.
 
     Values not known yet are computed on request.
     """
@@ -134,16 +134,16 @@ class _Sizes:
 
 
 def _is_more(sizes: Iterable[int], room: int) -> bool:
-    """Return whether the sizes, none negative, exceed the room; reads no more of them than necessary."""
+    """Return whether the sizes (none negative) exceed the room, reading no more of them than necessary."""
     return any(total > room for total in accumulate(sizes, initial=0))
 
 
 def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, facts: QuoteFacts | None = None) -> Quotes:
-    """Return the quotes in at most `budget` tokens; if that is too little, ranked by value.
+    """Return the quotes in at most `budget` tokens, by value if there is too little room.
 
-    First comes the newest message, where the work continues; then the messages with demands, verbatim within most of
-    the room, strict demands first; then the newest of the others. The rest become excerpts, and of those without
-    demands the oldest are only counted.
+    First comes the newest message, where the work continues; then messages with demands, verbatim within most of the
+    room, strict demands first; then the newest of the others. The rest become excerpts, except that the oldest without
+    demands are only counted.
     """
     facts, number = facts or QuoteFacts(), len(said.quotes)
     room = budget - (_size_left_out(said, count) if said.left_out else 0)
@@ -175,18 +175,18 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, fact
 
 
 class _Told:
-    """The chosen quotes, by index, with their tokens; `left` is the room left."""
+    """The chosen quotes, by index, with their tokens; `left` is the remaining room."""
 
     def __init__(self, room: int, sizes: _Sizes) -> None:
         self.left, self.size = room, dict[int, int]()
         self._sizes = sizes
 
     def excerpts(self, places: Iterable[int], *, stop: bool) -> None:
-        """Add these as excerpts while they fit; with `stop`, none after the first that does not."""
+        """Add these as excerpts, skipping any that do not fit; with `stop`, end at the first that does not fit."""
         self._take(places, self._sizes.short, 0, stop)
 
     def whole(self, places: Iterable[int], *, leaving: int, stop: bool) -> None:
-        """Expand the chosen ones to full quotes, as long as `leaving` tokens are left."""
+        """Expand these to full quotes, as long as `leaving` tokens are left."""
         self._take((i for i in places if i in self.size), self._sizes.whole, leaving, stop)
 
     def _take(self, places: Iterable[int], size_of: Callable[[int], int], leaving: int, stop: bool) -> None:
@@ -222,7 +222,7 @@ def _size_left_out(said: Quotes, count: Count) -> int:
 
 
 def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote:
-    """Return head and tail of the newest message in the available room, or its excerpt when there is none."""
+    """Return head and tail of the newest message in the available room, or its excerpt if there is none."""
     chars = len(quote.text)
     while quote.whole and chars > _SMALLEST_QUOTE:
         chars = chars * 4 // 5

@@ -1,4 +1,4 @@
-"""Find, remove and insert the user's words in a summary, in their section or below the text (R-431)."""
+"""Finds, removes and inserts the user's words in a summary, in their section or below the text (R-431)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def read_quotes(summary: str) -> Quotes:
 
 
 def take_quotes(summary: str) -> tuple[str, str]:
-    """Return the summary without the user's messages, and their lines, "" when there are none.
+    """Split the summary into the text without the user's messages, and the lines of those ("" = none).
 
     They are in their section, whose heading stays, or below the text, depending on the form.
     """
@@ -30,7 +30,7 @@ def take_quotes(summary: str) -> tuple[str, str]:
 
 
 def _take_below(summary: str) -> tuple[str, str]:
-    """Return the summary without the messages below its text, and their lines."""
+    """Split the summary into the text without the messages below it, and their lines."""
     ahead, heading, below = f"\n{summary}".partition(f"\n{QUOTES_HEADING}\n")
     if not heading:
         return summary, ""

@@ -1,4 +1,4 @@
-"""Quote the user's messages so that every short fact in them is kept: in a small window, facts outrank full messages.
+"""Quotes the user's messages so that short facts are kept: in a small window, these outrank full messages.
 
 Each message is first reduced to its facts (`message_facts.stated_facts`), on one line; full messages and beginnings of
 others follow within the usual budget. The rest is counted, as in `fit_quotes`.
@@ -15,7 +15,7 @@ from codecompanion.context.summary_text.quote_lines import Quote, Quotes, joined
 from codecompanion.context.summary_text.recall_keys import span_of
 
 _MAX_MESSAGES = 300
-"""Number of messages searched for facts: a window of 16,000 tokens has no room for one line of each."""
+"""Maximum number of messages to search for facts: a window of 16,000 tokens has no room for a line of each."""
 _ENDS = (".", "!", "?", "。", "！", "？")
 
 
@@ -53,14 +53,14 @@ def fit_facts(
 
 
 def _newest(said: Quotes) -> Quotes:
-    """Return the newest messages; the older ones, for which a small window has no room, are only counted."""
+    """Return the newest messages; older ones, for which a small window has no room, are only counted."""
     older, newest = said.quotes[:-_MAX_MESSAGES], said.quotes[-_MAX_MESSAGES:]
     keys = joined(said.left_keys, span_of([quote.key for quote in older]))
     return Quotes(newest, said.left_out + len(older), keys) if older else said
 
 
 def _by_message(quotes: Sequence[Quote]) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Return the facts of each message that no earlier one states, then also with plain statements."""
+    """Return the facts of each message that no earlier one states, and the same with plain statements."""
     stated = [stated_facts(quote.text) for quote in quotes]
     return _each_once([one.facts for one in stated]), _each_once([one.plain for one in stated])
 
@@ -76,14 +76,14 @@ def _each_once(said: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 def _line(quote: Quote, facts: tuple[str, ...]) -> Quote:
     """Return a message as its facts, unchanged if it contains only them.
 
-    Each ends like a sentence, so that a later summary finds them again.
+    Each fact ends like a sentence, so that a later summary finds it again.
     """
     line = " ".join(fact if fact.endswith(_ENDS) or fact is facts[-1] else f"{fact}." for fact in facts)
     return quote if line == quote.text else Quote(line, whole=False, key=quote.key)
 
 
 class _Told:
-    """The chosen quotes, by index, and their size, including the line that counts the others."""
+    """The chosen quotes by index, and their size, including the line that counts the others."""
 
     def __init__(self, said: Quotes, count: Count, facts: QuoteFacts) -> None:
         self.chosen = dict[int, Quote]()

@@ -1,4 +1,4 @@
-"""Render the user's messages as lines of a summary, and parse those lines (R-431).
+"""Renders the user's messages as lines of a summary, and parses those lines (R-431).
 
 Quoted lines start with `>`, so a user's text can never pass for a heading.
 """
@@ -23,7 +23,7 @@ _LONG = 100
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """One user message: its full text, or one line with `whole` false. `key`: `recall` returns the full text."""
+    """One user message: its full text, or one line with `whole` False. With `key`, `recall` returns the full text."""
 
     text: str
     whole: bool = True
@@ -44,7 +44,7 @@ class Quotes(msgspec.Struct, frozen=True):
 
 
 def render_quotes(said: Quotes) -> list[str]:
-    """Return the lines of the section: the count, excerpts as `- `, quotations as `> ` with an empty line between.
+    """Return the lines of the section: the count, excerpts as `- `, quotations as `> ` with empty lines in between.
 
     A quotation that a later summary may have to shorten is followed by a line with its key.
     """

@@ -1,8 +1,8 @@
-"""`quote_user_messages`: let code copy the user's messages into the summary (R-431, lesson 11).
+"""`quote_user_messages`: lets code copy the user's messages into the summary (R-431, lesson 11).
 
-Every removed message that the user typed is quoted in order, head and tail of a long one; quotes of earlier summaries
-are carried on. When the room is used up, the oldest become one-line excerpts with the key under which `recall` returns
-the full text, and the oldest excerpts become one line with their number and keys: no message disappears silently.
+Every removed message that the user typed is quoted in order, a long one as head and tail; quotes of earlier summaries
+are carried on. When the room is used up, the oldest quotes become one-line excerpts with the key for `recall` to return
+the full text, and the oldest excerpts become one line with their number and keys. So no message disappears silently.
 Demands outlive questions: an excerpt keeps the demands of its message, and excerpts with demands are the last to be
 reduced to a count. Quoted lines start with `>`, so a user's text can never pass for a heading.
 """
@@ -49,5 +49,5 @@ def quote_limit(params: QuoteUserMessages, env: Env) -> int:
 
 
 def is_given(work: Work) -> bool:
-    """Return whether the summary is a caller's text in no known form, to which nothing is added."""
+    """Return whether the summary is a caller's text without a known form, to which nothing is added."""
     return work.details.written_by == "caller" and section_of_quotes(work.summary) is None

@@ -1,8 +1,8 @@
-"""Put `recall` keys into the view, under which the summarised messages can be read verbatim (R-431, R-516).
+"""Puts `recall` keys into the view, with which the summarised messages can be read verbatim (R-431, R-516).
 
 One line gives the first and the last key of everything that left the view; a quote that is not whole has its own key.
 The line's place depends on the summary's form: in the section of the user's messages, as the last point of a summary of
-points, or below a text without sections. Without a log there are no keys and no line.
+points, or below a text without sections. Without a log, there are no keys and no line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _POINTS = "Compaction Summary:\n"
 
 
 def no_key(message_id: str) -> str:
-    """Return "", for use without a log."""
+    """Return "", as the key function for chats without a log."""
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Read and rewrite summaries in sections, whose schemas are data (K17, R-430, R-454).
+"""Reads and rewrites summaries in sections, whose schemas are data (K17, R-430, R-454).
 
 A model asked for `3. **Title**` also writes `3) Title`, `## Title`, `- **Title**` or `**3. Title:** text`, or the
 headings of another schema: reading is lenient, writing is strict. Code fences and quotations never contain headings.
@@ -25,7 +25,7 @@ Role = Literal[
     "findings",
 ]  # fmt: skip
 FEWEST_SECTIONS = 3
-"""A text with fewer headings is shown as plain text (R-454)."""
+"""Minimum number of headings for a text to be shown in sections (R-454)."""
 
 _LINE = regex(r"[^\n]*\n|[^\n]+")
 _FENCE = regex(r"\s{0,3}(`{3,}|~{3,})")
@@ -47,7 +47,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The headings of a kind of summary and the prompt that asks for them; no sections = free text.
+    """The headings of a type of summary, and the prompt that asks for them; no sections = free text.
 
     `names_task`: the prompt names the task.
     """
@@ -61,7 +61,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names_task: bool = False
 
     def number_of(self, role: Role) -> int:
-        """Return the number of the section with this role, 0 when there is none."""
+        """Return the number of the section with this role, or 0."""
         return next((number for number, section in enumerate(self.section, 1) if section.role == role), 0)
 
     def heading(self, number: int) -> str:
@@ -111,7 +111,7 @@ class Sectioned(msgspec.Struct, frozen=True):
         return len(self.parts) >= FEWEST_SECTIONS
 
     def body(self, number: int) -> str:
-        """Return the stripped body of a section; "" when it is empty, `None`, or a note that it has no room."""
+        """Return the stripped body of a section; "" if it is empty, `None`, or a note that it has no room."""
         found = next((part.body.strip() for part in self.parts if part.number == number), "")
         return "" if found == NO_ROOM or found.rstrip(".").casefold() == "none" else found
 
@@ -136,7 +136,7 @@ def load_schema(name: str) -> Schema:
 
 @lru_cache(maxsize=16)  # the form of a summary is needed a dozen times before it is in the view
 def guess_schema(text: str) -> Schema | None:
-    """Return the schema with the most titles among the text's headings, None with fewer than three."""
+    """Return the schema with the most titles among the text's headings, or None if there are fewer than three."""
     best, most = None, FEWEST_SECTIONS - 1
     for name in schema_names():
         schema = load_schema(name)
@@ -158,7 +158,7 @@ def form_of(text: str, asked: Schema) -> Schema | None:
 
 
 def parse_sections(text: str, schema: Schema | None = None) -> Sectioned:
-    """Return the text in its sections; without a schema, the best match is used, or any rising numbers.
+    """Split the text into sections; without a schema, by the best match or any rising numbers.
 
     If the text has half of a schema's titles, only those count as headings: a numbered list inside a section does not.
     """
@@ -192,7 +192,7 @@ def replace_section(text: str, schema: Schema, number: int, body: str) -> str:
 
 
 class _Heading(msgspec.Struct, frozen=True):
-    """A line that may be a heading: its start, the start of its body, its number and title."""
+    """A line that may be a heading: its start, where its body starts, its number and title."""
 
     start: int
     body: int
@@ -263,7 +263,7 @@ def _read_heading(line: str, start: int, schema: Schema | None) -> _Heading | No
     marked = bool(match["hash"] or (bold and closed))
     section = _section_called(title, number, marked, schema) if schema else 0
     if section and schema and not closed:
-        # In `6. All User Messages: "…"` only the known title shows where the title ends.
+        # In `6. All User Messages: "…"`, only the known title shows where the title ends.
         known = re.search(re.escape(schema.section[section - 1].title), words, re.IGNORECASE)
         title = words[: known.end()] if known else title
     numbered = number and marked and not match["item"] and match["point"] in (".", ")")
@@ -277,7 +277,7 @@ def _read_heading(line: str, start: int, schema: Schema | None) -> _Heading | No
 
 
 def _section_called(title: str, number: int, marked: bool, schema: Schema) -> int:
-    """Return the section of the schema that a title names, 0 when it names none."""
+    """Return the section of the schema that a title names, 0 if it names none."""
     said = _plain(title)
     for place, section in enumerate(schema.section, 1):
         known = _plain(section.title)
@@ -314,7 +314,7 @@ def _choose(headings: list[_Heading], schema: Schema | None) -> list[_Heading]:
 
 
 def _clearest(headings: list[_Heading]) -> list[_Heading]:
-    """Return for each known title the line that is most clearly its heading, the first of equals, in order."""
+    """Return for each known title the line that is most clearly its heading, or the first of equals, in order."""
     best: dict[int, _Heading] = {}
     for heading in headings:
         if heading.section and (heading.section not in best or heading.clearness > best[heading.section].clearness):

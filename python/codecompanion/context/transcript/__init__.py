@@ -1,1 +1,1 @@
-"""Messages as text: for a summariser, in chunks, or in place of a summary."""
+"""Formats messages as text: for a summariser, in chunks, or in place of a summary."""

@@ -1,4 +1,4 @@
-"""Split a transcript into chunks that fit the summariser: greedy, in order (R-525, R-124, lesson 1)."""
+"""Splits a transcript into chunks that fit the summariser: greedily, in order (R-525, R-124, lesson 1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def chunk_greedily(sized: Iterable[tuple[T, int]], limit: int) -> tuple[tuple[T, ...], ...]:
-    """Return the items, each given with its size, in chunks of at most `limit`; a larger one is its own chunk.
+    """Return the items, given with their sizes, in chunks of at most `limit`; a larger item is its own chunk.
 
     The joined chunks equal the items.
     """

@@ -1,4 +1,4 @@
-"""Compute the chunk sizes of a long history for a summariser (R-121…R-125), without its text.
+"""Computes the chunk sizes of a long history for a summariser (R-121…R-125), without its text.
 
 All figures are in uncalibrated tokens, unless a parameter says otherwise.
 """
@@ -29,7 +29,7 @@ def chunk_tokens(
     average_tokens: float, window: int, summariser_window: int, formula: ChunkFormula, summariser_ratio: float = 1.0
 ) -> int:
     """Return the size of a chunk (R-121, R-123). `summariser_ratio`: the summariser's tokens per our token."""
-    # Rounded first: otherwise 0.29 × 100 would be 28.999….
+    # Rounded first, because otherwise 0.29 × 100 would be 28.999….
     size = math.floor(round(window * chunk_ratio(average_tokens, window, formula), 6))
     overhead = min(formula.overhead, summariser_window // 4)
     room = math.floor((summariser_window - overhead) / summariser_ratio)

@@ -1,6 +1,6 @@
-"""S11 `describe_plain`: describe the outline of a conversation by code (R-134, R-135).
+"""S11 `describe_plain`: has code describe the outline of a conversation (R-134, R-135).
 
-The last tier: it asks no model and cannot fail. The content of an earlier summary is appended, because it exists
+It is the last tier, asks no model and cannot fail. The content of an earlier summary is appended, because it exists
 nowhere else. Later steps add the user's own words and the ledger, and carry on those of an earlier summary.
 """
 
@@ -62,7 +62,7 @@ def _earlier(removed: Messages, max_chars: int) -> str:
 
 
 def _without_counts(text: str) -> str:
-    """Return an earlier description for the next one: its own earlier summary, then all topics so far, oldest first.
+    """Return an earlier description for the next one: the summary in it, then all topics so far, oldest first.
 
     Topics are a description's only trace of the user's questions; any other summary stays unchanged.
     """

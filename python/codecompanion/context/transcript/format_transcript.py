@@ -1,7 +1,7 @@
-"""S7 `format_transcript`: format the removed messages as text for a summariser (R-424, R-436…R-439, R-525, R-126).
+"""S7 `format_transcript`: formats the removed messages as text for a summariser (R-424, R-436…R-439, R-525, R-126).
 
 All content is data: it cannot close or open the wrapper or pose as another entry, base64 never appears, and rules are
-left out because they are re-attached verbatim. One entry per message; `wrap` joins them.
+left out because they are attached again verbatim. There is one entry per message; `wrap` joins them.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def is_spoken(entry: str) -> bool:
 
 
 def escape(text: str) -> str:
-    """Return the text unable to open or close the wrapper, and without embedded base64 data."""
+    """Return the text escaped so that it cannot open or close the wrapper, and without embedded base64 data."""
     text = _without_base64(text)
     return _WRAPPER.sub(r"<\\\1\2", text) if "<" in text else text
 
@@ -148,6 +148,6 @@ def escape_lines(text: str) -> str:
 
 
 def wrap(entries: tuple[str, ...], order: str = "") -> str:
-    """Return the entries as one conversation, after the order; joined in one step, as the text is long."""
+    """Return the entries as one conversation, after `order`; joined in one step, because the text is long."""
     head = f"{order}\n\n<conversation>" if order else "<conversation>"
     return "\n".join((head, *(entries or ("",)), "</conversation>"))

@@ -1,8 +1,8 @@
-"""Measure a transcript, and fit it into a number of characters (R-439).
+"""Measures a transcript, and fits it into a number of characters (R-439).
 
-The tokens of a long one are the sum of its messages' counts from when they were logged: counting 10 MB again takes a
-third of a second. An entry is off by a few tokens at most, where the text meets its surroundings; the sum over 1,900
-entries of recorded sessions differed by 18 of 1,144,151. Short transcripts are counted.
+The tokens of a long transcript are the sum of its messages' counts from when they were logged, because counting 10 MB
+again takes a third of a second. An entry is off by at most a few tokens, where the text meets its surroundings; the sum
+over 1,900 entries of recorded sessions differed by 18 of 1,144,151. Short transcripts are counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONG_CHARS = 4 * _SAMPLES * _SAMPLE_CHARS
 def roughly(entries: Sequence[str], count: Callable[[str], int]) -> int:
     """Return an estimate of the tokens of a long transcript from evenly spread samples; 0 for a short one.
 
-    The error may be a tenth.
+    The error may be 10 %.
     """
     ends = list(itertools.accumulate(map(len, entries)))
     if not ends or ends[-1] < _LONG_CHARS:
@@ -46,7 +46,7 @@ def roughly(entries: Sequence[str], count: Callable[[str], int]) -> int:
 
 
 def entry_sizes(entries: Sequence[str], messages: Sequence[Message], env: Env) -> tuple[int, ...]:
-    """Return the tokens of each entry that consists of its message's whole text; 0 for the others.
+    """Return the tokens of each entry that has its message's whole text; 0 for the others.
 
     Empty for a short transcript.
     """
@@ -73,7 +73,8 @@ def _bare(role: Role, is_result: bool) -> Message:
 def fit_entries(entries: tuple[str, ...], spoken: Sequence[bool], limit: int) -> tuple[str, ...]:
     """Return entries that take at most `limit` characters, including the newlines between them.
 
-    `spoken` marks the user's entries. When no more can be left out, the first and the newest are cut at their ends.
+    `spoken` marks the user's entries. If no more can be left out, the first and the newest entries are cut at their
+    ends.
     """
     size = sum(len(entry) + 1 for entry in entries)
     if size <= limit:
@@ -106,7 +107,7 @@ def _with_markers(entries: tuple[str, ...], left_out: list[bool]) -> tuple[str, 
 
 
 def _cut(entries: tuple[str, ...], limit: int) -> tuple[str, ...]:
-    """Return the entries, each cut to its share of the limit; short ones leave the rest to the others."""
+    """Return the entries, each cut to its share of the limit; short entries leave more for the others."""
     room, left = limit - len(entries), len(entries)
     cut: dict[int, str] = {}
     for index in sorted(range(len(entries)), key=lambda i: len(entries[i])):

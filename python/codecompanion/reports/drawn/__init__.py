@@ -1,1 +1,1 @@
-"""Charts drawn with characters."""
+"""Draws charts with characters."""

@@ -1,4 +1,4 @@
-"""A picture made of dots, eight per cell in Braille, or one per cell in plain ASCII.
+"""Draws a picture with dots, eight per cell in Braille, or one per cell in plain ASCII.
 
 Braille is one cell wide in every terminal, whatever the value of 'ambiwidth'; consoles and fonts without it get ASCII.
 The front ink of a cell gives it its colour. Rows count from the bottom, columns from the left.
@@ -14,15 +14,15 @@ import msgspec
 
 Ink = Literal["limit", "without", "sent"]
 _INKS: tuple[Ink, ...] = ("limit", "without", "sent")
-"""From the background to the front."""
+"""The inks, from back to front."""
 _ASCII: dict[Ink, str] = {"limit": "-", "without": "*", "sent": "#"}
 _BRAILLE = 0x2800
 _BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
-"""The bit of each dot of a cell, by column and row from the bottom."""
+"""The Braille bit of each dot in a cell, by column and row from the bottom."""
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Cells of one line with one colour, as bytes of UTF-8 from `first` (0-based) to before `end`."""
+    """Cells of one line with one colour, as UTF-8 bytes from `first` (0-based) up to `end` (exclusive)."""
 
     first: int
     end: int
@@ -39,7 +39,7 @@ class Dots:
         self._cells: dict[tuple[int, int], dict[Ink, int]] = {}
 
     def dot(self, x: int, y: int, ink: Ink) -> None:
-        """Set a dot; one outside the field is ignored."""
+        """Set a dot; a dot outside the field is ignored."""
         if not (0 <= x < self.width and 0 <= y < self.height):
             return
         bit = 1 if self._ascii else _BITS[x % 2][y % 4]
@@ -47,12 +47,12 @@ class Dots:
         inks[ink] = inks.get(ink, 0) | bit
 
     def column(self, x: int, first: int, end: int, ink: Ink) -> None:
-        """Set the dots of a column from row `first` to before row `end`."""
+        """Set the dots of a column from row `first` up to row `end` (exclusive)."""
         for y in range(max(0, first), min(end, self.height)):
             self.dot(x, y, ink)
 
     def lines(self) -> Iterator[tuple[str, list[Span]]]:
-        """Yield the lines from the top, each with its colours."""
+        """Yield the lines from top to bottom, each with its colours."""
         for row in reversed(range(self._rows)):
             yield self._line([self._cells.get((row, column), {}) for column in range(self._columns)])
 
@@ -73,7 +73,7 @@ class Dots:
             return _ASCII[front]
         bits = 0
         for ink, part in cell.items():
-            if ink != "limit" or front == "limit":  # a line of dots would fray the edge of the area before it
+            if ink != "limit" or front == "limit":  # the limit's dots would fray the edge of the area in front of it
                 bits |= part
         return chr(_BRAILLE | bits)
 

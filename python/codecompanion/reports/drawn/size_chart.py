@@ -1,4 +1,4 @@
-"""The chart of `/cost`: tokens of each request, its size without management, limits, and marks.
+"""Draws the chart of `/cost`: tokens of each request, its size without management, limits, and marks.
 
     window ⠂⠂⠂⠂⠂⠂⠂⡠⠔⠂⠂     ← one line for each limit within the chart
            ⢀⣀⣠⣴⠊⢀⣀⣠⣴      ← the area is the size sent, the line the size without management
@@ -25,13 +25,13 @@ LABEL_CELLS_NARROW, LABEL_CELLS = 7, 14
 ROWS_NARROW, ROWS = 8, 12
 MAX_CELLS_A_REQUEST = 4
 ROOM_ABOVE = 2.0
-"""Maximum height of the chart, as a multiple of the largest size sent."""
+"""Maximum of the vertical axis, as a multiple of the largest size sent."""
 MARGIN = 1.02
-"""Space above, without which a limit at the very top would be lost."""
+"""Factor for the space above the highest value, without which a limit at the very top would not show."""
 _SIGNS: dict[Mark, str] = {"edit": "✂", "compaction": "◆", "undo": "↶"}
 _ASCII_SIGNS: dict[Mark, str] = {"edit": "e", "compaction": "C", "undo": "u"}
 _FRONT: tuple[Mark, ...] = ("compaction", "edit", "undo")
-"""Of several marks in one cell, the first of these is shown."""
+"""Marks by priority: if a cell has several, the first of these is shown."""
 _LEGEND: tuple[Mark, ...] = ("edit", "compaction", "undo")
 _INK_OF: dict[Mark, str] = {"edit": "edit", "compaction": "compaction", "undo": "limit"}
 
@@ -44,7 +44,7 @@ class ChartLine(msgspec.Struct, frozen=True):
 
 
 class _Bin(msgspec.Struct, frozen=True):
-    """One column: the largest of its requests, and the changes before any of them."""
+    """A column of the chart: the largest of its requests, and the changes before any of them."""
 
     sent: int
     without: int
@@ -115,7 +115,7 @@ def _bins(sizes: Sequence[ContextSize], cells: int, across: int) -> tuple[list[_
 
 
 def _limits(newest: ContextSize) -> list[tuple[str, int]]:
-    """Return the limits of the newest request by name, the most important first."""
+    """Return the limits of the newest request by name, most important first."""
     named = (("window", newest.window), ("compact", newest.compact_at), ("edit", newest.edit_at))
     return [(name, tokens) for name, tokens in named if tokens]
 
@@ -169,7 +169,7 @@ def _labelled(label: str, look: _Look, text: str, spans: Sequence[Span]) -> Char
 
 
 def _mark_line(bins: Sequence[_Bin], step: int, look: _Look) -> Iterator[ChartLine]:
-    """Yield the line with a sign below each request preceded by a change, if there is any."""
+    """Yield the line with a sign below each request preceded by a change, if there are any changes."""
     cells: dict[int, set[Mark]] = {}
     for at, one in enumerate(bins):
         if one.marks:

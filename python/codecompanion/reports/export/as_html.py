@@ -1,4 +1,4 @@
-"""A chat as a web page: one file, which loads and runs nothing.
+"""Exports a chat as a web page: one file, which loads and runs nothing.
 
 Tools are folded, and messages removed from the context are marked.
 """
@@ -17,7 +17,7 @@ from codecompanion.reports.pages.html import escaped, page
 from codecompanion.reports.pages.style import BASE
 
 MAX_FORMATTED = 20_000
-"""A longer paragraph is not prose, and is shown unformatted."""
+"""Maximum length of a paragraph to format; a longer one is not prose."""
 STATUS_SIGNS = {"ok": "✓", "error": "✗", "cancelled": "⊘", "rejected": "⊘"}
 _INLINE = regex(r"(?P<code>(?<!`)(`{1,3})(?!`)(?P<in>[^`\n]+)\2(?!`))|\*\*(?P<bold>[^*\n]+)\*\*")
 _HEADING = regex(r" {0,3}#{1,6} +(.+)")

@@ -1,8 +1,8 @@
-"""A chat as Markdown whose structure no message can break.
+"""Exports a chat as Markdown whose structure no message can break.
 
-Prose of a message stays Markdown, except for text that could break out of its place. Outside code no `<` of a message
-is left, so it contains no markup; its headings are placed below ours; its images are not loaded; code is fenced again,
-with more marks than it contains. Tools are folded with `<details>`, which all known renderers show.
+Prose of a message stays Markdown, except for text that could break out of its section. Outside code no `<` of a message
+is left unescaped, so it contains no markup; its headings are placed below ours; its images are not loaded; code is
+fenced again, with more marks than it contains. Tools are folded with `<details>`, which all known renderers show.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _RUNS = regex(r"`+")
 _CODE = regex(r"(?<!`)(`{1,3})(?!`)([^`\n]*[<&][^`\n]*)\1(?!`)")
 _ENTITY = regex(r"&(?=#?\w+;)")
 _NOT_ESCAPED = r"(?<!\\)((?:\\\\)*)"
-"""An even number of backslashes: one more would restore the meaning of the next character."""
+"""Matches an even number of backslashes; an odd number would escape the next character."""
 _LOADED = regex(rf"{_NOT_ESCAPED}!(?=\[)")
 _SCHEME = regex(_NOT_ESCAPED + r"\](?=\s*[(:]\s*<?\s*(?:javascript|vbscript|data|file)\s*:)", re.IGNORECASE)
 _NO_TEXT = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _MEANING = frozenset("<&!`~#=-]")
-"""A line without any of these can neither open markup nor be a heading."""
+"""Characters of which a line needs at least one to open markup or be a heading."""
 _SPECIAL, _FIRST = frozenset("\\`*_[]<|~#"), frozenset("+-=>.")
 """Characters with a meaning in Markdown anywhere in a line, and at its beginning."""
 _MEANS_NOTHING = regex(r"(?<=[A-Za-z0-9])_(?=[A-Za-z0-9])")
-"""Within a word, as in OPENAI_API_KEY."""
+"""Matches an underscore within a word, as in OPENAI_API_KEY, which needs no escape."""
 MIN_FENCE = 3
 
 
@@ -59,7 +59,7 @@ def _day(ts: float, zone: tzinfo) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line without any Markdown meaning."""
+    """Return a text on one line, with all Markdown escaped."""
     line = " ".join(text.split())
     kept = {at.start() for at in _MEANS_NOTHING.finditer(line)}
     references = {at.start() for at in _ENTITY.finditer(line)}
@@ -132,7 +132,7 @@ def _prose(text: str) -> list[str]:
 
 
 def _kept(text: str) -> list[str]:
-    """Return the lines of prose, which can neither open markup nor pass for our headings."""
+    """Return the lines of prose, escaped so that they cannot open markup or pass for our headings."""
     lines = []
     for line in text.split("\n"):
         if _MEANING.isdisjoint(line):

@@ -1,4 +1,4 @@
-"""Split a Markdown text into blocks of prose and code, with CommonMark's rules for fences.
+"""Splits a Markdown text into blocks of prose and code, with CommonMark's rules for fences.
 
 Both exports write the fences themselves, so no text of a chat can open or close one.
 """
@@ -16,7 +16,7 @@ _LANGUAGE = regex(r"[A-Za-z0-9_+#.-]{1,30}")
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Lines of prose, or of code in a `language` ("" = unknown)."""
+    """A block of lines of prose, or of code in a `language` ("" = unknown)."""
 
     text: str
     is_code: bool = False

@@ -1,7 +1,7 @@
-"""Convert a chat's log for readers: messages, tool calls, and removed or summarised content.
+"""Converts a chat's log for readers: messages, tool calls, and removed or summarised content.
 
-It contains all messages in order; those no longer sent to the model are marked. Every text passes `clean` here, once,
-which hides keys and the home folder; its writer must still escape it.
+The result contains all messages in order; messages that are no longer sent to the model are marked. Every text passes
+`clean` here, once, which hides keys and the home folder; the exporter must still escape it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GONE = {
     "repaired": "dropped",
     "rules_reread": "read again since",
 }
-"""Why a message is no longer sent, by the kind of change that removed it."""
+"""Why a message is no longer sent, by the type of change that removed it."""
 _EMBEDDED = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _NAMES = {
     "compact_summary": "summary",
@@ -48,14 +48,14 @@ _NAMES = {
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """External functions for reading: how texts are cleaned, and how images are loaded; None leaves images out."""
+    """External functions for reading: one cleans texts, the other loads images (None leaves images out)."""
 
     clean: Callable[[str], str]
     image: Callable[[str], bytes | None] | None = None
 
 
 def read_conversation(events: Sequence[LogEvent], reader: Reader, *, view_only: bool = False) -> Conversation:
-    """Return the chat; `view_only`: only the messages that would be sent to the model."""
+    """Return the chat; `view_only`: only messages that would be sent to the model."""
     undone = _undone(events)
     view = {message.id: message for message in project(events).messages}
     if view_only:
@@ -237,7 +237,7 @@ def _reasoning(message: Message) -> str:
 
 
 def _results(messages: Sequence[Message]) -> dict[tuple[str, int], Message]:
-    """Return the result of each call, by message and position: call ids may repeat in real chats."""
+    """Return the result of each call by message and position, because call ids may repeat in real chats."""
     found: dict[tuple[str, int], Message] = {}
     waiting: dict[str, tuple[str, int]] = {}
     for message in messages:
@@ -249,7 +249,7 @@ def _results(messages: Sequence[Message]) -> dict[tuple[str, int], Message]:
 
 
 def _readable(arguments: str) -> str:
-    """Return the arguments of a call, one per line; if they are not an object, as the model wrote them."""
+    """Return the arguments of a call, one per line, or as the model wrote them if they are not an object."""
     try:
         read = json.loads(arguments)
     except NOT_READABLE:

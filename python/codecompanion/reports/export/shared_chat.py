@@ -1,4 +1,4 @@
-"""The values of an exported chat, independent of the output format.
+"""Defines the values of an exported chat, independent of the output format.
 
 `reading` builds them from the log, `as_html` and `as_markdown` write them.
 """
@@ -19,7 +19,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class ToolUse(msgspec.Struct, frozen=True):
-    """A tool call and its result. `state`: why the result is not sent unchanged; `diff` of a changed file."""
+    """A tool call and its result. `state`: why the result is not sent unchanged; `diff`: of a changed file."""
 
     title: str
     status: str
@@ -31,7 +31,7 @@ class ToolUse(msgspec.Struct, frozen=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """One message. `who`: `user`, `model`, or the kind of attachment; `state` as in `ToolUse`."""
+    """One message. `who`: `user`, `model`, or the type of attachment; `state` as in `ToolUse`."""
 
     who: str
     title: str

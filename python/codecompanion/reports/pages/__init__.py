@@ -1,1 +1,1 @@
-"""Pages for a browser: one self-contained file each."""
+"""Writes pages for a browser, each in one self-contained file."""

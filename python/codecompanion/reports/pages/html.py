@@ -1,7 +1,7 @@
-"""The parts shared by all pages: escaping, and the frame, which forbids the page to load or run anything.
+"""Provides the parts shared by all pages: escaping, and a frame that forbids the page to load or run anything.
 
-All text not written by us passes `escaped`. The policy in the frame is the second line of defence: a browser fetches
-nothing and runs no script even if a text got into the markup.
+All text from outside passes `escaped`. The policy in the frame is the second line of defence: a browser fetches nothing
+and runs no script even if some text got into the markup.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from codecompanion.formats.regex import regex
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _NO_CHARACTERS = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-"""Control characters, lone surrogates and non-characters, which HTML cannot represent."""
+"""Matches control characters, lone surrogates and non-characters, which HTML cannot represent."""
 _DIRECTIONS = regex(r"[\u202a-\u202e\u2066-\u2069]")
-"""Direction controls, which would also affect the text around them."""
+"""Matches text direction controls, which would also affect the text around them."""
 
 
 def escaped(text: str) -> str:

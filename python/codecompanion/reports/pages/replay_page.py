@@ -1,6 +1,6 @@
-"""The page of `replay --html`: a small chart per policy for each session, and a table of the figures.
+"""Writes the page of `replay --html`: a small chart per policy for each session, and a table of the figures.
 
-The figures are those of the table on the command line, computed by the same code; the page uses nothing else.
+The figures are those of the table on the command line, computed by the same code, and nothing else.
 """
 
 from __future__ import annotations

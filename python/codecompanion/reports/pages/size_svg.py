@@ -1,8 +1,8 @@
-"""One small chart of a replay: the size of each request under one policy, over that without management.
+"""Draws one small chart of a replay: the size of each request under one policy, and without management.
 
-All charts of a session have the same axes, for visual comparison. The area is the size sent, the thin line the session
-without management, which may leave the chart at the top. Signs on and below the curve differ in shape, and the chart is
-described in words for screen readers.
+All charts of a session have the same axes, so that they can be compared. The area is the size sent, the thin line the
+size without management, which may leave the chart at the top. Signs on and below the curve differ in shape, and the
+chart is described in words for screen readers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from codecompanion.reports.pages.html import escaped
 WIDTH, HEIGHT = 360, 190
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 14, 30
 MAX_POINTS = 320
-"""More points than the chart has pixels; of more requests the largest of several are drawn."""
+"""Maximum number of points, more than the chart has pixels; with more requests, each point is the largest of
+several."""
 ROOM_ABOVE = 2.0
 
 
@@ -38,7 +39,7 @@ class Scale(msgspec.Struct, frozen=True):
     window: int
 
     def x(self, request: float) -> float:
-        """Return the x position of a request, counted from 0."""
+        """Return the x position of a request (0-based)."""
         share = request / (self.requests - 1) if self.requests > 1 else 0.5
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
@@ -171,7 +172,7 @@ def _signs(points: Sequence[Point], scale: Scale) -> Iterator[str]:
 
 
 def _apart(places: dict[float, None]) -> Iterator[float]:
-    """Yield the positions at least two pixels apart: closer ones are indistinguishable."""
+    """Yield positions at least two pixels apart, skipping closer ones, which are indistinguishable."""
     last = -2.0
     for x in places:
         if x - last >= 2:

@@ -1,4 +1,4 @@
-"""The look of all pages: light and dark, on a phone, on paper. Colours have names; no colour carries meaning alone."""
+"""Defines the style of all pages: light and dark, on a phone, on paper. No colour alone carries meaning."""
 
 from __future__ import annotations
 

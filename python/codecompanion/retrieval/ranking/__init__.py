@@ -1,1 +1,1 @@
-"""Ranking that joins several signals by fitted weights: beyond the document, because it measured better."""
+"""Ranks files by several signals with fitted weights: an addition to the document, because it measured better."""

@@ -1,4 +1,4 @@
-"""Lines changed by recent commits: how recently, and how similar the commits' subjects are to a question."""
+"""Rates lines changed by recent commits: how recently, and how similar the commits' subjects are to a question."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import msgspec
 from codecompanion.retrieval.ranking.word_index import WordIndex
 
 _RECENT = 10.0
-"""Commits after which a change counts half as recent."""
+"""Number of commits after which a change counts half as recent."""
 
 
 class EditedRun(msgspec.Struct, frozen=True):
-    """Lines that a commit changed. `recency`: 0..1, 1 = by the last one; `likeness`: BM25 of its subject."""
+    """Lines that a commit changed. `recency`: 0..1, 1 = by the last commit; `likeness`: BM25 of its subject."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class EditedLines:
                 self._runs[path] += [(commit, EditedRun(start, end, recency)) for start, end in runs]
 
     def like(self, stems: Iterable[str]) -> dict[str, tuple[EditedRun, ...]]:
-        """Return path → its changed lines, with the similarity of their commits' subjects to a question."""
+        """Return path → changed lines, with the similarity of their commits' subjects to the question."""
         likeness = self._subjects.score(stems)
         return {
             path: tuple(

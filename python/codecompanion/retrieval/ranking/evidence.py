@@ -1,4 +1,4 @@
-"""The evidence for a question from the index, the history and the editor: the input of the ranking."""
+"""Values for the evidence about a question from the index, the history and the editor: the input of the ranking."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.retrieval.ranking.question import Question
 
 
 class ChunkHit(msgspec.Struct, frozen=True):
-    """A chunk that the full-text index or the vectors found. `bm25`: larger is better, 0 = no word of the question.
+    """A chunk that the full-text index or the vectors found. `bm25`: higher is better, 0 = no word of the question.
 
     `cosine`: None = the chunk has no vector, or none was requested.
     """
@@ -29,7 +29,7 @@ class ChunkHit(msgspec.Struct, frozen=True):
 class DefinitionHit(msgspec.Struct, frozen=True):
     """A definition whose name appears in the question.
 
-    `asked`: the name as the question has it, `name` as the code has it. `files`: how many files define it.
+    `asked`: the name as in the question, `name`: as in the code. `files`: how many files define it.
     """
 
     path: str
@@ -48,7 +48,7 @@ def is_named(question: Question, hit: DefinitionHit) -> bool:
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """All the evidence for one question; missing entries do not count.
+    """All evidence about one question; missing entries do not count.
 
     `paths`: path → BM25 of its words; `prefixes`: path → score of abbreviated words; `subjects`: path → BM25 of the
     commits that changed it; `commits`: path → score from the commits most similar to the question; `recency`: path →
@@ -71,5 +71,5 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_about_it(self) -> bool:
-        """Return whether anything matches the question; a recent change alone does not count."""
+        """Return whether anything matches the question; a recent change by itself does not count."""
         return bool(self.chunks or self.definitions or self.paths or self.subjects or self.in_play)

@@ -1,4 +1,4 @@
-"""What kind of file a path names: source, document, test, example."""
+"""Determines a file's type by its path: source, document, test, example."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codecompanion.retrieval.ranking.tables import file_kinds
 
 
 class FileKind(msgspec.Struct, frozen=True):
-    """A file may be of several kinds; none = source of the program itself."""
+    """The types of a file, which may be several; none = source of the program itself."""
 
     is_document: bool = False
     is_test: bool = False
@@ -19,7 +19,7 @@ class FileKind(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=50_000)
 def kind_of(path: str) -> FileKind:
-    """Return the kind of file that `path` names; nothing is read."""
+    """Return the types of the file that `path` names, without reading it."""
     kinds = file_kinds()
     *folders, name = path.lower().split("/")
     stem, _, ending = name.rpartition(".")

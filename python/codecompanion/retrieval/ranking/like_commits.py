@@ -1,4 +1,4 @@
-"""Commits whose subjects resemble the question, and the files they changed: similar work happens in the same places.
+"""Finds commits with subjects like the question, and the files they changed: similar work happens in the same places.
 
 `WordIndex` spreads a file's subjects over its whole history; a single commit is more specific. Measured on six
 repositories not used for fitting (commit subjects, 900 questions): mean reciprocal rank 0.698 → 0.711.
@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from codecompanion.retrieval.ranking.word_index import WordIndex
 
 _NEAREST = 20
-"""The number of commits that count; those further away share a word by chance."""
+"""How many of the most similar commits count; less similar ones share a word by chance."""
 
 
 class LikeCommits:
-    """Commits by the words of their subjects. `commits`: the stems of a subject and the changed paths."""
+    """Searches commits by the words of their subjects. `commits`: the stems of a subject and the changed paths."""
 
     def __init__(self, commits: Iterable[tuple[Sequence[str], Sequence[str]]] = ()) -> None:
         self._words = WordIndex()
@@ -29,7 +29,7 @@ class LikeCommits:
                 self._paths[key] = paths
 
     def score(self, stems: Iterable[str]) -> dict[str, float]:
-        """Return path → score from the most similar commits; a commit of many files gives less to each."""
+        """Return path → score from the most similar commits; a commit of many files adds less to each."""
         scores = self._words.score(stems)
         best = heapq.nsmallest(_NEAREST, scores, key=lambda key: (-scores[key], int(key)))
         total = defaultdict[str, float](float)

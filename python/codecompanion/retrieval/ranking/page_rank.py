@@ -13,7 +13,7 @@ _FOLLOW = 0.5
 
 
 def spread(seeds: Mapping[str, float], edges: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Return how much of the seeds' weight arrives at each file along the edges; its initial weight is not counted.
+    """Return how much of the seeds' weight reaches each file along the edges, without its own initial weight.
 
     `seeds`: path → weight, any sum. `edges`: path → neighbour → strength. For a few steps, each file passes on half of
     its weight, in proportion to the strengths.

@@ -1,6 +1,6 @@
-"""A question's parts: words, names that look like code, whether it is about documents or tests.
+"""Parses a question: words, names that look like code, whether it is about documents or tests.
 
-Words that occur in every question (`question_words.toml`) are left out, unless there are no others, or a file or a
+Words that occur in every question (`question_words.toml`) are left out, unless there are no others, or a file or
 definition of the project has that name.
 """
 
@@ -26,7 +26,7 @@ _CODE_SPAN = regex(r"`([^`]+)`|\b(\w++)\(|\.(\w+)|\b(\w++)(?=\.\w)")
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A parsed question. `words` as the index has them, their `stems`, `names` as written.
+    """A parsed question: `words` in the index's form, their `stems`, `names` as written.
 
     `pairs`: adjacent words; in a name they are rarely adjacent by chance. `code_names`: the `names` written as code
     (`snake_case`, `camelCase`, in backticks, called, dotted). `paths`: text that looks like a file name or a path,
@@ -81,7 +81,7 @@ def read_question(text: str, names_here: Collection[str] = ()) -> Question:
 
 
 def _paths(text: str) -> Iterator[str]:
-    """Yield text that looks like a file name with an extension or like folders, in time linear in the text."""
+    """Yield text that looks like a file name with an extension or a path, in linear time."""
     for run in _PATH_CHARACTERS.findall(text):
         end = 0
         for ending in _FILE_ENDING.finditer(run):
@@ -92,7 +92,7 @@ def _paths(text: str) -> Iterator[str]:
 
 
 def spellings(name: str) -> tuple[str, ...]:
-    """Return how code may write a name: as it is, in lower case, `snake_case`, `camelCase`, `PascalCase`."""
+    """Return how code may write a name: unchanged, in lower case, `snake_case`, `camelCase`, `PascalCase`."""
     parts = split_words(name)
     capital = [part.capitalize() for part in parts]
     camel = "".join([*parts[:1], *capital[1:]])
@@ -100,5 +100,5 @@ def spellings(name: str) -> tuple[str, ...]:
 
 
 def any_word_query(words: Iterable[str]) -> str:
-    """Return the FTS query for chunks that have any of the words, or of the phrases; "" for none."""
+    """Return the FTS query for chunks with any of the words or phrases; "" for none."""
     return " OR ".join(f'"{word}"' for word in words)

@@ -1,4 +1,4 @@
-"""Stems for words of questions, paths, names and commit subjects, so that they match each other.
+"""Computes stems for the words of questions, paths, names and commit subjects, so that they match each other.
 
 A light stemmer: enough for the few words of a path or a subject. The full-text index has its own (porter).
 """
@@ -29,5 +29,5 @@ def stem(word: str) -> str:
 
 
 def stems_of(text: str) -> list[str]:
-    """Return the stems of the words of a text as the index knows them, in order, repeated ones too."""
+    """Return the stems of a text's words, in the index's form, in order and with repetitions."""
     return [stem(word) for word in index_words(text)]

@@ -1,4 +1,4 @@
-"""The data of ranking, read once: weights, words of questions, kinds of files (TOML beside the code)."""
+"""Reads the data for ranking, once: weights, words of questions, file types (TOML beside the code)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codecompanion.formats.package_table import package_table
 
 
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much each signal counts in the joined score; fitted, see `weights.toml`."""
+    """The weight of each signal in the joined score; fitted, see `weights.toml`."""
 
     chunk: float
     path: float
@@ -35,7 +35,7 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChunkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How hits become the signal `chunk`: column weights, shares of a file's best chunks, rows read.
+    """Settings for turning hits into the signal `chunk`: column weights, shares of a file's best chunks, rows read.
 
     `cosine`: its weight beside BM25, both scaled to 0..1.
     """
@@ -49,10 +49,11 @@ class ChunkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PlaceOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a place is scored beyond its words (best BM25 = 1), for a file with several places.
+    """Settings for scoring a place beyond its words (best BM25 = 1), in a file with several places.
 
-    `edited`: its lines were changed recently; `edited_like`: by a commit whose subject is similar to the question.
-    `document`: share of its score that a place in a document keeps, unless documents are asked for.
+    `edited`: for recently changed lines; `edited_like`: for lines changed by a commit with a subject similar to the
+    question. `document`: the share of its score that a place in a document keeps, unless the question asks for
+    documents.
     """
 
     edited: float
@@ -61,7 +62,7 @@ class PlaceOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of `weights.toml`."""
+    """The content of `weights.toml`."""
 
     weights: Weights
     chunk: ChunkOptions

@@ -1,4 +1,4 @@
-"""BM25 over a few words per file: paths, and the subjects of the commits that changed it.
+"""Ranks files with BM25 over a few words per file: its path, and the subjects of the commits that changed it.
 
 Small enough to keep in memory and update file by file; chunks of code are in the full-text index instead.
 """
@@ -14,7 +14,7 @@ from codecompanion.formats.word_rarity import rarity
 _K1 = 1.2
 _B = 0.75
 _MIN_PREFIX = 4
-"""Shorter words are prefixes of others by chance."""
+"""Minimum length of a prefix; shorter words are prefixes by chance."""
 
 
 class WordIndex:
@@ -49,7 +49,7 @@ class WordIndex:
             self._paths_with[word].add(path)
 
     def remove(self, path: str) -> None:
-        """Forget a file; an unknown path is ignored."""
+        """Remove a file; an unknown path is ignored."""
         counts = self._words.pop(path, None)
         if counts is None:
             return
@@ -72,7 +72,7 @@ class WordIndex:
         return dict(scores)
 
     def score_prefixes(self, stems: Iterable[str]) -> dict[str, float]:
-        """Return the rarity of words that are a prefix of a file's word, or the other way round: abbreviations.
+        """Return the score of each file by words that are a prefix of its words, or the other way round: abbreviations.
 
         `bench` and `benchmark`, `config` and `configuration`; identical words do not count.
         """

@@ -1,4 +1,4 @@
-"""The order of the tiers and when the next one is tried: after an exception, or also after an empty result (R-227).
+"""Runs the search tiers in order; the next is tried after an exception or an empty result (R-227).
 
 hybrid → full text → cosine over the stored vectors → term counting.
 """
@@ -17,11 +17,11 @@ _NAMES = {"hybrid": "hybrid", "fts": "keyword search", "vector": "vector search"
 
 
 class TierUnavailable(Exception):
-    """A tier cannot be tried; the text is the reason, as in `no embeddings are configured`."""
+    """A tier cannot be tried; the message is the reason, as in `no embeddings are configured`."""
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """The results of the cascade, the tier that found them, and a sentence for each earlier tier that did not."""
+    """The results of the cascade, the tier that found them, and a sentence for each earlier tier that failed to."""
 
     found: tuple[Candidate, ...]
     tier: SearchTier
@@ -36,8 +36,8 @@ def tiers_from(tier: WantedTier) -> tuple[SearchTier, ...]:
 def run_cascade(tiers: Sequence[SearchTier], search: Callable[[SearchTier], Sequence[Candidate]]) -> Answered:
     """Return the results of the first tier that finds something without failing (R-227).
 
-    `search` may raise anything; the error is recorded and the next tier is tried. The last tier tried counts as the one
-    that answered.
+    `search` may raise anything; the error is recorded and the next tier is tried. The last tier tried counts as the
+    tier that answered.
     """
     not_used = list[str]()
     for tier in tiers:

@@ -1,4 +1,4 @@
-"""The common files that describe a project, added when a question is about all of it (R-236).
+"""Lists the common files that describe a project, for questions about all of it (R-236).
 
 The document's list of names, and ours: manifests of languages, and files a program starts with.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 BROAD_WORDS = ("overview", "architecture", "structure", "stack", "codebase", "project", "scaffold")
 BROAD_PHRASE = "how does the app work"
 MANIFESTS = ("pyproject.toml", "Cargo.toml", "go.mod")
-"""Manifests that the document does not name."""
+"""Names of manifests that the document does not list."""
 NAMES = (
     *("README.md", "readme.md", "package.json", "CONTRIBUTING.md", "docs/README.md", "docs/architecture.md"),
     *MANIFESTS,
@@ -31,7 +31,7 @@ def is_broad(question: str) -> bool:
 def common_files(paths: Iterable[str], *, every_manifest: bool = True) -> tuple[str, ...]:
     """Return the common project files among a project's paths, then its entry points, at most three.
 
-    `every_manifest`: also those the document does not name.
+    `every_manifest`: include manifests that the document does not list.
     """
     known = set(paths)
     named = tuple(name for name in NAMES if name in known and (every_manifest or name not in MANIFESTS))

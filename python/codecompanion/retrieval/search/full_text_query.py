@@ -1,4 +1,4 @@
-"""From a question to a full-text query, and from SQLite's rank to a score (R-230, R-231).
+"""Converts a question to a full-text query, and SQLite's rank to a score (R-230, R-231).
 
 Quoting makes FTS operators in a question plain words. The index contains text split on camelCase and snake_case, so the
 words of a query are split the same way, each inside its quotes: a name becomes a phrase of its parts.
@@ -23,14 +23,14 @@ def query_words(text: str) -> tuple[str, ...]:
 
 
 def full_text_query(text: str) -> str:
-    """Return the FTS query that asks for every word of `text`; "" when it has none (R-230)."""
+    """Return the FTS query that asks for every word of `text`; "" if it has none (R-230)."""
     return " AND ".join(f'"{word}"' for word in query_words(text))
 
 
 def index_query(text: str) -> str:
-    """Return the equivalent query for an index of split words: each word becomes the phrase of its parts (R-231).
+    """Return the equivalent query for an index of split words: each word becomes a phrase of its parts (R-231).
 
-    Words that the index omits are left out; "" when no word remains.
+    Words that the index omits are left out; "" if no word remains.
     """
     phrases = (" ".join(index_words(word)) for word in query_words(text))
     return " AND ".join(f'"{phrase}"' for phrase in phrases if phrase)

@@ -1,4 +1,4 @@
-"""Joining the keyword side and the vector side of the hybrid search (R-228, R-229, R-233)."""
+"""Joins the keyword and vector sides of the hybrid search (R-228, R-229, R-233)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class HybridOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How the two sides are joined (R-228, R-233); the defaults are the document's."""
+    """Options for joining the two sides (R-228, R-233); the defaults are the document's."""
 
     vector_weight: float = 0.7
     text_weight: float = 0.3
@@ -41,7 +41,7 @@ class HybridOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def effective_weights(vector_weight: float, text_weight: float) -> tuple[float, float]:
-    """Return both weights, clamped to 0..1 and normalised to the sum 1; half and half when both are 0 (R-228)."""
+    """Return both weights, clamped to 0..1 and normalised to the sum 1; 0.5 each if both are 0 (R-228)."""
     vector, text = _between(vector_weight, 0.0, 1.0), _between(text_weight, 0.0, 1.0)
     total = vector + text
     return (vector / total, text / total) if total > 0 else (0.5, 0.5)

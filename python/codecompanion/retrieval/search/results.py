@@ -1,4 +1,4 @@
-"""Results as presented: one per file, at most 15 (R-237)."""
+"""Reduces results for presentation: one per file, at most 15 (R-237)."""
 
 from __future__ import annotations
 

@@ -77,8 +77,10 @@ class IndexWriter:
     """
 
     def __init__(self, path: Path, root: Path, patience_s: float = BUSY_TIMEOUT_S) -> None:
-        """Open the index of the project `root`, creating it if necessary; wait `patience_s` seconds for other
-        writers."""
+        """Open the index of the project `root`, creating it if necessary.
+
+        It waits up to `patience_s` seconds for other writers.
+        """
         self.path = path
         self._connection = open_to_write(path, root)
         self._connection.execute(f"PRAGMA busy_timeout = {int(patience_s * 1000)}")

@@ -53,7 +53,7 @@ class FoundDefinition(msgspec.Struct, frozen=True):
 
 
 class IndexReader:
-    """Reads the index at a path, which need not exist yet.
+    """Reads the index at a path, which may not exist yet.
 
     Every method raises `FileNotFoundError` if the index does not exist, `IndexUnusable` if the file is damaged or in
     another format, `StoreUnavailable` if it cannot be read now.

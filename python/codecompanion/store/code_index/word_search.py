@@ -25,7 +25,7 @@ _NO_WEIGHT = 1e-6
 """SQLite's weight for a word in half of the chunks or more."""
 _LAST_SCORE = 3.5
 _LAST_SCORE_A_WORD = 0.55
-"""What each word adds to the usual minimum score of the 600th chunk; nine of ten questions (one to three docstrings) to
+"""Added by each word to the usual minimum score of the 600th chunk; nine of ten questions (one to three docstrings) to
 2.6 million lines of Python and Go reach that minimum."""
 
 

@@ -278,7 +278,7 @@ def is_settled(path: Path, settle_s: float) -> bool:
 
 
 def give_own_inode(path: Path) -> None:
-    """Replace the file with a copy of itself, so that processes that already opened it have a different file."""
+    """Replace the file with an identical copy, so that processes that already opened it have a different file."""
     import shutil  # slow to import, rarely needed
 
     copy = beside(path, ".renewed")

@@ -2,7 +2,7 @@
 
 A host remembers the view of its open chats. If the lost file is still readable, a chat's log is copied from it
 unchanged, including undo; otherwise the view is written as a new log. A file with an older state of the chat (a backup)
-gets the missing part. Other chats are restored from their checkpoints later, because nobody is waiting for them.
+gets the missing part. Other chats are restored from their checkpoints later, because they are not urgent.
 """
 
 from __future__ import annotations
@@ -238,8 +238,7 @@ def _exchange(there: Sequence[LogEvent], view: View, change_id: str) -> ViewChan
 def _keep_spending(
     connection: sqlite3.Connection, totals: Mapping[str, Totals], live: set[str], known_before: set[str]
 ) -> None:
-    """Count the cost of the other chats as that of deleted ones, so that a budget does not restart from zero
-    (R-358)."""
+    """Count the cost of the other chats as that of deleted ones, so that no budget restarts from zero (R-358)."""
     gone = [row for chat_id, row in totals.items() if chat_id not in live and chat_id not in known_before]
     if gone and not known_before:
         usd, unpriced = sum(row.cost_usd for row in gone), sum(row.unpriced for row in gone)

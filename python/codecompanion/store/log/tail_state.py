@@ -34,8 +34,10 @@ class ModelChoice(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TailState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The state after all events up to `covers_seq`. `typed` counts the user's messages, `purpose` is the chat's
-    purpose."""
+    """The state after all events up to `covers_seq`.
+
+    `typed` counts the user's messages; `purpose` is the purpose of the chat.
+    """
 
     covers_seq: int = 0
     typed: int = 0

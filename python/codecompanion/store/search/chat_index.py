@@ -56,8 +56,10 @@ class ChatIndex:
             self._today = datetime.date.fromtimestamp(latest) if latest > 0 else self._today
 
     def find(self, query: str, limit: int) -> list[int]:
-        """Return the positions of the messages that match the query, best first; "yesterday" is relative to the last
-        one."""
+        """Return the positions of the messages that match the query, best first.
+
+        "yesterday" is relative to the last message.
+        """
         question = read_question(storable(query), self._today)
         return list(itertools.islice(find_rows(self._connection, question, None, self._read), limit))
 

@@ -196,8 +196,10 @@ def _text_hits(connection: sqlite3.Connection, question: Question, term: Term, c
 
 
 def _rows_with(connection: sqlite3.Connection, expression: str, chat_id: str | None) -> list[Row]:
-    """Return the rows with these inner words, which each row has once, so that only the number of rows shows their
-    rarity."""
+    """Return the rows with these inner words.
+
+    Each row has an inner word once, so only the number of rows shows its rarity.
+    """
     return [row for row, _ in _found(connection, "message_inner", "0", expression, chat_id)]
 
 

@@ -1,5 +1,5 @@
-"""Parsing a file with a grammar: definitions, references, imports (R-222, R-225).
+"""Parses files with a grammar: definitions, references, imports (R-222, R-225).
 
 `languages` detects the language of a file by name or first line; `parse` reads a text with that language's grammar and
-our own queries (`queries/*.scm`). Nothing here imports tree-sitter before the first file is parsed.
+our own queries (`queries/*.scm`). tree-sitter is not imported until the first file is parsed.
 """

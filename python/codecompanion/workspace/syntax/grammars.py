@@ -1,7 +1,7 @@
-"""The grammars: packages from PyPI, imported when the first file of their language is parsed.
+"""Loads the grammars: packages from PyPI, imported when the first file of their language is parsed.
 
-A grammar that is not installed, or does not match the installed tree-sitter, counts as missing: its files are handled
-without a parse, with one entry in the log.
+A grammar that is not installed, or does not match the installed tree-sitter, counts as missing: its files are not
+parsed, and the log gets one entry.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Grammar(msgspec.Struct, frozen=True):
-    """A loaded grammar: `tags` finds definitions and imports, `names` the used names (None: none)."""
+    """A loaded grammar: `tags` finds definitions and imports, `names` the uses of names (None: no such query)."""
 
     language: Language
     tags: Query
@@ -31,7 +31,7 @@ class Grammar(msgspec.Struct, frozen=True):
 
 @cache
 def load_grammar(language: str) -> Grammar | None:
-    """Return the grammar of a language, None when there is none."""
+    """Return the grammar of a language, or None if there is none."""
     if language not in languages():
         return None
     from tree_sitter import Language, Query  # not needed before a file is parsed
@@ -51,7 +51,7 @@ def load_grammar(language: str) -> Grammar | None:
 
 
 def _load(language: str) -> object:
-    """Return the pointer to a grammar. One explicit import each, to match the declared dependencies."""
+    """Return the pointer to a grammar, importing each package explicitly to match the declared dependencies."""
     match language:
         case "python":
             import tree_sitter_python as python

@@ -1,6 +1,6 @@
 """Detects the language of a file: by its name, else by its first line.
 
-The table is data (`languages.toml`): a language is listed when there is a grammar package for it.
+The table is data (`languages.toml`): a language is listed if there is a grammar package for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""Parses a text for definitions, references and imports (R-222, R-225, R-257).
 
-Line numbers count only `\n`, as editors do. A definition includes its decorators and the comments right above it. No
-text causes an error: parts that a grammar cannot parse yield fewer definitions.
+Line numbers count only `\n`, as editors do. A definition includes its decorators and the comments directly above it. No
+text causes an error: parts that a grammar cannot parse just yield fewer definitions.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _SEPARATOR = regex(r"::|:|\.")
 _WORDS_OF_A_COMMAND = regex(r"[A-Za-z_][\w-]*")
 _FEW_NODES = 4_000
 _SAMPLED_NODES = 64
-_SIBLINGS_OF_A_LEVEL = 10  # this many siblings cost as much as one level of depth
-_MAX_WORK = 30_000_000  # a file of a megabyte has about 6,000,000
-# Where patterns overlap, the more specific kind counts.
+_SIBLINGS_OF_A_LEVEL = 10  # siblings that cost as much as one level of depth
+_MAX_WORK = 30_000_000  # a one-megabyte file has about 6,000,000
+# If patterns overlap, the more specific type counts.
 _PRIORITY = {"variable": 2, "type": 1}
 _TYPES = ("class", "interface", "type")
 
 
 class _Found(msgspec.Struct):
-    """A definition, or a scope, before its parent is known. Bytes and rows are 0-based, `last` is inclusive."""
+    """A definition or scope whose parent is not known yet. Bytes and rows are 0-based, `last` is inclusive."""
 
     kind: str
     name: str
@@ -50,7 +50,7 @@ class _Found(msgspec.Struct):
 
 
 class _Lines:
-    """A text by lines: the text of a node, the position of a line."""
+    """A text split into lines, to look up the text of a node and the position of a line."""
 
     def __init__(self, source: bytes) -> None:
         self.source = source
@@ -61,17 +61,17 @@ class _Lines:
         return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def rows(self, node: Node) -> tuple[int, int]:
-        """Return first and last row of a node; one that ends before a line's first byte ends on the line above."""
+        """Return the first and last row of a node; if it ends before a line's first byte, it ends on the line above."""
         first, end = node.start_point.row, node.end_point
         return first, max(first, end.row - 1 if end.column == 0 else end.row)
 
     def starts_its_line(self, node: Node) -> bool:
-        """Return whether there is only white space before the node on its line."""
+        """Return whether only white space precedes the node on its line."""
         point = node.start_point
         return not self.lines[point.row][: point.column].strip()
 
     def signature(self, node: Node, end: int) -> str:
-        """Return a definition up to its body (byte `end`, 0 = no body: its first line), in one line, truncated."""
+        """Return a definition up to its body (byte `end`; 0 = no body, use the first line) on one line, truncated."""
         begin, column = node.start_byte, node.start_point.column
         if column <= _MAX_PREFIX_BYTES and _ONLY_WORDS.fullmatch(self.source, begin - column, begin):
             begin -= column  # `export default`, `public static`
@@ -101,10 +101,10 @@ def parse(text: str, language: str) -> ParsedFile:
 
 
 def _is_too_deep(root: Node) -> bool:
-    """Return whether queries would take seconds or minutes: they cost the nodes times their depth, or their siblings.
+    """Return whether queries would take seconds or minutes: their cost is nodes times depth, or times siblings.
 
-    Ten thousand open brackets are enough; those that are never closed are siblings in one error. A sample of the nodes
-    tells; a query cannot be stopped (the progress callback of tree-sitter 0.26 crashes).
+    Ten thousand open brackets are enough; brackets that are never closed are siblings in one error node. A sample of
+    the nodes is enough to tell. A running query cannot be stopped (the progress callback of tree-sitter 0.26 crashes).
     """
     count = root.descendant_count
     if count < _FEW_NODES:
@@ -121,7 +121,7 @@ def _is_too_deep(root: Node) -> bool:
 def _tags(
     grammar: Grammar, root: Node, lines: _Lines, entry: Language
 ) -> tuple[list[Definition], list[ImportStatement], set[int]]:
-    """Return definitions, imports, and the bytes where names of definitions start."""
+    """Return the definitions, the imports, and the byte positions at which names of definitions start."""
     from tree_sitter import QueryCursor
 
     found: dict[int, _Found] = {}
@@ -149,7 +149,7 @@ def _tags(
 def _add(
     found: dict[int, _Found], kind: str, node: Node, captures: dict[str, list[Node]], lines: _Lines, entry: Language
 ) -> None:
-    """Add a definition unless its name is already known as a more specific kind."""
+    """Add a definition unless its name is already known as a more specific type."""
     name = captures["name"][0]
     at = name.start_byte if kind != "scope" else -node.start_byte - 1
     known = found.get(at)
@@ -176,7 +176,7 @@ def _add(
 
 
 def _nested(found: dict[int, _Found], leading: dict[int, int]) -> Iterator[Definition]:
-    """Yield the definitions in order, each with the names around it and the comments above it."""
+    """Yield the definitions in order, each with its enclosing names and the comments above it."""
     around: list[_Found] = []
     variables: set[tuple[str, str]] = set()
     for one in sorted(found.values(), key=lambda one: (one.start_byte, -one.end_byte)):
@@ -203,7 +203,7 @@ def _nested(found: dict[int, _Found], leading: dict[int, int]) -> Iterator[Defin
 def _imports(
     imported: dict[int, tuple[Node, list[str]]], definitions: list[Definition], lines: _Lines, entry: Language
 ) -> list[ImportStatement]:
-    """Return the imports that apply to the whole file, not those inside a function."""
+    """Return the imports that apply to the whole file, without those inside functions."""
     inside = {row for one in definitions if one.kind in ("function", "method") for row in range(one.start, one.end + 1)}
     statements = []
     for _, (node, names) in sorted(imported.items(), key=lambda item: item[0]):
