@@ -175,8 +175,8 @@ class Reverter:
         await self._tell_model(name, which, back=step.is_back)
         self.tell(events)
         # Reapplying the last missing hunk is reported as a hunk, like its revert.
-        is_one_place = not is_whole or (step.is_back and not change.reverted)
-        text = _sentence([f"one place of {name}" if is_one_place else name], [], verb)
+        is_one_hunk = not is_whole or (step.is_back and not change.reverted)
+        text = _sentence([f"one hunk of {name}" if is_one_hunk else name], [], verb)
         return {"text": text, "reverted": 1, "conflicts": []}
 
     async def _revert_steps(self, steps: Sequence[ToRevert], *, markers: bool) -> tuple[list[ToRevert], list[Conflict]]:

@@ -188,11 +188,11 @@ async def test_a_change_counts_as_reverted_once_its_last_hunk_is_reverted(tmp_pa
     """And it is reapplied as a whole, not only its last hunk."""
     path, session, change, text = await _two_places(tmp_path)
     answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=0))
-    assert answer["text"] == "Reverted one place of b.txt."
+    assert answer["text"] == "Reverted one hunk of b.txt."
     assert not await _is_reverted(session, change)
     assert "reverted a part of your change of `b.txt`" in _told(session)[-1]
     answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=0))
-    assert answer["text"] == "Reapplied one place of b.txt."
+    assert answer["text"] == "Reapplied one hunk of b.txt."
     await session.changes.carry_out(RevertChanges(changes=(change,), hunk=0))
     answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=1))
     assert answer["text"] == "Reverted b.txt."
@@ -273,7 +273,7 @@ async def test_one_hunk_of_a_fully_reverted_change_can_be_reapplied(tmp_path):
     path, session, change, _ = await _two_places(tmp_path)
     await session.changes.carry_out(RevertChanges(changes=(change,)))
     answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=1))
-    assert answer["text"] == "Reapplied one place of b.txt."
+    assert answer["text"] == "Reapplied one hunk of b.txt."
     assert path.read_text() == BEFORE.replace("line 10\n", "last\n")
     assert await _places(session, change) == [True, False]
 
