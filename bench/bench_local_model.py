@@ -199,7 +199,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in names:
             with tempfile.TemporaryDirectory() as folder:
                 server = LlamaServer(FOLDER / "bin" / "llama-server", FOLDER / "smollm2.gguf", Path(folder))
-                server.start(window)
+                # The peer has no option for the length of a reply, so the server limits it.
+                server.start(window, *(("--predict", str(MAX_REPLY_TOKENS)) if name == "the peer" else ()))
                 try:
                     root = Path(folder)
                     played = (
