@@ -23,7 +23,7 @@ local view_keys = require("codecompanion.changes.change_view_keys")
 ---@field is_editable? boolean
 ---@field words? table<string, string|false> Labels of verbs in this view: `reject…`; false: not offered
 ---@field actions? table<string, fun()> Actions of the decision keys, by verb
----@field on_close? fun() Called when the windows are closed; the text is kept for the next time
+---@field on_close? fun() Called when the windows are closed; the text is kept for next time
 ---@field on_write? fun() Called on `:w` in the proposal
 
 ---@class CodeCompanion.ChangeView
@@ -335,7 +335,7 @@ function View:open()
   self:_go_to_first()
 end
 
----Return to the previous window; edits are kept for the next time.
+---Return to the previous window; edits are kept for next time.
 function View:close()
   local win = self.win
   self.win = nil

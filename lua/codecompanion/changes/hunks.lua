@@ -35,7 +35,7 @@ function M.text(text)
   return { lines = lines, eol = eol }
 end
 
----Return the text as one string. An empty text has no newline.
+---Return the text as one string. Empty text has no newline.
 ---@param text CodeCompanion.Text
 ---@return string
 function M.joined(text)

@@ -160,7 +160,7 @@ local function undo_state(bufnr)
   return api.nvim_buf_call(bufnr, vim.fn.undotree).seq_cur
 end
 
----Revert the change to a buffer that could not be saved, without a trace.
+---Revert the change to a buffer that could not be saved, leaving no entry in the undo history if possible.
 ---@param bufnr integer
 ---@param text string The previous text
 ---@param state integer The previous undo state

@@ -291,7 +291,7 @@ end
 
 ---Build the private environment because a request waits for the host.
 ---@param done fun(problem: string?, python: string?)
----@param is_told fun(): boolean Whether a visible chat already reports it
+---@param is_told fun(): boolean Whether a visible chat already shows the problem
 local function install_for_use(done, is_told)
   local function report(text)
     if not is_told() then

@@ -46,8 +46,8 @@ local function is_shown(name, segment)
   return name:sub(1, 1) ~= "." or segment:sub(1, 1) == "."
 end
 
----Return the paths that a pattern such as `src/*.lua` or `src/**/*.lua` matches, sorted. Hidden names must be matched
----with a dot.
+---Return the paths that a pattern such as `src/*.lua` or `src/**/*.lua` matches, sorted. A leading dot must be matched
+---explicitly.
 ---@param pattern string
 ---@return string[]
 function M.matching(pattern)

@@ -235,8 +235,8 @@ function M.rows(line, width)
   return rows
 end
 
----Return the maximum rows of a line in a window that wraps, possibly at words ('linebreak'): a word longer than a row
----starts a row, and a wide character may leave the last cell of a row empty.
+---Return the maximum number of rows that a line can take in a window with 'wrap', possibly with 'linebreak': a word
+---longer than a row starts a row, and a wide character may leave the last cell of a row empty.
 ---@param text string
 ---@param width integer
 ---@return integer

@@ -41,7 +41,7 @@ function M.duration(ms)
   return ("%d min %d s"):format(math.floor(ms / 60000), math.floor(ms / 1000) % 60)
 end
 
----Format a share in whole percent, rounded down as R-303 requires: 100 means full.
+---Format a share as a whole percentage, rounded down as R-303 requires: 100 means full.
 ---@param ratio number 0..1
 ---@return integer
 function M.percent(ratio)

@@ -190,7 +190,7 @@ end
 ---@field marks { [1]: integer, [2]: integer }[] Byte ranges of escapes
 ---@field count integer Number of escaped characters
 
----Return a line in an unambiguous form: no other line looks alike.
+---Escape a line so that no two different lines look the same.
 ---@param line string Without a line break
 ---@param prose? boolean Text of files: letters of any script are shown unescaped
 ---@return CodeCompanion.Visible

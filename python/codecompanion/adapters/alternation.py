@@ -30,7 +30,7 @@ _WANTED = regex(r"roles must alternate|successive user or assistant", re.IGNOREC
 class UserForm(NamedTuple):
     """How a wire format writes a user message: `head` + content + `}`; content is a JSON string or a list of parts.
 
-    `text_part`: a text part up to the value of its string.
+    `text_part`: the start of a text part, up to its string value.
     """
 
     head: bytes

@@ -18,7 +18,7 @@ from codecompanion.model.messages import Message, with_changes
 from codecompanion.placeholders import INTERRUPTED
 
 IsEmpty: TypeAlias = Callable[[Message], bool]
-"""A function that returns whether a message without calls has no content that the wire format can send."""
+"""A function that returns whether a message without tool calls would be empty in the wire format."""
 
 
 def find_broken_pairs(messages: Sequence[Message], is_empty: IsEmpty) -> list[str]:

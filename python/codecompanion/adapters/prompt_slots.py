@@ -20,7 +20,7 @@ class PromptSlots:
         self._keeps_more = False
 
     def read(self, owner: str, now: float) -> None:
-        """Record that the server reads a prompt of this owner."""
+        """Record that the server is processing a prompt from this owner."""
         self._read_at.pop(owner, None)
         self._read_at[owner] = now
         if len(self._read_at) > MAX_OWNERS:

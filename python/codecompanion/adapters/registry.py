@@ -187,12 +187,12 @@ class AdapterRegistry:
         return self._with_login[name]
 
     def forget_login(self, name: str) -> None:
-        """Read the login of an adapter again before its next request."""
+        """Forget an adapter's cached login, so that it is read again before the next request."""
         if name in self._with_login:
             self._with_login[name].forget_login()
 
     def forget_keys(self, variables: Collection[str]) -> None:
-        """Read the keys in these environment variables again before the next request."""
+        """Forget the cached keys from these environment variables; they are read again before the next request."""
         for name, adapter in self._made.items():
             if isinstance(adapter, HttpAdapter) and key_variable(self._settings[name]) in variables:
                 adapter.forget_key()

@@ -17,7 +17,7 @@ from codecompanion.formats import typed
 from codecompanion.formats.package_table import package_table
 
 PLAIN = "plain"
-"""The name for models without a family, which only continue a text (R-259)."""
+"""Family name for models without fill-in-the-middle support, which only complete a prefix (R-259)."""
 
 
 class Repository(msgspec.Struct, frozen=True):

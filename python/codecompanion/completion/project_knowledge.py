@@ -59,10 +59,10 @@ class KnownFile(msgspec.Struct, frozen=True):
 def choose(
     view: ProjectView, weights: Mapping[str, float], shown: str, max_chars: int, chars_per_line: int = 0
 ) -> tuple[KnownFile, ...]:
-    """Return the text to show, by path, in at most `max_chars` characters, paths and separators included.
+    """Choose the text to include, by path, up to `max_chars` characters, paths and separators included.
 
     `weights`: the names near the cursor; `shown`: the part of the file already in the prompt; `chars_per_line`: the
-    characters that the form adds to each line.
+    characters that the prompt format adds to each line.
     """
     table = budgets()
     left = max_chars

@@ -71,7 +71,7 @@ class Shaped(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_compact(self) -> bool:
-        """Return whether prompt fragments have their short form."""
+        """Return whether prompt fragments are sent in their short form."""
         return "shape_fragments" in self.kept.steps
 
     @property

@@ -351,7 +351,7 @@ class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S11: the number of topics, and the length above which a topic is cut to three less plus `...`.
+    """Parameters of S11: the maximum number of topics, and the maximum length of a topic, a final `...` included.
 
     `earlier_chars` caps the text kept of an earlier summary, `files_chars` the names of files with gathered code.
     """
@@ -388,8 +388,8 @@ class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `max_tokens` is the length of the reply; `max_chars` of the newest messages are read, `max_entry_chars` of each. In
     a window of fewer than `spares_below` tokens, no model is asked: the compaction's own summary goes to the memory.
-    `asks_unusable` False: the same applies if the model wrote no usable summary in this chat, or would take longer than
-    `max_wait_s` (see `SummarizeOne`).
+    `asks_unusable` False: the model is also not asked if it wrote no usable summary in this chat, or would take longer
+    than `max_wait_s` (see `SummarizeOne`).
     """
 
     min_messages: int = 4

@@ -85,7 +85,8 @@ CONSTANT = 0.0
 def kinds_of(data: bytes) -> dict[str, bytes]:
     """Return the strings in which n-grams are counted: the bytes, their classes, and the shortened coarse classes.
 
-    In `short`, words and indentation are cut to a third of their length, which makes counting starts and ends cheaper.
+    In `short`, words and indentation are cut to a third of their length, so that n-grams at word boundaries are cheaper
+    to count.
     """
     coarse = data.translate(_COARSE)
     short = coarse.replace(b"aaa", b"a").replace(b"   ", b" ")

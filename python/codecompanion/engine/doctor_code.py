@@ -40,7 +40,7 @@ async def _nothing() -> list[Finding]:
 
 
 async def completion_findings(services: Services) -> list[Finding]:
-    """Return whether the model can fill in the middle, and whether its server returns a token."""
+    """Return whether the model supports fill-in-the-middle (FIM), and whether its server returns a token."""
     from codecompanion.adapters.completion.endpoints import CodeRequest
     from codecompanion.session.complete.completer import family_wanted
     from codecompanion.session.complete.completion_source import make_asked

@@ -1,7 +1,7 @@
 """Limits on data from servers, pages and processes, with reasons.
 
-They protect memory and the event loop. The context window has separate limits, so these are equal for windows of 2k and
-of 1M tokens, and each allows the largest legitimate case, a reply of a million tokens. A megabyte is 1,000,000 bytes.
+They protect memory and the event loop. The context window has separate limits, so these are the same for a 2k and a
+1M window; each is large enough for the largest legitimate case, a million-token reply. A megabyte is 1,000,000 bytes.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def is_binary(head: bytes) -> bool:
 
 
 def decode(content: bytes) -> TextFile:
-    """Return the text of a file's bytes: trying the byte-order mark, UTF-8, damaged UTF-8 and Latin-1, in this order.
+    """Decode a file's bytes: by byte-order mark, then as UTF-8, damaged UTF-8 or Latin-1.
 
     Damaged UTF-8 (more good multi-byte characters than bad bytes) keeps its bad bytes as lone surrogates, which
     `encode` converts back.

@@ -43,7 +43,7 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class QuestionEmbedder(Protocol):
-    """A model that makes vectors of questions. `name` identifies it in caches; equal names mean comparable vectors."""
+    """A model that embeds questions. `name` identifies it in caches; equal names mean comparable vectors."""
 
     name: str
 
@@ -61,7 +61,7 @@ class QuestionEmbedder(Protocol):
 
 
 class Embedder(QuestionEmbedder, Protocol):
-    """A model that also makes vectors of pieces of code.
+    """An embedding model that also embeds code chunks.
 
     `is_paid`: its use may be billed, so a large run is announced. `shortened`: the number of texts truncated to the
     model's limit; `unusable`: the number of texts without a usable vector.

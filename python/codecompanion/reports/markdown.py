@@ -52,7 +52,7 @@ def usd_text(usd: float | None) -> str:
 
 
 def share_text(part: float, whole: float) -> str:
-    """Return a share in whole percent, "" if the whole is zero."""
+    """Return a share as a whole percentage, or "" if the whole is zero."""
     return f"{round(100 * part / whole)} %" if whole else ""
 
 

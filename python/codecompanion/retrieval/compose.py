@@ -41,7 +41,7 @@ ADDED_SHARE = 0.5
 MAX_BESIDE_SHARE = 0.25
 """Share of the whole block for architecture, team and memories together."""
 AGREEMENT = 0.05
-"""Bonus for the score of a snippet that two gatherers found."""
+"""Score bonus for a snippet found by two gatherers."""
 _NOTE_CHARS = 100
 """Characters reserved for the note on missing code."""
 _MAP_TITLE_TOKENS = 20

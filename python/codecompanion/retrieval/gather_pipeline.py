@@ -228,7 +228,7 @@ class GatherPipeline(msgspec.Struct, frozen=True):
 
 @cache
 def load_pipeline(name: PipelineName) -> GatherPipeline:
-    """Return a pipeline of the package."""
+    """Return a built-in gather pipeline by name."""
     if name == STRICT:
         return pipeline_from_table(_without_ours(_table_of(DOCUMENT)), name)
     return pipeline_from_table(_table_of(name), name)

@@ -23,7 +23,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProjectMemory(Protocol):
-    """The memory of a project, besides the notes that the tool reads and writes itself."""
+    """A project's memory, apart from the notes, which the tool reads and writes itself."""
 
     def shared_dir(self) -> Path | None:
         """Return the real folder of the notes for every project, None = it does not exist."""

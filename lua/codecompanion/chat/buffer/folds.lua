@@ -210,7 +210,8 @@ local function inner_first(chat)
   return found
 end
 
----Return the folds with their first lines, cached until something changes: looking up marks costs more than folds.
+---Return the folds with their first lines; they are cached until something changes, because extmark lookups are slower
+---than fold lookups.
 ---@param chat CodeCompanion.Chat
 ---@return CodeCompanion.Fold[]
 ---@return integer[]

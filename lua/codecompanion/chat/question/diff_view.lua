@@ -96,7 +96,7 @@ function M.update(approval)
   end
 end
 
----Close the view; the edits are kept for the next time.
+---Close the view; the edits are kept for next time.
 ---@param approval CodeCompanion.Approval
 function M.close(approval)
   if approval.view then

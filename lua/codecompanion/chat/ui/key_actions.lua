@@ -47,7 +47,7 @@ function M.yolo_mode(chat)
   require("codecompanion.chat.draw.activity").draw(chat)
 end
 
----Return whether the insertion point of machine text is visible, so that it is clear which work a stop would end.
+---Return whether the point where output is inserted is visible, so that the user can see what would be stopped.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 local function sees_the_turn(chat)

@@ -1,6 +1,6 @@
 ---Handles the events of the host, with one function for each; `python/codecompanion/wire/events.py` describes the wire.
 ---
----The file is longer than others because it is the table of the wire: each handler is found by the event's name.
+---The file is long because it is the dispatch table of the wire protocol: one handler per event name.
 
 local activity = require("codecompanion.chat.draw.activity")
 local approval = require("codecompanion.chat.question.approval")

@@ -67,7 +67,7 @@ class Conversation:
 
     @property
     def starts_with_thinking(self) -> bool | None:
-        """Return whether the running tool turn begins with thinking, None if there is none."""
+        """Return whether the open tool turn begins with thinking, or None if no tool turn is open."""
         return self._turn_first in THINKING_KINDS if self.check.awaits_reply_to_results else None
 
     @property

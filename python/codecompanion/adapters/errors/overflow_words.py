@@ -1,8 +1,8 @@
 """Error wordings of providers and servers for a request that is too long, as data (R-535, lesson 1).
 
-Three tables: error codes, messages, and similar messages about other limits. Two rules cover unknown wordings: a count
-of tokens exceeds a limit; or a prompt and a context window are given with two sizes, the larger of which does not
-belong to a reply, a picture or a minute. Collected from public threads;
+Three tables: error codes, messages, and similar messages about other limits. Two rules cover unknown wordings: a
+token count exceeds a limit; or the message gives two sizes for a prompt and a context window, and mentions no limit on
+the reply, on images or per minute. Collected from public threads;
 `tests/unit/adapters/overflow_wordings.jsonl` contains each real answer with its source.
 """
 

@@ -148,7 +148,7 @@ class ServerReader:
         return slots
 
     def read_prompt(self, owner: str, model: str) -> None:
-        """Record that the server reads a prompt."""
+        """Record that the server is processing a prompt from this owner."""
         self.slots_of(model).read(owner, self._clock())
 
     def prompt_loss(self, model: str, owner: str) -> Loss:

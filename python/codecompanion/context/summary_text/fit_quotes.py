@@ -233,12 +233,12 @@ def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote
 
 
 def excerpt_of(quote: Quote, chars: int) -> Quote:
-    """Return one line of the message including the user's demands."""
+    """Return a one-line excerpt of the message that includes the user's requirements."""
     return _excerpt(quote, chars, _demands_of(quote.text))
 
 
 def _excerpt(quote: Quote, chars: int, demands: tuple[str, ...]) -> Quote:
-    """Return one line of the message including its demands; a message of one short line stays whole."""
+    """Return a one-line excerpt of the message that includes the demands; a short one-line message stays whole."""
     line = " ".join(quote.text.split())
     if line == quote.text and len(line) <= chars:
         return quote

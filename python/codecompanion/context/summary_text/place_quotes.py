@@ -57,9 +57,9 @@ def put_quotes(summary: str, block: str) -> str:
 
 
 def section_of_quotes(summary: str) -> tuple[Schema, int] | None:
-    """Return the summary's schema and the number of its section of user messages, or None.
+    """Return the summary's schema and the number of its user-messages section, or None.
 
-    Also None if a section with another title has the number.
+    Also None if the summary uses that number for a section with a different title.
     """
     schema = guess_schema(summary)
     number = schema.number_of("user_messages") if schema is not None else 0

@@ -51,9 +51,9 @@ def asking_words(text: str) -> list[str]:
 
 
 def read_question(text: str, names_here: Collection[str] = ()) -> Question:
-    """Parse a question; the first 4096 characters and 32 words count, as everywhere (R-230).
+    """Parse a question; only the first 4096 characters and 32 words are used, as in all searches (R-230).
 
-    `names_here`: those of its `asking_words` that are names in the project.
+    `names_here`: the `asking_words` that are names in the project.
     """
     text = text[:MAX_QUERY_CHARS]
     dropped = question_words()

@@ -29,7 +29,7 @@ def is_broad(question: str) -> bool:
 
 
 def common_files(paths: Iterable[str], *, every_manifest: bool = True) -> tuple[str, ...]:
-    """Return the common project files among a project's paths, then its entry points, at most three.
+    """Return the project's common files (README, manifests, …), followed by at most three entry points.
 
     `every_manifest`: include manifests that the document does not list.
     """

@@ -80,7 +80,7 @@ class WorkerProcess:
             await asyncio.shield(self._following)
 
     async def stop(self) -> None:
-        """End the worker, if one runs."""
+        """Stop the worker if it is running."""
         following, process = self._following, self._process
         self._following = self._process = None
         if following is not None and not following.done():

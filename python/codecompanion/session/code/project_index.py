@@ -258,7 +258,7 @@ class ProjectIndex:
             return {}
 
     def _difference(self, known: Mapping[str, tuple[int, int]]) -> tuple[Difference, bool]:
-        """Return how the disk differs, without unsaved files, and whether only a part was checked."""
+        """Return the differences between index and disk, without unsaved files; and whether only some were checked."""
         told, self._told = self._told, set()
         if self._is_large(known):
             there = {path: known[path] for path in {*told, *self._unsaved} if path in known}

@@ -71,7 +71,7 @@ class ProjectWords:
             self._put_paths()
 
     def follow_history(self, commits: Iterable[Commit], edits: Iterable[Edits] = ()) -> None:
-        """Read the words of the commits and the lines that they changed, newest first."""
+        """Index the words of commit subjects and changed lines, newest commit first."""
         words: dict[str, Counter[str]] = defaultdict(Counter)
         recency: dict[str, float] = {}
         telling = list[tuple[list[str], tuple[str, ...]]]()

@@ -30,7 +30,10 @@ class ChunkVectors(Protocol):
     """The vectors of indexed code, such as `session.vectors.question_vector.QuestionVectors`."""
 
     async def nearest(self, index: ProjectIndex, question: str) -> NearestChunks:
-        """Return the function that finds the chunks nearest to a question; missing parts raise no error."""
+        """Return the function that finds the chunks nearest to a question.
+
+        No error is raised if vectors are missing.
+        """
         ...
 
 

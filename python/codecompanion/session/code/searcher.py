@@ -317,7 +317,7 @@ class CodeSearcher:
         }
 
     def _follow_history(self) -> None:
-        """Read the last commits if HEAD has moved; git is asked at most every few seconds."""
+        """Read the last commits if HEAD has moved; HEAD is checked at most once every few seconds."""
         if time.monotonic() - self._head_read < HISTORY_CHECKED_EVERY_S:
             return
         head = self.project.head()

@@ -173,7 +173,7 @@ class _Run:
         return await to_the_end(asyncio.to_thread(work))
 
     async def _begin(self, ask: Ask) -> None:
-        """Announce the compaction that asks for a summary, unless it has begun."""
+        """Announce a compaction that needs a summary, unless it has already been announced."""
         self._asked = ask
         if not self.record.is_open:
             self._owner.effects.prepare_soon(ask.stage.effects.before, ask.request.subject)

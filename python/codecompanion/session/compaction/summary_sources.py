@@ -71,7 +71,7 @@ def full_history(events: Sequence[LogEvent]) -> Messages:
 
 
 def last_artifact(events: Sequence[LogEvent]) -> dict[str, Any] | None:
-    """Return the artifact of the newest summary that is not undone, None if it was not typed (R-319)."""
+    """Return the typed artifact of the newest summary that was not undone, or None if that summary has none (R-319)."""
     undone = undone_ids(events)
     for event in reversed(events):
         change = event.payload

@@ -1,4 +1,4 @@
-"""The interface of a source in the host that reads an item of editor context by its argument."""
+"""Interface of host-side sources: each reads one kind of editor-context item, given its argument."""
 
 from __future__ import annotations
 

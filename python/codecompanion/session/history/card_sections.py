@@ -50,7 +50,7 @@ def _of_form(preamble: str, parts: tuple[Part, ...]) -> dict[int, SummarySection
 
 
 def _of_lines(text: str, known: dict[int, SummarySection]) -> dict[int, SummarySection]:
-    """Return the lines that are only headings, with numbers rising between the known ones or unnumbered."""
+    """Return the lines that are only a heading: unnumbered, or numbered between the known sections around them."""
     sections: dict[int, SummarySection] = {}
     last = 0
     for line, (words, fence) in enumerate(lines_and_fences(text)):

@@ -1,8 +1,8 @@
 """Stores the state at the end of a chat's log, so that the chat can be shown from only its newest events.
 
 One row per chat, written in the transaction of the events it covers. It is valid up to `covers_seq`: an older plugin
-with the same file open appends events without it, and `TailState.after` adds those later. A damaged or missing row, as
-in a file of an older version, costs one pass over the whole log and is then written.
+with the same file open appends events without it, and `TailState.after` adds those later. If the row is damaged or
+missing (as in a file from an older version), the whole log is read once and the row is rewritten.
 """
 
 from __future__ import annotations

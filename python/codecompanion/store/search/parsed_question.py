@@ -35,9 +35,9 @@ _QUOTED_WEIGHT = 2.0
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A search term, as an FTS5 query on the text and another on the inner words; "" = none.
+    """A search term as two FTS5 queries, one on the text and one on the inner words; "" = none.
 
-    A `bonus` is added only for messages that contain the term; any other term also counts for their neighbours.
+    A `bonus` applies only to messages that contain the term; other terms also raise the score of neighbouring messages.
     """
 
     in_text: str

@@ -59,7 +59,7 @@ class Surroundings(msgspec.Struct):
 
 
 def own_scores(question: Question, matches: Matches) -> dict[Row, float]:
-    """Return the score of each row, independent of the others."""
+    """Return each row's own score, ignoring its neighbours."""
     share, bonuses, counts = COVERAGE / max(1, question.count), matches.bonuses, matches.counts
     scores = {row: total * (1 + share * counts[row]) for row, total in matches.totals.items()}
     for row in bonuses.keys() & scores.keys():

@@ -21,7 +21,7 @@ _HUNK = regex(r"^@@ -(\d{1,15})((?:,\d+)?) \+(\d{1,15})((?:,\d+)?) @@")
 
 
 def file_diff(path: str, before: str | None, after: str | None) -> str:
-    """Return the diff of a file; None = the file does not exist. The diff does not show line ends."""
+    """Return the diff of a file; None = the file does not exist. The diff does not show line endings."""
     old = split_lines(printable(before or ""))
     new = split_lines(printable(after or ""))
     head = common_length(old, new)
