@@ -267,7 +267,7 @@ local function key_of(settings)
 end
 
 ---@param settings CodeCompanion.AdapterSettings
----@return string text Whether its official client is installed, "" if it needs none
+---@return string text Whether its official client is installed, or "" if it needs none
 local function client_of(settings)
   local install = require("codecompanion.install")
   if settings.transport ~= "sdk" then

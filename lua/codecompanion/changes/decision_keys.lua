@@ -51,7 +51,7 @@ local function is_taken(key, mode, bufnr)
   return false
 end
 
----Return a free key for a default key in a buffer: the key itself if it is free, nil if all alternatives are taken.
+---Return a free key for a default key in a buffer: the key itself if it is free, or nil if all alternatives are taken.
 ---@param key string
 ---@param mode string
 ---@param bufnr integer

@@ -10,7 +10,7 @@ M.FORMS = { "html", "md" }
 ---Parse the arguments: format and path. Without a format, the extension of the path decides.
 ---@param arguments string[]
 ---@return "html"|"md" form
----@return string path Absolute, "" if none was given
+---@return string path Absolute, or "" if none was given
 local function read(arguments)
   local rest, form = vim.list_slice(arguments), nil
   if vim.tbl_contains(M.FORMS, rest[1]) then

@@ -207,7 +207,7 @@ end
 
 ---Return whether a key belongs to codecompanion.nvim and has no effect here.
 ---@param path string[] Parts of the key path
----@return string|boolean hint The replacement, true if there is none, false if it is not a key of codecompanion.nvim
+---@return string|boolean hint The replacement, true if there is none, or false if it is not a key of codecompanion.nvim
 function M.hint(path)
   return matching(KEYS, path) or matching(REFUSED, path) ~= nil
 end

@@ -105,7 +105,7 @@ end
 ---@param context CodeCompanion.PromptContext
 ---@param given { parameters: table<string, string>, argument: string, more: string }
 ---@return string text The user message
----@return string system Instruction for the system prompt, "" if there is none
+---@return string system Instruction for the system prompt, or "" if there is none
 ---@return boolean sends_code It contains text of a buffer, or is marked as containing code
 function M.make(prompt, context, given)
   local parts, systems, has_argument, has_code, is_code = {}, {}, false, false, false

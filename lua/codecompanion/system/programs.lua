@@ -30,7 +30,7 @@ local function workspace()
 end
 
 ---@param name string A name to find on the PATH, or a path
----@return string path Absolute path, "" if not found
+---@return string path Absolute path, or "" if not found
 function M.find(name)
   if name:find("[/\\]") then
     local path = vim.fs.normalize(name)

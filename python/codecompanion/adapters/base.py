@@ -179,7 +179,7 @@ class Adapter(Protocol):
         return False
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the limits that the endpoint reports for the model, None if it has reported none."""
+        """Return the limits that the endpoint reports for the model, or None if it has reported none."""
         return None
 
     def facts(self, model: str) -> ServerFacts:
@@ -191,7 +191,7 @@ class Adapter(Protocol):
         return NO_SPEED
 
     def prompt_loss(self, model: str, chat_id: str) -> Loss:
-        """Return why a local server's cache no longer has the prompt of a chat, "" if it may still have it."""
+        """Return why a local server's cache no longer has the prompt of a chat, or "" if it may still have it."""
         return ""
 
     def learn_kept_prompt(self, model: str) -> None:
@@ -243,7 +243,7 @@ class Adapter(Protocol):
         raise RequestRejected(f"{self.name}: this adapter does not count tokens.")
 
     async def list_models(self) -> list[str]:
-        """Return the model names the endpoint offers, [] if it has no list of models."""
+        """Return the model names the endpoint offers, or [] if it has no list of models."""
         ...
 
     async def require_key(self) -> None:

@@ -40,7 +40,7 @@ def keep_in(folder: Path) -> None:
 
 
 def price_usd(facts: ModelFacts, *passes: Usage) -> float | None:
-    """Return the total cost of calls with these usages in US dollars, None if the table has no price."""
+    """Return the total cost of calls with these usages in US dollars, or None if the table has no price."""
     prices = [_price(facts.provider, facts.model, usage) for usage in passes]
     return None if None in prices else sum(price for price in prices if price is not None)
 

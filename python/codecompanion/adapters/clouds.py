@@ -42,7 +42,7 @@ _VERTEX_AREAS = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aipla
 
 
 def credentials_of(client: str) -> str:
-    """Return the phrase that names a cloud's credentials in messages, "" for none."""
+    """Return the phrase that names a cloud's credentials in messages, or "" for none."""
     return f"the credentials of {WHOSE[client]}" if client else ""
 
 
@@ -57,7 +57,7 @@ def project_of(environ: Mapping[str, str]) -> str:
 
 
 def address_of(client: str, region: str, environ: Mapping[str, str]) -> str:
-    """Return the address of a cloud in a region, "" if it is unknown."""
+    """Return the address of a cloud in a region, or "" if it is unknown."""
     given = environ.get(_ADDRESS_VARIABLE.get(client, ""), "")
     if given:
         return given.rstrip("/")

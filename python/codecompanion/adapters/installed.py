@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def edition_of(name: str) -> str:
-    """Return the version of a package from the name of its metadata folder, "" if that is inconclusive."""
+    """Return the version of a package from the name of its metadata folder, or "" if that is inconclusive."""
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         return ""

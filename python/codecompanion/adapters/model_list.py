@@ -87,7 +87,7 @@ def is_cloud_model(model: str) -> bool:
 
 
 def other_model(wanted: str, answered: str) -> str:
-    """Return the short name of the model that answered, "" if it is the wanted one or has no known name.
+    """Return the short name of the model that answered, or "" if it is the wanted one or has no known name.
 
     A path or a vendor before the name, a date after it and `latest` do not make it another model.
     """
@@ -106,7 +106,7 @@ def find_named(known: Mapping[str, Found], model: str) -> Found | None:
 
 
 def decode_answer(body: bytes) -> object:
-    """Return the content of a JSON body, None if it is not readable."""
+    """Return the content of a JSON body, or None if it is not readable."""
     try:
         return msgspec.json.decode(body)
     except NOT_READABLE:
@@ -172,7 +172,7 @@ def _smallest(counts: Any) -> int:
 
 
 def count_in(table: Mapping[str, Any], name: str) -> int:
-    """Return a positive number from a decoded response, 0 if it is missing."""
+    """Return a positive number from a decoded response, or 0 if it is missing."""
     value = table.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 

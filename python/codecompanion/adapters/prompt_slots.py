@@ -31,7 +31,7 @@ class PromptSlots:
         self._keeps_more = True
 
     def loss(self, owner: str, slots: int, lost_at: float) -> Loss:
-        """Return why the owner's newest prompt is no longer in the cache, "" if it may still be.
+        """Return why the owner's newest prompt is no longer in the cache, or "" if it may still be.
 
         `slots`: the server's number of slots, 0 = unknown; `lost_at`: when the server was last unreachable.
         """

@@ -108,7 +108,7 @@ class RequestGate:
         return sum(map(len, chunks)) - (kept.size_bytes if kept else 0)
 
     def find_problem(self, chunks: tuple[bytes, ...], purpose: Purpose) -> str:
-        """Return the first reason to reject the body, "" if there is none."""
+        """Return the first reason to reject the body, or "" if there is none."""
         try:
             return self._judge(chunks, purpose)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -199,7 +199,7 @@ def out_of_range(fields: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]
 
 
 def wrong_tool_choice(choice: Any, names: Collection[str]) -> str:
-    """Return why OpenAI would reject a `tool_choice`, "" if it would not; `names` are the functions of the request."""
+    """Return why OpenAI would reject a `tool_choice`, or "" if it would not; `names` are the request's functions."""
     if choice is None:
         return ""
     if isinstance(choice, str):

@@ -78,7 +78,7 @@ Told = Mapping[str, ServerFacts]
 
 
 def read_props(body: bytes) -> ServerFacts | None:
-    """Return the facts in a response of `GET /props`, None if the body is something else."""
+    """Return the facts in a response of `GET /props`, or None if the body is something else."""
     answer = decode_answer(body)
     if not isinstance(answer, Mapping) or "default_generation_settings" not in answer:
         return None
@@ -111,7 +111,7 @@ def read_listed(body: bytes) -> Told:
 
 
 def read_capabilities(body: bytes) -> ServerFacts | None:
-    """Return the facts in a reply of Ollama's `POST /api/show`, None if it lists no capabilities (older versions)."""
+    """Return the facts in Ollama's reply to `POST /api/show`, or None if it lists no capabilities (older versions)."""
     answer = decode_answer(body)
     listed = answer.get("capabilities") if isinstance(answer, Mapping) else None
     if not isinstance(listed, list) or not listed:

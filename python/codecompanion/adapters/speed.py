@@ -38,7 +38,7 @@ class Speed(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the speed as text, "" if it is unknown."""
+        """Return the speed as text, or "" if it is unknown."""
         known = (("reads", self.reads), ("writes", self.writes))
         said = ", ".join(f"{does} {_rounded(rate)}" for does, rate in known if rate)
         return f"{said} tokens/s" if said else ""
@@ -64,7 +64,7 @@ class Timings(msgspec.Struct, frozen=True):
 
 
 def read_timings(told: Any) -> Timings | None:
-    """Return the `timings` of llama.cpp's server, None if they are invalid."""
+    """Return the `timings` of llama.cpp's server, or None if they are invalid."""
     if not isinstance(told, Mapping):
         return None
     read, written = count_in(told, "prompt_n"), count_in(told, "predicted_n")

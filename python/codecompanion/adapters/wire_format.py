@@ -90,7 +90,7 @@ class WireFormat(ABC):
         return False
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
-        """Return the request that compacts on demand, None if the model does not support it."""
+        """Return the request that compacts on demand, or None if the model does not support it."""
         return None
 
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
@@ -98,11 +98,11 @@ class WireFormat(ABC):
         raise MalformedReply(endpoint.say("this kind of endpoint does not compact."))
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return the request that counts a prompt, None if the endpoint does not support it."""
+        """Return the request that counts a prompt, or None if the endpoint does not support it."""
         return None
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, None if the response contains none."""
+        """Return the count, or None if the response contains none."""
         return None
 
     @abstractmethod

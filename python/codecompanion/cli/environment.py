@@ -26,7 +26,7 @@ def user_environment() -> Mapping[str, str]:
 
 
 def home_dir() -> Path | None:
-    """Return the user's home folder, None if neither `HOME` nor the system knows one (a user in a container)."""
+    """Return the user's home folder, or None if neither `HOME` nor the system knows one (a user in a container)."""
     try:
         return Path.home()
     except RuntimeError:

@@ -44,7 +44,7 @@ def line_cost(family: Family, path: str) -> int | None:
 
 
 def as_comments(known: Iterable[KnownFile], path: str, family: Family) -> str:
-    """Return the files as comments in the language of `path`, "" if its comment syntax is unknown."""
+    """Return the files as comments in the language of `path`, or "" if its comment syntax is unknown."""
     mark = _marks().get(PurePosixPath(path).suffix.lower())
     if mark is None:
         return ""

@@ -48,7 +48,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def usable(text: str, place: Place, family: Family, stop: tuple[str, ...], *, multi_line: bool, is_cut: bool) -> str:
-    """Return the part of the reply that can be inserted at the cursor, "" for nothing.
+    """Return the part of the reply that can be inserted at the cursor, or "" for nothing.
 
     `is_cut`: the reply reached the token limit, so its last line is incomplete.
     """

@@ -82,7 +82,7 @@ def view_change(
 
 
 def why_edited(change: ViewChanged) -> str:
-    """Return the reason for an edit in a few words, "" if its strategy gave none."""
+    """Return the reason for an edit in a few words, or "" if its strategy gave none."""
     return str(change.report.details.get("why", ""))
 
 

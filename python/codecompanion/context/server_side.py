@@ -27,7 +27,7 @@ SMALLEST_THRESHOLD = 50_000
 
 
 def threshold(compact_at: int | None, window: int, reserve: int) -> int:
-    """Return the size from which the provider compacts, 0 if that is off or the window is too small."""
+    """Return the size from which the provider compacts, or 0 if that is off or the window is too small."""
     if compact_at is None:
         return 0
     wanted = max(SMALLEST_THRESHOLD, compact_at)

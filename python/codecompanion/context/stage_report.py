@@ -53,7 +53,7 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tier(self) -> int:
-        """Return the number of the tier, 0 if none ran (R-137)."""
+        """Return the number of the tier, or 0 if none ran (R-137)."""
         return self.way.number if self.way is not None else 0
 
     @property

@@ -151,7 +151,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def threshold_tokens(size: Size, room: Room) -> int | None:
-    """Return the size converted to the **whole** request, None if it is off, 1 if it is always reached.
+    """Return the size converted to the **whole** request, None if it is off, or 1 if it is always reached.
 
     It never exceeds the window minus the reply reserve (R-507).
     """
@@ -229,7 +229,7 @@ def is_within(target: Size, measured: Measure, room: Room) -> bool:
 
 
 def target_tokens(trigger: Trigger, target: Size | None, gap: float, room: Room) -> int:
-    """Return the target of a stage, in tokens of the whole request, 0 without a target (R-306).
+    """Return the target of a stage, in tokens of the whole request, or 0 without a target (R-306).
 
     With a `gap` (0..1) it stays below the trigger: if the target is not smaller, it becomes the trigger minus the gap,
     or half of the trigger if that is not positive.

@@ -131,7 +131,7 @@ _LATER_VERSION = regex(r"[-.][1-9](?![0-9])")
 
 
 def documented_window(model: str) -> int:
-    """Return the window that the documents give for a model (R-104, R-105), 0 when they do not name it (R-106).
+    """Return the window that the documents give for a model (R-104, R-105), or 0 when they do not name it (R-106).
 
     `provider/` and a final date are ignored; the exact name takes precedence over the longest family. A family's name
     ends at a word boundary: `o1` is not a prefix of `o100`. A later version of a family (`claude-opus-4-6`) is not
@@ -145,7 +145,7 @@ def documented_window(model: str) -> int:
 
 
 def find_window(model: str) -> int:
-    """Return the window of a well-known model or family, 0 for an unknown one.
+    """Return the window of a well-known model or family, or 0 for an unknown one.
 
     Besides the documented ones this covers any version of a family, and names that contain their window: `…-32k`
     (R-406).

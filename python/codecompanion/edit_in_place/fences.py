@@ -33,7 +33,7 @@ class OpenBlock:
         self.language = self.language.split(" ")[0].strip("{.}").lower()
 
     def take(self, line: str) -> str | None:
-        """Return the line as a line of the block, None when it is the closing fence."""
+        """Return the line as a line of the block, or None when it is the closing fence."""
         found = _FENCE.match(line)
         if found is not None and self._is_ours(found):
             if found[3]:

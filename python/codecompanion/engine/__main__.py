@@ -15,7 +15,7 @@ NEEDED = ("pynvim", "msgpack", "greenlet", "msgspec", "httpx2", "anyio", "tiktok
 
 
 def find_problem() -> str:
-    """Return a sentence saying why the host cannot run under this Python, "" if it can."""
+    """Return a sentence saying why the host cannot run under this Python, or "" if it can."""
     if sys.version_info[:2] < OLDEST_PYTHON:
         found = ".".join(str(part) for part in sys.version_info[:3])
         return f"Python 3.11 or newer is needed, {sys.executable} is {found}; run :CodeCompanion install"

@@ -25,7 +25,7 @@ def watch_history(
 
 
 async def open_chat(services: Services, request: requests.OpenChat) -> Session | None:
-    """Open a new or stored chat and return its session, None if it is read-only. Raises `CodeCompanionError`."""
+    """Open a new or stored chat and return its session, or None if it is read-only. Raises `CodeCompanionError`."""
     if not request.resume:
         return await open_new(services, request)
     from codecompanion.session.storage.open_stored import open_stored  # not needed at startup

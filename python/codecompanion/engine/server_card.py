@@ -45,7 +45,7 @@ async def server_cards(services: Services, names: Sequence[str]) -> list[dict[st
 
 
 def _card_of(services: Services, name: str) -> tuple[str, str] | None:
-    """Return the description of an adapter's server and the advice about it, None if it has reported nothing."""
+    """Return the description of an adapter's server and the advice about it, or None if it has reported nothing."""
     adapter, model = services.adapters.get(name), _model_of(services, name)
     facts = adapter.facts(model)
     if facts == NO_FACTS:
@@ -71,7 +71,7 @@ def card(facts: ServerFacts, model: str, tools: int, speed: Speed = NO_SPEED) ->
 
 
 def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
-    """Return advice on the server's settings, "" if there is none; `tools`: the token count of all tools."""
+    """Return advice on the server's settings, or "" if there is none; `tools`: the token count of all tools."""
     if facts.tools is False:
         why = facts.refuses_tools or "the chat template of the model does not support them"
         return f"No tools are sent: {why}. To use tools, run another model or chat template"

@@ -93,7 +93,7 @@ def _stop_wrong_names(services: Services) -> None:
 
 
 def _problem_of(services: Services, name: str) -> str:
-    """Return the problem with this policy name, "" if there is none or it is already reported."""
+    """Return the problem with this policy name, or "" if there is none or it is already reported."""
     own = services.settings.chat.policies
     names = known_names(own)
     if name in names or name in services.stopped:

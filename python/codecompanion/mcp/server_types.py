@@ -129,4 +129,4 @@ class ServerListener(Protocol):
         """Return a reply of the model; raises `Refused`."""
 
     async def elicit(self, request: ElicitationRequest) -> dict[str, Any] | None:
-        """Return the values that the user entered, None if the question was closed; raises `Refused`, `Unaskable`."""
+        """Return the values the user entered, or None if the question was closed; raises `Refused`, `Unaskable`."""

@@ -178,7 +178,7 @@ async def _read_messages(
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
-    """Yield the lines without line endings, None for one that is too long; parts of a line are joined once."""
+    """Yield the lines without line endings, or None for one that is too long; parts of a line are joined once."""
     held = bytearray()
     while chunk := await stream.read(_CHUNK):
         *ends, rest = chunk.split(b"\n")

@@ -194,7 +194,7 @@ _AT_ONCE = 250
 
 
 def form_of(raw: object) -> Form | None:
-    """Return whether a decoded payload is V2 or legacy (R-474), None if it is neither."""
+    """Return whether a decoded payload is V2 or legacy (R-474), or None if it is neither."""
     if not isinstance(raw, Mapping):
         return None
     if raw.get("schema") == SCHEMA and raw.get("version") == VERSION:

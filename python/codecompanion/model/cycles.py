@@ -30,7 +30,7 @@ def assign_cycles(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def current_cycle(messages: Sequence[Message]) -> int:
-    """Return the newest cycle, 1 for a chat without messages."""
+    """Return the newest cycle, or 1 for a chat without messages."""
     return max((message.cycle for message in messages if message.cycle is not None), default=1)
 
 

@@ -259,7 +259,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def compaction(self) -> CompactionPart | None:
-        """Return the provider's compaction in the message, None for any other message."""
+        """Return the provider's compaction in the message, or None for any other message."""
         if isinstance(self.content, str):
             return None
         return next((part for part in self.content if isinstance(part, CompactionPart)), None)

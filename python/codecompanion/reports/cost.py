@@ -287,7 +287,7 @@ def _savings(savings: Savings, sums: Sums) -> list[str]:
 
 
 def _some(count: int, noun: str, nouns: str = "") -> list[str]:
-    """Return the count with its noun, [] for zero."""
+    """Return the count with its noun, or [] for zero."""
     return [counted(count, noun, nouns) if nouns else counted(count, noun)] if count else []
 
 

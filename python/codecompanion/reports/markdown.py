@@ -114,7 +114,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, right:
 
 
 def _fitted(natural: Sequence[int], sides: Sequence[str], room: int) -> list[int] | None:
-    """Return the widths of the columns within `room` cells, None if they do not fit."""
+    """Return the widths of the columns within `room` cells, or None if they do not fit."""
     sizes, last = list(natural), len(natural) - 1
     for column in sorted(range(len(sizes)), key=lambda i: (i != last, -natural[i])):
         least = min(natural[column], MIN_LAST if column == last else max(MIN_NAME, natural[column] // 3))

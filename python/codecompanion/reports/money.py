@@ -45,7 +45,7 @@ def net_text(usd: float) -> str:
 
 
 def known_usd(sums: Sums) -> float:
-    """Return the cost of calls as a sort key, -1 if it is not known for all."""
+    """Return the cost of calls as a sort key, or -1 if it is not known for all."""
     return sums.usd if sums.priced and not sums.unpriced else -1.0
 
 

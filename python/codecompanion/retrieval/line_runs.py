@@ -14,7 +14,7 @@ from codecompanion.model.gathered import Snippet
 
 
 def numbered_lines(one: Snippet) -> list[tuple[int, str]]:
-    """Return the lines of a snippet with their numbers, [] if the text does not match its line range."""
+    """Return the lines of a snippet with their numbers, or [] if the text does not match its line range."""
     count, lines = one.end - one.start + 1, one.text.split("\n")
     if len(lines) == count + 1 and not lines[-1]:
         lines = lines[:-1]

@@ -170,7 +170,7 @@ def _after_at(said: str, files: Collection[str]) -> Iterator[tuple[int, NearMent
 
 
 def _near(written: str, name: str, argument: str) -> NearMention | None:
-    """Return the mention that works for a name, None for an unknown name."""
+    """Return the mention that works for a name, or None for an unknown name."""
     if known := _meant(name):
         after = f":{argument}" if argument and known != "codebase" else ""
         return NearMention(written, f"write #{{{known}{after}}}", known == "codebase")

@@ -142,7 +142,7 @@ class Services(msgspec.Struct):
     indexes: ProjectIndexes | None = None
     """The code indexes of the projects, None = no folder is available for them."""
     mcp: Mcp | None = None
-    """The MCP servers, None if there are none."""
+    """The MCP servers, or None if there are none."""
     vectors: ProjectVectors | None = None
     """Computes and compares vectors of code, None = search uses words only."""
     context_sources: dict[str, Source] = msgspec.field(default_factory=dict)
@@ -349,7 +349,7 @@ class Services(msgspec.Struct):
         )
 
     def memory_of(self, root: Path) -> ProjectMemory | None:
-        """Return the memory of the project that a workspace belongs to, None if no memory is kept."""
+        """Return the memory of the project that a workspace belongs to, or None if no memory is kept."""
         kept, own = self.keeping, self.settings.context.memories
         if kept is None:
             return None

@@ -391,5 +391,5 @@ def _asks(message: Message) -> bool:
 
 
 def _newest(messages: Sequence[Message]) -> Message | None:
-    """Return the newest message that is not an attachment, None if there is none."""
+    """Return the newest message that is not an attachment, or None if there is none."""
     return next((m for m in reversed(messages) if m.role != "user" or m.tag == GO_ON_TAG or _asks(m)), None)

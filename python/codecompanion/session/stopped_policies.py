@@ -48,7 +48,7 @@ def _in_place_of(name: str, stopped: Mapping[str, StoppedPolicy]) -> str:
 
 
 def find_stopped(settings: Settings, stopped: Mapping[str, StoppedPolicy], name: str) -> str:
-    """Return the name of the stopped policy that would run if `name` is wanted, "" if none is stopped."""
+    """Return the name of the stopped policy that would run if `name` is wanted, or "" if none is stopped."""
     if stopped and name not in stopped and not settings.tools.enabled:
         name = load_policy(name, settings.chat.policies, POLICIES_KEY).without_tools
     return name if name in stopped else ""

@@ -176,7 +176,7 @@ def _newest(folder: Path) -> str:
 
 
 def _head(folder: Path) -> dict[str, Any]:
-    """Return the content of the head file, {} for a new log."""
+    """Return the content of the head file, or {} for a new log."""
     try:
         head = json.loads((folder / HEAD).read_bytes())
     except FileNotFoundError:
@@ -254,7 +254,7 @@ def _hash(record: Mapping[str, Any]) -> str:
 
 
 def _last_hash(path: Path) -> str:
-    """Return the hash of the newest complete line, "" if there is none."""
+    """Return the hash of the newest complete line, or "" if there is none."""
     for size in (_USUAL_TAIL, 4 * MAX_LINE_BYTES):
         for line in reversed(_tail(path, size).split(b"\n")):
             try:

@@ -53,7 +53,7 @@ def is_damage(error: BaseException) -> bool:
 
 
 def primary_code(error: sqlite3.Error) -> int:
-    """Return the primary result code of the error, 0 if it comes from the Python module itself."""
+    """Return the primary result code of the error, or 0 if it comes from the Python module itself."""
     return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY_CODE
 
 

@@ -188,7 +188,7 @@ class Store:
             return connection.execute("SELECT 1 FROM chats WHERE chat_id = ?", (chat_id,)).fetchone() is not None
 
     def last_seq(self, chat_id: str) -> int:
-        """Return the sequence number of the chat's newest event, 0 when the chat does not exist."""
+        """Return the sequence number of the chat's newest event, or 0 when the chat does not exist."""
         with self._reading() as connection:
             totals = read_totals(connection, chat_id)
         return totals.last_seq if totals else 0
@@ -278,7 +278,7 @@ class Store:
         return self._writer.submit(lambda connection: lease.release(connection, self._owner, chat_id))
 
     def foreign_lease(self, chat_id: str) -> Lease | None:
-        """Return the lease of another owner of the chat, None when it is free or ours."""
+        """Return the lease of another owner of the chat, or None when it is free or ours."""
         with self._reading() as connection:
             return lease.foreign_lease(connection, self._owner, chat_id)
 
@@ -318,7 +318,7 @@ class Store:
         )
 
     def load_draft(self, chat_id: str) -> str:
-        """Return the draft, "" when there is none."""
+        """Return the draft, or "" when there is none."""
         return self._load_text(chat_id, "draft")
 
     def save_partial(self, chat_id: str, text: str) -> Future[None]:
@@ -330,7 +330,7 @@ class Store:
         return self._save_text(chat_id, "grants", text)
 
     def load_grants(self, chat_id: str) -> str:
-        """Return the permissions granted in the chat, "" for none."""
+        """Return the permissions granted in the chat, or "" for none."""
         return self._load_text(chat_id, "grants")
 
     def load_partial(self, chat_id: str) -> str:
@@ -355,7 +355,7 @@ class Store:
     # ---- closing and maintenance
 
     def check(self) -> list[str]:
-        """Return the problems found by SQLite's own check, [] when the file is valid (`:checkhealth`).
+        """Return the problems found by SQLite's own check, or [] when the file is valid (`:checkhealth`).
 
         This reads the whole file. Damage is repaired the next time the file is opened.
         """

@@ -20,7 +20,7 @@ _SIZES = ("minLength", "maxLength", "minItems", "maxItems")
 
 
 def problem_with_parameters(parameters: object) -> str:
-    """Return why this cannot be the schema of a tool's arguments, "" if it can."""
+    """Return why this cannot be the schema of a tool's arguments, or "" if it can."""
     if not isinstance(parameters, dict):
         return "its schema is not an object"
     if parameters.get("type") != "object":

@@ -80,7 +80,7 @@ class Decided(msgspec.Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """Return where a command runs (`ApprovalQuestion.where`), "" for other tools."""
+        """Return where a command runs (`ApprovalQuestion.where`), or "" for other tools."""
         return self.about.where if self.about is not None else ""
 
 

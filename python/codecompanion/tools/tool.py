@@ -100,7 +100,7 @@ class Recall(Protocol):
         """Return a message and its full text; raises `KeyError` if no removed message has that key."""
 
     def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
-        """Return the sources of a stored text of the chat, () if no message contains it."""
+        """Return the sources of a stored text of the chat, or () if no message contains it."""
 
 
 class NothingRemoved:

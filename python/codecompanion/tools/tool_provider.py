@@ -78,7 +78,7 @@ class GroupingProvider(Protocol):
     """A provider whose tools are chosen together."""
 
     def group(self, root: Path) -> ProvidedGroup | None:
-        """Return the group in its current state, None if chats in the folder get none of its tools."""
+        """Return the group in its current state, or None if chats in the folder get none of its tools."""
 
 
 class GivenTools:

@@ -40,7 +40,7 @@ local ESSENTIAL_SLASH = { "file", "rules", "tools", "compact", "cost" }
 
 ---@param name string
 ---@param entry table
----@return string keys `<C-s> (i)`, "" if it has none
+---@return string keys `<C-s> (i)`, or "" if it has none
 local function keys_of(name, entry)
   local parts = {}
   for _, mode in ipairs({ "n", "i", "v" }) do

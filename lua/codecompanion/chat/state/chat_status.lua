@@ -166,7 +166,7 @@ function M.waited(chat)
   return (M.flows(chat) and " · nothing for %s" or " · %s"):format(time)
 end
 
----Return the current activity of the chat, "" if it is idle.
+---Return the current activity of the chat, or "" if it is idle.
 ---@param chat CodeCompanion.Chat
 ---@param brief? boolean Without the reason, for bars that are cut at the front
 ---@return string

@@ -55,7 +55,7 @@ function M.float(config)
   }
 end
 
----Return the minimum width of a vertical split, 0 if the user has configured a width.
+---Return the minimum width of a vertical split, or 0 if the user has configured a width.
 ---@param config table
 ---@return integer
 local function min_width(config)

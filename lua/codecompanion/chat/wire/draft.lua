@@ -63,7 +63,7 @@ local function push(chat, text, edit)
   draft.at = #draft.steps
 end
 
----Return the message that the input edits, nil for a new message.
+---Return the message that the input edits, or nil for a new message.
 ---@param chat CodeCompanion.Chat
 ---@return CodeCompanion.Edit?
 function M.editing(chat)

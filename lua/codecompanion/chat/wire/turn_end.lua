@@ -19,7 +19,7 @@ local M = {}
 ---Maximum number of consecutive host starts to ask whether messages were stored: a host may be killed while it starts.
 local ASKED_AGAIN = 3
 
----Return the visible text of a streaming reply, nil if it is not in one piece.
+---Return the visible text of a streaming reply, or nil if it is not in one piece.
 ---@param chat CodeCompanion.Chat
 ---@return string?
 local function shown_reply(chat)

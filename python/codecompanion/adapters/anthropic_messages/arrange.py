@@ -63,7 +63,7 @@ def arrange(messages: Sequence[Message], is_usable: Callable[[CompactionPart], b
 
 
 def read_blocks(part: CompactionPart) -> list[dict[str, Any]]:
-    """Return the blocks of a compaction, [] if they cannot be read."""
+    """Return the blocks of a compaction, or [] if they cannot be read."""
     try:
         return typed.read_json(part.encrypted, type=list[dict[str, Any]])
     except NOT_READABLE:

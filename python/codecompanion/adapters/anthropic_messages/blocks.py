@@ -99,7 +99,7 @@ class MessageRenderer:
         return Piece("assistant", tuple(blocks), lost_thinking=lost)
 
     def _encrypted(self, part: ReasoningPart) -> Block | None:
-        """Return the block to send back unchanged, None if it is from another origin or incomplete."""
+        """Return the block to send back unchanged, or None if it is from another origin or incomplete."""
         if part.origin != self._origin or not part.encrypted:
             return None
         try:

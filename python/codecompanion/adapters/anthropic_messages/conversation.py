@@ -43,7 +43,7 @@ class Conversation:
         self.called: dict[str, None] = {}
         """Names of all called tools, in order."""
         self._turn_first = ""
-        """Type of the model's first block in the running turn, "" before the first."""
+        """Type of the model's first block in the running turn, or "" before the first."""
         self._think, self._limits = think, images
         self._chunks: list[bytes] = []
         """Each block, with the bytes between it and the previous one."""

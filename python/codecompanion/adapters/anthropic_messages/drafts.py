@@ -61,7 +61,7 @@ def finish_calls(drafts: Iterable[Draft], new_id: Callable[[], str], *, cut: boo
 
 
 def read_input(text: str) -> Any:
-    """Return the input of a tool that ran on the server, {} if it is incomplete."""
+    """Return the input of a tool that ran on the server, or {} if it is incomplete."""
     try:
         return msgspec.json.decode(text)
     except NOT_READABLE:

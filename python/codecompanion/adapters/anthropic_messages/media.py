@@ -94,12 +94,12 @@ def left_out(part: ImagePart) -> dict[str, Any]:
 
 
 def longest_side(part: ImagePart) -> int:
-    """Return the longer side in pixels, 0 if it is unknown."""
+    """Return the longer side in pixels, or 0 if it is unknown."""
     return max(part.width, part.height)
 
 
 def sniff_media_type(content: bytes) -> str | None:
-    """Return the media type of an image from its first bytes, None if the API does not accept it."""
+    """Return the media type of an image from its first bytes, or None if the API does not accept it."""
     if content.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if content.startswith(b"\xff\xd8\xff"):

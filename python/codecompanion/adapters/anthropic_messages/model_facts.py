@@ -72,7 +72,7 @@ class ModelFacts:
         return (model, quirk) in self._quirks
 
     def compacts(self, model: str, ability: Ability) -> bool | None:
-        """Return whether the model compacts this way, None if list, refusals and name do not tell."""
+        """Return whether the model compacts this way, or None if list, refusals and name do not tell."""
         if (model, ability) in self._quirks:
             return False
         entry = self._listed.get(model)

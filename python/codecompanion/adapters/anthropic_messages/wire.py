@@ -120,7 +120,7 @@ class AnthropicMessages(WireFormat):
         return wanted is not False and not self._facts.has_quirk(model, "threshold") and bool(wanted or known)
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
-        """Return the request that compacts now (R-540), None if the model does not support it.
+        """Return the request that compacts now (R-540), or None if the model does not support it.
 
         It cannot contain an automatic compaction by the server: its summary is sent as text.
         """
@@ -174,7 +174,7 @@ class AnthropicMessages(WireFormat):
         return self._call(f"{self._path}/count_tokens", Head(kept, mark=head.mark), rendered, request)
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, None if the response contains none."""
+        """Return the count, or None if the response contains none."""
         try:
             return typed.read_json(body, type=_Count).input_tokens
         except NOT_READABLE:

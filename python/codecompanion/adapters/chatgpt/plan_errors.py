@@ -28,7 +28,7 @@ _TROUBLES: dict[str, Trouble] = {
 
 
 def trouble_of(error: errors.AdapterError) -> Trouble | None:
-    """Return the reason why the plan cannot be used, None if the error has another cause."""
+    """Return the reason why the plan cannot be used, or None if the error has another cause."""
     found = _CODE.search(f"{error.code} {error}")
     if found is None:
         return None

@@ -143,7 +143,7 @@ class SignInServer:
         )
 
     def _explain(self, status: int, body: object) -> errors.AdapterError | None:
-        """Return the error for a refusal, None for server errors and temporary failures, reported as usual."""
+        """Return the error for a refusal, or None for server errors and temporary failures, reported as usual."""
         if status >= 500 or status in _PASSING:
             return None
         said = body.get("error") if isinstance(body, Mapping) else None

@@ -126,7 +126,7 @@ class CompletionClient:
         return f"{NAME}: {model} at {self.address} cannot fill in code. {remedy}, for example Qwen2.5-Coder."
 
     async def _running_model(self) -> str:
-        """Return the name of the model that llama.cpp runs, "" if it is unknown."""
+        """Return the name of the model that llama.cpp runs, or "" if it is unknown."""
         try:
             async with asyncio.timeout(PROPS_LIMIT_S):
                 props = read_props(

@@ -101,7 +101,7 @@ def render(endpoint: CompletionEndpoint, request: CodeRequest) -> bytes:
 
 
 def read_reply(endpoint: CompletionEndpoint, body: object) -> CodeReply | None:
-    """Return the code in a response (decoded JSON), None if it is malformed."""
+    """Return the code in a response (decoded JSON), or None if it is malformed."""
     text, finish = _find(body, endpoint.reply), _find(body, endpoint.finish)
     if isinstance(text, list):  # Mistral's content can be a list of parts
         pieces: list[Any] = [

@@ -55,7 +55,7 @@ class CopilotAdapter(LoginAdapter):
         return self._login
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the limits from the list of models, None if it has not been read; "" = Copilot's default model."""
+        """Return the limits from the list of models, or None if it has not been read; "" = Copilot's default model."""
         offer = self._offers.by_name.get(model or self._offers.default())
         return offer.limits if offer is not None and offer.limits.context_window else None
 

@@ -56,7 +56,7 @@ def _there(file: Path | None) -> Path:
 
 
 async def _user(api: GitHubRequests, token: str) -> str:
-    """Return the name of the logged-in user, "" if GitHub does not provide it."""
+    """Return the name of the logged-in user, or "" if GitHub does not provide it."""
     try:
         return str((await api.ask("GET", "/user", token=token, where="the login")).get("login") or "")
     except AdapterError:

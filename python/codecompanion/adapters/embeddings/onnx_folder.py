@@ -107,7 +107,7 @@ def _pooling(folder: Path) -> Literal["mean", "first", "last"]:
 
 
 def _json(path: Path) -> Mapping[str, Any]:
-    """Return the object in a file, {} if it is missing or unreadable: each of these files is optional."""
+    """Return the object in a file, or {} if it is missing or unreadable: each of these files is optional."""
     try:
         if path.stat().st_size > _MAX_JSON_BYTES:
             return {}

@@ -44,7 +44,7 @@ def parse_spec(spec: str) -> EmbeddingSettings:
 
 
 def problem_with(settings: EmbeddingSettings) -> tuple[str, str] | None:
-    """Return the invalid field and the expected value, None if the settings can be used."""
+    """Return the invalid field and the expected value, or None if the settings can be used."""
     if settings.url and settings.onnx:
         return "onnx", "got url and onnx; expected one of them"
     if not settings.url and not settings.onnx:

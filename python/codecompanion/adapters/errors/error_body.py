@@ -48,7 +48,7 @@ class Said(msgspec.Struct, frozen=True):
 
     @property
     def figures(self) -> tuple[int, int]:
-        """Return (prompt tokens, limit in tokens) of a request that is too long, 0 for missing figures.
+        """Return (prompt tokens, limit in tokens) of a request that is too long, with 0 for missing figures.
 
         Searches the message for some fifty patterns, so it is used only if the error is an overflow.
         """

@@ -70,7 +70,7 @@ _NO_TOKENS = regex(r"but got \d+ items|string value length|maxLength|exceeds dim
 
 
 def read_overflow(sentence: str, body: object = None) -> tuple[int, int]:
-    """Return (prompt tokens, limit in tokens) from an error, 0 for missing figures.
+    """Return (prompt tokens, limit in tokens) from an error, with 0 for missing figures.
 
     llama.cpp sends both as separate fields.
     """

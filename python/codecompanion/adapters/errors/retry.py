@@ -41,7 +41,7 @@ def wait_before_retry(
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return `retry-after-ms` or `retry-after` (seconds or an HTTP date) in seconds, None if neither is usable."""
+    """Return `retry-after-ms` or `retry-after` (seconds or an HTTP date) in seconds, or None if neither is usable."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         found = _SECONDS.fullmatch(headers.get(name, ""))
         seconds = float(found[1]) / unit if found else math.inf

@@ -113,7 +113,7 @@ class HttpAdapter:
         return self._wire.render_count(ChatRequest(messages=(), model=model)) is not None
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the limits that the endpoint reports for the model, None if it has reported none."""
+        """Return the limits that the endpoint reports for the model, or None if it has reported none."""
         return self._models.limits(model)
 
     def facts(self, model: str) -> ServerFacts:
@@ -129,7 +129,7 @@ class HttpAdapter:
         return self._models.server.speed(model or self.default_model)
 
     def prompt_loss(self, model: str, chat_id: str) -> Loss:
-        """Return why a local server's cache no longer has the prompt of a chat, "" if it may still have it."""
+        """Return why a local server's cache no longer has the prompt of a chat, or "" if it may still have it."""
         return self._models.server.prompt_loss(model or self.default_model, chat_id)
 
     def learn_kept_prompt(self, model: str) -> None:

@@ -60,7 +60,7 @@ async def _ask(
     render: Callable[[], HttpCall | None],
     on_wait: OnWait | None,
 ) -> bytes | None:
-    """Send a count or compaction request and return its response, None if `render` returns none."""
+    """Send a count or compaction request and return its response, or None if `render` returns none."""
     wire = connection.wire
     call = await connection.judged(render(), what)
     attempt, lessons = 1, 0

@@ -42,7 +42,7 @@ class EndpointModels:
         self._may_be_unnamed = names_no_server(settings)
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the limits that the endpoint reports for the model, None if it has reported none."""
+        """Return the limits that the endpoint reports for the model, or None if it has reported none."""
         window = self.server.facts(model or self.default).window
         return ModelLimits(window) if window else self._wire.limits(model)
 
@@ -95,7 +95,7 @@ class EndpointModels:
             await asyncio.wait([self._reading_listing()])
 
     def read_beside_reply(self) -> asyncio.Task[None] | None:
-        """Return a task that reads the list of models now, None if not needed.
+        """Return a task that reads the list of models now, or None if not needed.
 
         In this list, a server on this machine names itself.
         """

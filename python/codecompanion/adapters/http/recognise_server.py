@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 async def find_limits_path(get: Callable[[str], Awaitable[bytes]], base_url: str) -> str | None:
-    """Return the path where the server reports its models, "" if there is none, None if it is not ready."""
+    """Return the path where the server reports its models, "" if there is none, or None if it is not ready."""
     root = base_url.partition("?")[0].rstrip("/").removesuffix("/v1")
     for path, is_it in _REPORTS.items():
         try:

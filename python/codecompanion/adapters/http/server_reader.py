@@ -152,7 +152,7 @@ class ServerReader:
         self.slots_of(model).read(owner, self._clock())
 
     def prompt_loss(self, model: str, owner: str) -> Loss:
-        """Return why the owner's newest prompt is no longer cached, "" if it may still be."""
+        """Return why the owner's newest prompt is no longer cached, or "" if it may still be."""
         if model not in self._slots:
             return ""
         facts, lost_at = self._told(model), self._lost_at

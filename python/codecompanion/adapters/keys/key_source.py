@@ -64,7 +64,7 @@ class KeyReader:
                     self._on_key(self._open(settings.key.removeprefix("file:").strip(), settings))
 
     def __call__(self, settings: AdapterSettings) -> str:
-        """Return the key, "" for an endpoint without one.
+        """Return the key, or "" for an endpoint without one.
 
         Raises:
             MissingKey: its source does not have it; names the adapter, the source and the remedy.
@@ -131,7 +131,7 @@ class KeyReader:
 
 
 def key_variable(settings: AdapterSettings) -> str:
-    """Return the environment variable of the key, "" if it has another source."""
+    """Return the environment variable of the key, or "" if it has another source."""
     return "" if ":" in settings.key or settings.key == FROM_FUNCTION else settings.key
 
 

@@ -36,6 +36,6 @@ class Playback:
         return self.replies[reply].tool_calls
 
     def result_of(self, reply: int, call: int) -> Message | None:
-        """Return the recorded result of a call of a reply (both counted from 0), None if there is none."""
+        """Return the recorded result of a call of a reply (both counted from 0), or None if there is none."""
         index = self._pairing.result_of.get((self._places[reply], call))
         return None if index is None else self.messages[index]

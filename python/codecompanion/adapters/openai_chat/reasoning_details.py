@@ -62,7 +62,7 @@ class ReasoningDetails:
         return "".join(text)
 
     def as_json(self) -> str:
-        """Return the entries as a JSON array, "" if nothing arrived."""
+        """Return the entries as a JSON array, or "" if nothing arrived."""
         return msgspec.json.encode([entry.whole() for entry in self._entries]).decode() if self._entries else ""
 
     def _add(self, piece: Mapping[str, Any]) -> None:

@@ -123,7 +123,7 @@ class ChatRenderer:
         return self._rendered(request, _Manner(learned, request.send_encrypted)).joined.between(head, tail)
 
     def limit_field(self, request: ChatRequest, learned: Learned) -> str:
-        """Return the field for the request's reply limit, "" for none."""
+        """Return the field for the request's reply limit, or "" for none."""
         if not (request.max_output_tokens or self._settings.max_output_tokens):
             return ""
         return self._settings.max_tokens_field if learned.limit_field is None else learned.limit_field

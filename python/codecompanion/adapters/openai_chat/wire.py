@@ -99,14 +99,14 @@ class OpenAIChat(WireFormat):
         return RequestGate(self._settings.name, "messages", new_judge)
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return the request that counts a prompt, None if the endpoint cannot count or forwards requests."""
+        """Return the request that counts a prompt, or None if the endpoint cannot count or forwards requests."""
         passes_on = self.runs_model_itself(request.model) is False
         if not self._count_path or passes_on or request.model in self._counts_nothing:
             return None
         return HttpCall(self._count_path, self._renderer.render_count(request, self._known(request)))
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, None if the response contains none."""
+        """Return the count, or None if the response contains none."""
         try:
             answer = typed.read_json(body, type=_Count)
         except NOT_READABLE:
@@ -167,6 +167,6 @@ class OpenAIChat(WireFormat):
 
 
 def _count_path(settings: AdapterSettings, path: str) -> str:
-    """Return the path where the user's own server counts prompts, "" if it cannot."""
+    """Return the path where the user's own server counts prompts, or "" if it cannot."""
     end, counts = _COUNTS.get(settings.limits_path, ("", ""))
     return path.removesuffix(end) + counts if end and path.endswith(end) and is_own_server(settings) else ""

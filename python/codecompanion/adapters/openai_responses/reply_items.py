@@ -145,7 +145,7 @@ class Drafts:
             self._out.put(held[1])
 
     def calls(self, *, cut_by_limit: bool) -> tuple[ToolCall, ...] | None:
-        """Return the calls in the order in which they began, None if one has no name or id.
+        """Return the calls in the order in which they began, or None if one has no name or id.
 
         With `cut_by_limit` calls whose arguments are not a complete JSON object are left out: they cannot be run.
         """

@@ -120,7 +120,7 @@ class OpenAIResponses(WireFormat):
         return HttpCall(self._below(_COUNT), self._renderer.render_count(request))
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, None if the response contains none."""
+        """Return the count, or None if the response contains none."""
         try:
             answer = msgspec.json.decode(body)
         except NOT_READABLE:

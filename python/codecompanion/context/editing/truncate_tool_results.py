@@ -91,7 +91,7 @@ def cut_text(text: str, max_tokens: int) -> str:
 
 
 def _parse(text: str) -> Any:
-    """Return the text parsed as a JSON list or object, None for anything else."""
+    """Return the text parsed as a JSON list or object, or None for anything else."""
     if text.lstrip()[:1] not in ("[", "{"):
         return None
     try:

@@ -108,7 +108,7 @@ class _Checker:
         return f"{'' if last.endswith(chr(10)) else chr(10)}{UNVERIFIED[:-1]}: {', '.join(missing)})\n"
 
     def _mark_behind(self, code: str) -> str:
-        """Return the mark after a span in backticks, "" if all its names are known."""
+        """Return the mark after a span in backticks, or "" if all its names are known."""
         found = [name for name, _ in self._found_in(code)]
         words = [
             word for word in WORD.findall(code) if _is_quoted_name(word) and not any(word in name for name in found)

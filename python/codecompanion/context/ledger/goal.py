@@ -119,7 +119,7 @@ def better_goal(older: str, newer: str) -> str:
 
 
 def goal_of_all(texts: Iterable[str]) -> str:
-    """Return the goal after these user messages, "" if none states one."""
+    """Return the goal after these user messages, or "" if none states one."""
     goal = ""
     for text in texts:
         if weigh(goal) < Weight.REQUEST or _MAY_STATE.search(text):

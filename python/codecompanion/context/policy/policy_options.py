@@ -100,7 +100,7 @@ def option_names(policy: Policy) -> tuple[str, ...]:
 
 
 def _place(policy: Policy, name: str) -> str:
-    """Return the path in the policy's table that an option sets, "" if there is no such option."""
+    """Return the path in the policy's table that an option sets, or "" if there is no such option."""
     return policy.options.get(name.removeprefix(_SESSIONS), "") if name in option_names(policy) else ""
 
 

@@ -161,7 +161,7 @@ def _choices(kind: msgspec.inspect.Type | None) -> list[Any]:
 
 
 def _type_at(kind: msgspec.inspect.Type, where: str) -> msgspec.inspect.Type | None:
-    """Return the type at a place such as `.older_than.unit` or `.exclude_tools[0]`, None if it is unknown."""
+    """Return the type at a place such as `.older_than.unit` or `.exclude_tools[0]`, or None if it is unknown."""
     at: msgspec.inspect.Type | None = kind
     for part in re.findall(r"\.[^.\[]+|\[[^\[\]]*\]", where):
         kinds = at.types if isinstance(at, msgspec.inspect.UnionType) else (at,)

@@ -120,7 +120,7 @@ def _put_back(told: str, quotes: str, whole: str = "") -> str:
 
 
 def _fewer(quotes: str, tokens: int, env: Env) -> str:
-    """Return as many of the quoted messages as fit, "" if none fits."""
+    """Return as many of the quoted messages as fit, or "" if none fits."""
     kept = fit_quotes(parse_quotes(quotes.split("\n")), tokens, EXCERPT_CHARS, env.count_text)
     return "\n".join(render_quotes(kept)) if kept.quotes else ""
 

@@ -138,7 +138,7 @@ def inside_form(text: str, schema: Schema) -> str:
 
 
 def complete_sections(text: str, schema: Schema) -> str:
-    """Return a truncated text up to its last complete section (R-433), "" if none is complete."""
+    """Return a truncated text up to its last complete section (R-433), or "" if none is complete."""
     found = parse_sections(text, form_of(text, schema))
     if not found.is_sectioned:
         return ""
@@ -147,7 +147,7 @@ def complete_sections(text: str, schema: Schema) -> str:
 
 
 def _not_about(texts: Sequence[str], told: Sequence[str]) -> str:
-    """Return why texts are not about the history they replace, "" if they are, or if that is unknown."""
+    """Return why texts are not about the history they replace, or "" if they are, or if that is unknown."""
     return why_not_about(texts, History(told)) if told else ""
 
 

@@ -213,7 +213,7 @@ def demands_something(text: str) -> bool:
 
 
 def _rank(demands: tuple[str, ...]) -> int:
-    """Return 2 for a message with a strict demand, 1 for one with another demand, 0 for one without."""
+    """Return 2 for a message with a strict demand, 1 for one with another demand, and 0 for one without."""
     return bool(demands) + any(map(is_strict, demands))
 
 

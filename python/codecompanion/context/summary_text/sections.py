@@ -277,7 +277,7 @@ def _read_heading(line: str, start: int, schema: Schema | None) -> _Heading | No
 
 
 def _section_called(title: str, number: int, marked: bool, schema: Schema) -> int:
-    """Return the section of the schema that a title names, 0 if it names none."""
+    """Return the section of the schema that a title names, or 0 if it names none."""
     said = _plain(title)
     for place, section in enumerate(schema.section, 1):
         known = _plain(section.title)

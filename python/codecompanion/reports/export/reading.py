@@ -76,7 +76,7 @@ def read_conversation(events: Sequence[LogEvent], reader: Reader, *, view_only: 
 
 
 def chat_title(events: Sequence[LogEvent]) -> str:
-    """Return the title of the chat, "" for a chat without messages."""
+    """Return the title of the chat, or "" for a chat without messages."""
     titles = [event.payload for event in events if isinstance(event.payload, history.TitleSet)]
     given = [title for title in titles if title.by_user]
     return (given or titles)[-1].title if titles else ""
@@ -182,7 +182,7 @@ class _Walk:
         return f"{kind}: {message.path}" if message.path else kind
 
     def _state(self, message: Message) -> str:
-        """Return why the message is not sent unchanged, "" if it is."""
+        """Return why the message is not sent unchanged, or "" if it is."""
         now = self._view.get(message.id)
         if now is None:
             return self._gone.get(message.id, "no longer sent")

@@ -189,7 +189,7 @@ class ContextMeter:
         return doubt
 
     def _doubt(self, total: float, messages: Sequence[Message], cleared: int = 0, cached: int = 0) -> Doubt | None:
-        """Return why a report of `total` tokens cannot be about these messages, None if it can."""
+        """Return why a report of `total` tokens cannot be about these messages, or None if it can."""
         ratio, split = self.calibration.ratio, self._sizes.split(messages)
         request = Request(
             text=ratio * (self._fixed - self._schemas + split.all_tokens - split.sized_tokens),

@@ -65,7 +65,7 @@ class RequestContents:
         return name
 
     def _difference(self, shaped: Shaped | None) -> Shaping | None:
-        """Return how the shaping differs from the previous request, None if it does not."""
+        """Return how the shaping differs from the previous request, or None if it does not."""
         before, is_first = self._shaped or {}, self._shaped is None
         packets: Mapping[int, Message] = {} if shaped is None else shaped.packets
         replaced = {} if shaped is None else shaped.kept.placeholders

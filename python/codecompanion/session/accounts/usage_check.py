@@ -104,7 +104,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return min(_MAX_UNCONFIRMED, _MAX_HIDDEN_SHARE * window) if window else _MAX_UNCONFIRMED
 
     def fits(self, reported: float) -> bool:
-        """Return whether this many tokens fit into the window, True if that is unknown."""
+        """Return whether this many tokens fit into the window, or True if that is unknown."""
         return not self.window or reported <= self.window
 
     def is_without_tools(self, reported: float) -> bool:
@@ -196,7 +196,7 @@ class UsageCheck:
         return self._believed >= _PROVED
 
     def doubt(self, reported: float, request: Request, going: Going | None, cached: int = 0) -> Doubt | None:
-        """Return why a report is not trusted, None if it is; `cached` tokens were read from the provider's cache.
+        """Return why a report is not trusted, or None if it is; `cached` tokens were read from the provider's cache.
 
         `going` is None until a report is trusted; it leaves out the surplus of an unconfirmed report.
         """

@@ -77,7 +77,7 @@ def _speeds(services: Services, record: Record) -> dict[tuple[str, str], str]:
 
 
 def _local_counts(services: Services, chat_id: str) -> LocalCounts | None:
-    """Return the estimated and the exact count of the messages in the context, None if there is only an estimate."""
+    """Return the estimated and the exact count of the messages in the context, or None if there is only an estimate."""
     if services.count_text is estimate_text:
         return None
     messages = project(services.store.load_events(chat_id)).messages

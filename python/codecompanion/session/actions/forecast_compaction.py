@@ -29,7 +29,7 @@ def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     if control.native.compacts_on_demand:
         return {"before": before, "after": 0, "why": "", **kept}
     prepared, asks = drive(control.plans.compaction(), unwritten)
-    # The maximum length of the last requested summary in tokens, 0 if no model writes one.
+    # The maximum length of the last requested summary in tokens, or 0 if no model writes one.
     longest = asks[-1].request.max_output_tokens if asks else 0
     changed = prepared.changed
     if not changed:

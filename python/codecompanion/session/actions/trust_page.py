@@ -172,6 +172,6 @@ def _what_follows(found: list[Brought]) -> str:
 
 
 def _still(why: str) -> str:
-    """Return a sentence about a setting that still trusts a folder, "" if there is none."""
+    """Return a sentence about a setting that still trusts a folder, or "" if there is none."""
     reasons = {"setup": " `trust.folders` in setup() still trusts it.", "off": " `trust.enabled` is false."}
     return reasons.get(why, "")

@@ -93,7 +93,7 @@ def _without_tools(units: Iterable[str], groups: Mapping[str, Group]) -> Provide
 
 
 def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: str) -> ViewChanged | None:
-    """Return the change that switches tools or groups on or off (None = toggle), None if nothing changes.
+    """Return the change that switches tools or groups on or off (None = toggle), or None if nothing changes.
 
     Raises:
         InputError: the tool or group does not exist.
@@ -147,7 +147,7 @@ def only_those(model: ChatModel, names: Sequence[str], change_id: str) -> ViewCh
 
 
 def taken_out(model: ChatModel, items: Sequence[str], change_id: str) -> ViewChanged | None:
-    """Return the change for deleted lines of the context block, None if none of them is a tool line."""
+    """Return the change for deleted lines of the context block, or None if none of them is a tool line."""
     gone = {item.removeprefix(ITEM) for item in items if item.startswith(ITEM)}
     left = tuple(unit for unit in model.tools.units if unit not in gone)
     if left == model.tools.units:
@@ -198,7 +198,7 @@ def tool_items(model: ChatModel) -> tuple[ContextItem, ...]:
 
 
 def _state(model: ChatModel, group: ProvidedGroup | None) -> str:
-    """Return why the tools of a group are missing, "" if they exist."""
+    """Return why the tools of a group are missing, or "" if they exist."""
     if group is None:
         return ""
     starts = group.state == NOT_STARTED and model.tools.may_offer(group.brings, group.name)
@@ -206,7 +206,7 @@ def _state(model: ChatModel, group: ProvidedGroup | None) -> str:
 
 
 def _short_name(group: Group, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
-    """Return the short name of a group, "" if it has none."""
+    """Return the short name of a group, or "" if it has none."""
     short = group.provided.short if group.provided is not None else ""
     return short if short and unit_of(short, groups, tools) == f"group:{group.name}" else ""
 
@@ -269,7 +269,7 @@ def _why_not_sent(tool: Tool, model: ChatModel) -> str:
 
 
 def held_back_note(model: ChatModel) -> str:
-    """Return a note on the tools not offered because the context window is small, "" if there are none."""
+    """Return a note on the tools not offered because the context window is small, or "" if there are none."""
     names = model.tools.held_back
     if not names or not model.may_have_tools:
         return ""

@@ -26,7 +26,7 @@ _PAGE = regex(rb"/Type\s*/Page(?![A-Za-z])")
 
 
 def image_type(data: bytes) -> str:
-    """Return the MIME type of an image that models read, "" for anything else."""
+    """Return the MIME type of an image that models read, or "" for anything else."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -57,7 +57,7 @@ def is_pdf(data: bytes) -> bool:
 
 
 def count_pages(data: bytes) -> int:
-    """Return the number of pages of a PDF, 0 if it cannot be found cheaply.
+    """Return the number of pages of a PDF, or 0 if it cannot be found cheaply.
 
     The number comes from the linearization header or the largest page tree, else from counting pages; compressed object
     streams are unpacked for this.

@@ -79,7 +79,7 @@ def _is_live(services: Services, request: Attach, path: str, text: str) -> bool:
 
 
 def outside_of(root: Path, path: str) -> str:
-    """Return the real path of a file outside the workspace, "" if inside, resolving symbolic links."""
+    """Return the real path of a file outside the workspace, or "" if inside, resolving symbolic links."""
     real = Path(os.path.realpath(root / Path(path).expanduser()))
     return "" if real.is_relative_to(os.path.realpath(root)) else str(real)
 

@@ -115,7 +115,7 @@ class _Drawing:
         self._adapter, self._model = before.adapter, before.model
         self._typed = before.typed
         self._turn: str | None = ""
-        """The turn whose replies were drawn last, None if the next reply gets its own header."""
+        """The turn whose replies were drawn last, or None if the next reply gets its own header."""
 
     def take(self, payload: history.EventPayload, *, is_old: bool, is_page: bool, unseen: frozenset[str]) -> None:
         """Process one event; `is_old`: not newer than the last `/clear` (`is_page`); `unseen` messages are skipped."""

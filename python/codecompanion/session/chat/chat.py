@@ -106,7 +106,7 @@ class Chat:
         self._one_change = asyncio.Lock()
         self._partial: Future[None] | None = None
         self.arrived: tuple[ReplySoFar, str] | None = None
-        """The reply being received, and the id it is logged under, "" before it is logged."""
+        """The reply being received, and the id it is logged under, or "" before it is logged."""
         self.round: ToolRound | None = None
         """The tool round that is running, or the last one."""
 
@@ -371,7 +371,7 @@ class Chat:
         return self.round
 
     def _recorded(self) -> Recorded | None:
-        """Return the recorded tool results if a recording plays the model, None for a real model."""
+        """Return the recorded tool results if a recording plays the model, or None for a real model."""
         adapter = self.control.adapter()
         from codecompanion.adapters.offline.adapter import OfflineAdapter  # not needed at startup
 

@@ -18,7 +18,7 @@ _BELOW_QUESTION = ("gathered", "updated", "mentioned", "note")
 
 
 def newest_entries(events: Sequence[LogEvent], state: TailState, count: int = FIRST_PIECE) -> tuple[Entry, ...] | None:
-    """Return the `count` newest blocks of a log that ends with these events, None if more must be read to be sure.
+    """Return the `count` newest blocks of a log that ends with these events, or None if more must be read to be sure.
 
     `state` is the tail state of the whole log.
     """
@@ -46,7 +46,7 @@ def _begins_turn(event: LogEvent) -> bool:
 
 
 def _before(tail: Sequence[LogEvent], state: TailState) -> Before | None:
-    """Return the state before these events, None if the model at that point is not known."""
+    """Return the state before these events, or None if the model at that point is not known."""
     chosen = next((one for one in reversed(state.models) if one.seq < tail[0].seq), None)
     if chosen is None:
         return None

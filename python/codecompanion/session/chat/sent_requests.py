@@ -111,7 +111,7 @@ def _for_chat(
 
 
 def _reported_tokens(events: Sequence[LogEvent], request_id: str) -> int:
-    """Return the prompt tokens that the provider reported for a request, 0 if it reported none."""
+    """Return the prompt tokens that the provider reported for a request, or 0 if it reported none."""
     for event in events:
         report = event.payload
         if request_id and isinstance(report, UsageReported) and report.request_id == request_id:

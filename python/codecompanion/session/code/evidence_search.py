@@ -18,7 +18,7 @@ _SEVERAL_WORDS = regex(r"[A-Za-z0-9]_[A-Za-z0-9]|[a-z0-9][A-Z]")
 
 
 def find_evidence(searcher: CodeSearcher, text: str) -> Evidence | None:
-    """Return the index's evidence for a question, None if no index covers the project. Blocks."""
+    """Return the index's evidence for a question, or None if no index covers the project. Blocks."""
     with searcher.opened([]) as connection:
         known = len(searcher.words.paths)
         if connection is None or not known or len(searcher.not_indexed) > known:

@@ -23,7 +23,7 @@ class FolderListing:
 
     @property
     def last_count(self) -> int:
-        """Return the number of files last listed, 0 if none were listed yet."""
+        """Return the number of files last listed, or 0 if none were listed yet."""
         return len(self._listed.paths) if self._listed else 0
 
     def files(self) -> ListedFiles:

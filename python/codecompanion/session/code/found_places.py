@@ -18,7 +18,7 @@ class FoundPlaces:
         self._lines: dict[str, list[str] | None] = {}
 
     def found(self, place: Place, tier: SearchTier, signals: tuple[tuple[str, float], ...] = ()) -> FoundCode | None:
-        """Return a location with its text, None if the file is gone or is now too short."""
+        """Return a location with its text, or None if the file is gone or is now too short."""
         if place.path not in self._lines:
             text = self._project.read(place.path)
             self._lines[place.path] = None if text is None else text.split("\n")

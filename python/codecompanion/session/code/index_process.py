@@ -65,7 +65,7 @@ class WorkerProcess:
         return self._following is not None and not self._following.done()
 
     async def start(self, job: msgspec.Struct) -> str:
-        """Start the job, replacing a running one; return why that failed, "" if it runs."""
+        """Start the job, replacing a running one; return why that failed, or "" if it runs."""
         await self.stop()
         try:
             self._process = await start_worker(self._module, job)

@@ -56,7 +56,7 @@ class Built(msgspec.Struct, frozen=True):
 
 
 def index_file(root: Path, path: str, choice: Choice, now_ns: int) -> IndexedFile | None:
-    """Return a file from disk in its indexed form, None if it is gone."""
+    """Return a file from disk in its indexed form, or None if it is gone."""
     read = read_project_file(root, path, choice)
     if read.why_not in ("gone", "not a regular file"):
         return None

@@ -37,7 +37,7 @@ def left_out_files(by_name: Mapping[str, LeftOut], by_content: Iterable[tuple[st
 
 
 def left_out_sentence(found: Mapping[str, LeftOut]) -> str:
-    """Return a sentence such as `Not searched: 1 too large (data.py).`, "" if all files are searched."""
+    """Return a sentence such as `Not searched: 1 too large (data.py).`, or "" if all files are searched."""
     told = []
     for why in (*_WHYS, *sorted(found.keys() - _WHYS.keys())):
         one = found.get(why)

@@ -231,7 +231,7 @@ class ProjectIndex:
         return left_out_files(self._listing.files().left_out_by_name, by_content)
 
     def _try_to_write(self, difference: Difference, buffers: Mapping[str, str]) -> int | None:
-        """Return the number of files written, None if a worker or another Neovim is writing, or the disk is full."""
+        """Return the number of files written, or None if a worker or another Neovim is writing, or the disk is full."""
         try:
             return self._write(difference, buffers)
         except IndexUnusable:
@@ -245,7 +245,7 @@ class ProjectIndex:
         return max(len(known), self._listing.last_count) > MAX_COMPARED
 
     def _known_files(self) -> dict[str, tuple[int, int]]:
-        """Return the indexed files, {} without a usable index."""
+        """Return the indexed files, or {} without a usable index."""
         try:
             version = self.reader.data_version()
             if version != self._known_version:

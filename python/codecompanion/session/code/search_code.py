@@ -87,7 +87,7 @@ async def search_code(
 
 
 async def evidence_of(index: ProjectIndex, question: str, unsaved: Mapping[str, str] | None = None) -> Evidence | None:
-    """Return the index's evidence for a question, None if there is no usable index (R-207)."""
+    """Return the index's evidence for a question, or None if there is no usable index (R-207)."""
     searcher = await _searcher(index, unsaved)
     try:
         return await asyncio.to_thread(find_evidence, searcher, question)

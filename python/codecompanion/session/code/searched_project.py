@@ -25,7 +25,7 @@ class SearchedProject(Protocol):
         ...
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file as the user sees it (with unsaved changes), None if it cannot be read."""
+        """Return the text of a file as the user sees it (with unsaved changes), or None if it cannot be read."""
         ...
 
     def not_indexed(self) -> Sequence[str]:

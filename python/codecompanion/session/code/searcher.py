@@ -166,7 +166,7 @@ class CodeSearcher:
 
     @contextlib.contextmanager
     def opened(self, not_used: list[str], *, with_index: bool = True) -> Iterator[sqlite3.Connection | None]:
-        """Yield the index, None if it cannot be read; the reason is added to `not_used`.
+        """Yield the index, or None if it cannot be read; the reason is added to `not_used`.
 
         Raises:
             StoreUnavailable: the block read a damaged part of the index.

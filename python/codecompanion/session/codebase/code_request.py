@@ -39,7 +39,7 @@ async def code_request_of(
     always: bool,
     written: Collection[str] = (),
 ) -> CodeRequest | None:
-    """Return the code request of a message, None if there is none and no code is gathered automatically.
+    """Return the code request of a message, or None if there is none and no code is gathered automatically.
 
     `enabled` and `always` are as in `wants_code`. `written`: the mentions that the editor handles and has sent.
     """

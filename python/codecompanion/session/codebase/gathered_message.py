@@ -20,7 +20,7 @@ _MAX_DROPPED = 100
 
 
 def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
-    """Return the message to send before its question, None if there is no code to show (R-202)."""
+    """Return the message to send before its question, or None if there is no code to show (R-202)."""
     if not gathered.text.strip():
         return None
     return Message(

@@ -83,7 +83,7 @@ class Standing(msgspec.Struct, frozen=True):
         )
 
     def problem(self, report: StageReport, stage: Stage) -> str:
-        """Return why a compaction did not help, "" if it did."""
+        """Return why a compaction did not help, or "" if it did."""
         if report.outcome != "changed":
             return report.detail
         if stage.trigger.always or not is_crossed(stage.trigger, report.after, self.room):

@@ -72,7 +72,7 @@ class Compactor(msgspec.Struct):
     effects: EffectRunner
     as_sent: Callable[[], ChatRequest]
     refusal: str = ""
-    """Why a provider rejected a summary request, "" if none did."""
+    """Why a provider rejected a summary request, or "" if none did."""
     has_told: bool = False
     """Whether the user has seen why the compaction failed."""
 

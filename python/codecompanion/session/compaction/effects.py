@@ -265,7 +265,7 @@ class EffectRunner(msgspec.Struct):
             await self._announce("conversation_snapshot", Occasion(more=more))
 
     async def _guarded(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Return the result of `work`, None if it failed; the chat then continues, and the user sees one notice."""
+        """Return the result of `work`, or None if it failed; the chat then continues, and the user sees one notice."""
         try:
             return await work
         except StoreError as error:

@@ -77,7 +77,7 @@ class FindsProjects(Protocol):
     """The part of `projects.Projects` that a completer uses."""
 
     async def find(self, path: str, cwd: str) -> tuple[ProjectReader, str] | None:
-        """Return the project of a file and the file's path in it, None if there is no project."""
+        """Return the project of a file and the file's path in it, or None if there is no project."""
         ...
 
     async def aclose(self) -> None:
@@ -308,7 +308,7 @@ def family_wanted(settings: CompletionSettings) -> Family:
 
 
 def _inside(path: str, root: Path) -> str | None:
-    """Return the path relative to the root, None if it is outside; by name only; the reader checks the real path."""
+    """Return the path relative to the root, or None if it is outside; by name only; the reader checks the real path."""
     if not os.path.isabs(path):  # noqa: PTH117 - for each of them, at every request
         return path
     prefix = f"{root}/"

@@ -34,7 +34,7 @@ class Projects:
         self._place: tuple[tuple[str, str], tuple[Path, str] | None] = (("", ""), None)
 
     async def find(self, path: str, cwd: str) -> tuple[ProjectReader, str] | None:
-        """Return the project of a file and the file's path in it, None if there is no project."""
+        """Return the project of a file and the file's path in it, or None if there is no project."""
         folder = self._services.settings.workspace.root or cwd
         if not folder or not path:
             return None
@@ -114,7 +114,7 @@ def _unsaved_below(root: Path, opened: Opened) -> dict[str, str]:
 
 
 def _place(folder: str, path: str) -> tuple[Path, str] | None:
-    """Return the project's root and a file's path in it, None if it is outside or the root is not a project."""
+    """Return the project's root and a file's path in it, or None if it is outside or the root is not a project."""
     try:
         root = Path(os.path.realpath(Path(folder).expanduser()))
         inside = Path(os.path.realpath(root / path))

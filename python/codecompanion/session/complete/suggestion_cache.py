@@ -18,7 +18,7 @@ class SuggestionCache:
         return len(self._entries)
 
     def get(self, model: str, prompt: str) -> tuple[str, ...] | None:
-        """Return the cached texts, None if there are none."""
+        """Return the cached texts, or None if there are none."""
         return self._entries.get(f"{model}:{prompt}")
 
     def put(self, model: str, prompt: str, texts: tuple[str, ...]) -> None:

@@ -54,7 +54,7 @@ def has_lines(text: EditorText) -> bool:
 
 
 def fingerprint(item: EditorItem) -> str:
-    """Return a hash that two items with the same content share, "" for an empty item."""
+    """Return a hash that two items with the same content share, or "" for an empty item."""
     if not item.texts:
         return ""
     # json, not msgspec: it accepts lone surrogates, which represent the bytes of a text that is not UTF-8.

@@ -65,7 +65,7 @@ class EditorAsks:
         return Opened({file.path: file for file in found.files})
 
     async def diagnostics(self) -> Sequence[Diagnostic] | None:
-        """Return the current diagnostics of open files, None if the editor does not answer."""
+        """Return the current diagnostics of open files, or None if the editor does not answer."""
         answer = await self._ask("diagnostics", {}, self._look_limit_s, self._look_limit_s)
         return None if answer is None or not answer.ok else typed.convert(answer.result, _Problems).diagnostics
 
@@ -111,7 +111,7 @@ class EditorAsks:
     async def _ask(
         self, what: str, fields: dict[str, Any], start_s: float, limit_s: float, number: int = 0
     ) -> Answer | None:
-        """Return the answer, None if it is not in time; the editor starts within `start_s` or not at all."""
+        """Return the answer, or None if it is not in time; the editor starts within `start_s` or not at all."""
         number = number or next(self._numbers)
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer

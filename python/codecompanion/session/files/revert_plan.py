@@ -41,7 +41,7 @@ class Contents:
         self._read_blob = read_blob
 
     def file(self, sha256: str) -> TextFile | None:
-        """Return a stored file, None if `sha256` is ""."""
+        """Return a stored file, or None if `sha256` is ""."""
         return text_files.decode(self._read_blob(sha256)) if sha256 else None
 
     def text(self, sha256: str) -> str | None:

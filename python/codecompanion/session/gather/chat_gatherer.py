@@ -90,7 +90,7 @@ class ProjectGatherer:
         return await gather(ask, means)
 
     async def _search(self, root: Path, settings: GatheringSettings, tell: Callable[[str], None]) -> IndexSearch | None:
-        """Return the index search of a project, None if it has no index and its files are searched as text."""
+        """Return the index search of a project, or None if it has no index and its files are searched as text."""
         from codecompanion.session.gather.index_search import IndexSearch
 
         try:

@@ -15,7 +15,7 @@ class EvidenceOf(Protocol):
     """The index of a project as a source of evidence."""
 
     async def evidence(self, question: str, unsaved: Mapping[str, str]) -> Evidence | None:
-        """Return the index's evidence for a question, None if the index cannot be used."""
+        """Return the index's evidence for a question, or None if the index cannot be used."""
         ...
 
 

@@ -22,5 +22,5 @@ class IndexSearch:
         return await search_code(self._index, question, options, self._vectors, unsaved)
 
     async def evidence(self, question: str, unsaved: Mapping[str, str]) -> Evidence | None:
-        """Return the index's evidence for a question, None if the index cannot be used."""
+        """Return the index's evidence for a question, or None if the index cannot be used."""
         return await evidence_of(self._index, question, unsaved)

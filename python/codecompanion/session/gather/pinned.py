@@ -67,7 +67,7 @@ def _why_gone(code: ProjectCode, piece: ChosenPiece, is_read: bool) -> str:
 def where_now(
     code: ProjectCode, piece: ChosenPiece, lines: Sequence[str], taken: set[tuple[str, int]]
 ) -> ChosenPiece | None:
-    """Return the piece with its current lines, None if it is gone; `taken`: first lines of other pins."""
+    """Return the piece with its current lines, or None if it is gone; `taken`: first lines of other pins."""
     if piece.kind == "file":
         return msgspec.structs.replace(piece, start=1, end=len(lines))
     if not piece.name:

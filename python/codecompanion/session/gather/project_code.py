@@ -25,7 +25,7 @@ class CodeTexts(Protocol):
     """Provides the texts of files by path, and their definitions."""
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file, None if it cannot be read."""
+        """Return the text of a file, or None if it cannot be read."""
         ...
 
     def parse(self, path: str) -> ParsedFile:
@@ -60,7 +60,7 @@ class ProjectCode:
             return self._listed
 
     def read(self, path: str) -> str | None:
-        """Return the text of a listed file, None if it cannot be read or is not to be searched."""
+        """Return the text of a listed file, or None if it cannot be read or is not to be searched."""
         if path in self.unsaved:
             text, why = without_secrets(self.unsaved[path], path)
             return None if why else text
@@ -87,7 +87,7 @@ class Stoppable:
         self._code, self._check = code, check
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file, None if it cannot be read."""
+        """Return the text of a file, or None if it cannot be read."""
         self._check()
         return self._code.read(path)
 

@@ -39,7 +39,7 @@ class TeamText:
         self._kept = dict[str, tuple[float, str]]()
 
     async def read(self, root: Path) -> str:
-        """Return the text for a project, "" if there is none.
+        """Return the text for a project, or "" if there is none.
 
         Raises: ToolError: the program or the file cannot be used, or the folder is not trusted; says why.
         """

@@ -29,7 +29,7 @@ _NUMBER = regex(r"\d+")
 
 
 def card_sections(text: str) -> tuple[SummarySection, ...]:
-    """Return the sections of a summary in the order of their lines, () if there are none."""
+    """Return the sections of a summary in the order of their lines, or () if there are none."""
     schema = guess_schema(text)
     found = parse_sections(text, schema)
     above = text[: len(text) - len(found.tail)]

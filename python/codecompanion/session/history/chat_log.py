@@ -56,7 +56,7 @@ class ChatLog:
         self.rest = Rest()
         """The stages that are paused because the user undid their changes."""
         self.title = ""
-        """The title of the chat, "" before its first message."""
+        """The title of the chat, or "" before its first message."""
         self.undone: tuple[str, ...] = ()
         """The changes that are currently undone."""
         self.chain = Chain()

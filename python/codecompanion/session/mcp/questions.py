@@ -97,7 +97,7 @@ async def _reply(services: Services, chat: Chat, request: SamplingRequest, most:
 
 
 async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) -> dict[str, Any] | None:
-    """Return the values the user entered, None if the question was closed without an answer.
+    """Return the values the user entered, or None if the question was closed without an answer.
 
     Raises:
         Refused: the user declined.
@@ -126,7 +126,7 @@ async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) ->
 
 
 def _unaskable(request: ElicitationRequest) -> str:
-    """Return why the form cannot be shown completely, "" if it can."""
+    """Return why the form cannot be shown completely, or "" if it can."""
     if len(request.fields) > MAX_FIELDS:
         return f"its form has {len(request.fields)} fields; the limit is {MAX_FIELDS}"
     for name, field in request.fields.items():

@@ -259,7 +259,7 @@ class ProjectMemory:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the content of a file written by a person, None if it does not exist or is too large."""
+    """Return the content of a file written by a person, or None if it does not exist or is too large."""
     try:
         return text_files.read_bytes(path.resolve(), MAX_FILE_BYTES) if path.is_file() else None
     except (CodeCompanionError, OSError):

@@ -124,7 +124,7 @@ class LiveUpdates:
             return Opened(silent=True)
 
     async def _message(self, one: LiveFile, now: Now, root: Path, room: int) -> Message | None:
-        """Return the message about a file's changes, None if the model knows its current state."""
+        """Return the message about a file's changes, or None if the model knows its current state."""
         token = self._services.new_token()
         if now.sha256 == one.shown and not one.edits:
             return None

@@ -90,7 +90,7 @@ class MentionedContext:
         return found.saying(self._control.chat_id, said)
 
     def _looking_at(self, submit: Submit) -> str:
-        """Return the line about the open file, "" if it is off, already sent, or an edit sends the lines."""
+        """Return the line about the open file, or "" if it is off, already sent, or an edit sends the lines."""
         if self._control.purpose or submit.edit is not None or not self._services.settings.chat.tell_open_file:
             return ""
         line = looking_at(submit.snapshot, self._services.root(submit.snapshot))

@@ -14,7 +14,7 @@ from codecompanion.wire.requests import Snapshot
 
 
 def looking_at(snapshot: Snapshot, root: Path) -> str:
-    """Return the line, "" if no file of the workspace is open."""
+    """Return the line, or "" if no file of the workspace is open."""
     name = _name(snapshot, root)
     if not name:
         return ""
@@ -32,7 +32,7 @@ def first_line(snapshot: Snapshot, root: Path) -> str:
 
 
 def _name(snapshot: Snapshot, root: Path) -> str:
-    """Return the name of the open file in the workspace, "" if there is none."""
+    """Return the name of the open file in the workspace, or "" if there is none."""
     path = Path(snapshot.current)
     if not snapshot.current or not path.is_relative_to(root):
         return ""

@@ -203,7 +203,7 @@ def _sentence(rebuilt: Rebuilt) -> str:
 
 
 def _outcome(back: int, failed: int, lost: int | None) -> str:
-    """Return a sentence on the outcome for the chats that were not open, "" if there were none."""
+    """Return a sentence on the outcome for the chats that were not open, or "" if there were none."""
     parts = []
     if back:
         parts.append(f"{counted(back, 'chat')} restored from checkpoints")

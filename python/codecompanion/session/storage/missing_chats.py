@@ -260,7 +260,7 @@ async def read_mended(services: Services, chat: str, *, may_write: bool) -> tupl
 
 
 def sentence_of(chats: Sequence[MissingChat], store: Store) -> str:
-    """Return the sentence above a list of chats, "" if none is missing."""
+    """Return the sentence above a list of chats, or "" if none is missing."""
     if not chats:
         return ""
     gone = [one for one in chats if one.lost >= 0]

@@ -82,7 +82,7 @@ def model_of(events: Sequence[history.LogEvent]) -> tuple[str, str]:
 
 
 def policy_of(events: Sequence[history.LogEvent]) -> str:
-    """Return the chat's last chosen policy, "" if it follows the configuration."""
+    """Return the chat's last chosen policy, or "" if it follows the configuration."""
     return next(
         (event.payload.policy for event in reversed(events) if isinstance(event.payload, history.PolicySet)), ""
     )

@@ -51,7 +51,7 @@ class AuditedCall:
 
 
 def file_record(began: FileChangeStarted, ended: FileChangeEnded) -> dict[str, Any]:
-    """Return the record of a file change: the SHA-256 of the file before and after, "" if it does not exist."""
+    """Return the record of a file change: the SHA-256 of the file before and after, or "" if it does not exist."""
     is_made = ended.state in ("written", "unsaved")
     after = (ended.after or began.after) if is_made else began.before
     return {"path": began.path, "before": began.before, "after": after, "state": ended.state}

@@ -227,7 +227,7 @@ class ToolRound:
         return _Ran(call, shown, "error" if output.is_error else "ok", title)
 
     async def _unrecorded(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """Record the sources of the note that a call will write; return the error, "" if recorded."""
+        """Record the sources of the note that a call will write; return the error, or "" if recorded."""
         if tool.spec.name != MEMORY.spec.name:
             return ""
         sources = self._parts.narrowing.kept(self._parts.narrowing.of_turn(self._turn_id))
@@ -364,7 +364,7 @@ class ToolRound:
 
 
 def shown_change(change: FileChange | None) -> ChangeShown | None:
-    """Return the change as it is logged next to the result of its call, None if no file changed."""
+    """Return the change as it is logged next to the result of its call, or None if no file changed."""
     if change is None:
         return None
     return ChangeShown(change.change_id, change.path, change.added, change.removed, cut_diff(change.diff))

@@ -16,7 +16,7 @@ KEPT_BACK_TOKENS = 8
 
 
 def over_request_limit(requests: int, limit: int) -> str:
-    """Return why a turn must stop after this many provider requests, "" if it may continue; negative = no limit."""
+    """Return why a turn must stop after this many provider requests, or "" if it may continue; negative = no limit."""
     if limit < 0 or requests < limit:
         return ""
     return (

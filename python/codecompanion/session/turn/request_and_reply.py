@@ -39,7 +39,7 @@ class Exchange:
         """Adapter and model of the last prepared request; the user may switch at any time."""
         self.reply: ReplySoFar | None = None
         self.tools: ToolRegistry | None = None
-        """The tools of the last request, None before the first."""
+        """The tools of the last request, or None before the first."""
 
     @property
     def is_switched(self) -> bool:

@@ -126,7 +126,7 @@ class Turn:
         return any(m.cycle == self.cycle and is_typed_by_user(m) for m in self._chat.log.view.messages)
 
     async def _prepare(self) -> Stop | None:
-        """Prepare the next request; return a `Stop` if the turn ends here, None if it continues.
+        """Prepare the next request; return a `Stop` if the turn ends here, or None if it continues.
 
         After a compaction the turn may have to wait for the user (R-528), as for the questions of `prepare_request`.
         """

@@ -73,7 +73,7 @@ class ProjectVectors:
         return found
 
     def problem(self, index: ProjectIndex) -> str:
-        """Return why the last run for an index ended early, "" if it did not."""
+        """Return why the last run for an index ended early, or "" if it did not."""
         return self._problems.get(index.path, "")
 
     def make_soon(self, index: ProjectIndex) -> None:

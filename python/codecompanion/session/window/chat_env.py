@@ -57,7 +57,7 @@ class ChatEnv:
         )
 
     def _continuation(self, cache: CacheState) -> Callable[[], Continuation] | None:
-        """Return a function that sizes a summary request to the chat's model, None if another model writes it."""
+        """Return a function that sizes a summary request to the chat's model, or None if another model writes it."""
         chat = self._chat
         # A newly chosen model has none of the chat in its cache.
         is_cached = chat.meter.has_reports and self._watch.writes_in_place
@@ -72,7 +72,7 @@ class ChatEnv:
         return read
 
     def _writer_seconds(self) -> Callable[[int, int], float] | None:
-        """Return a function that estimates how long writing a summary takes, None if the model's speed is unknown."""
+        """Return a function that estimates the time to write a summary, or None if the model's speed is unknown."""
         speed = speed_of(self._chat.services.adapters, *self._chat.writer)
         return speed.seconds_to_reply if speed.reads and speed.writes else None
 

@@ -62,10 +62,10 @@ class ChatModel:
         self.chosen_policy = ""
         """The policy chosen in this chat; "" follows the configuration."""
         self.purpose = ""
-        """The purpose of a chat without a chat buffer (`requests.OpenChat`), "" for any other."""
+        """The purpose of a chat without a chat buffer (`requests.OpenChat`), or "" for any other."""
         self.policy = services.policy({})
         self.environment: Fragment | None = None
-        """The part of the system prompt that describes the environment, None if it is not sent."""
+        """The part of the system prompt that describes the environment, or None if it is not sent."""
         self._environment_root: Path | None = None
         self._read_again: tuple[tuple[str, str], ReadAgain] | None = None
         self.edits_in_place = False
@@ -186,7 +186,7 @@ class ChatModel:
         )
 
     def prompt_loss(self) -> Loss:
-        """Return why the chat is no longer in the server's cache, "" if it may still be."""
+        """Return why the chat is no longer in the server's cache, or "" if it may still be."""
         return self.adapter().prompt_loss(self.model, self.chat_id)
 
     @property
@@ -276,7 +276,7 @@ class ChatModel:
 
     @property
     def recall_tokens(self) -> int:
-        """Return the tokens that offering the recall tools will add, 0 if they are already offered."""
+        """Return the tokens that offering the recall tools will add, or 0 if they are already offered."""
         services = self.services
         if self.log.has_removed or self.purpose or not services.settings.tools.enabled or self.lacks_tools:
             return 0

@@ -381,7 +381,7 @@ class ContextControl(ChatModel):
         return {name: tokens for name, tokens in limits.items() if tokens}
 
     def _next_limit(self, event: StageEvent, left_out: int) -> int:
-        """Return the meter reading at which the first stage of this event starts, 0 if there is none.
+        """Return the meter reading at which the first stage of this event starts, or 0 if there is none.
 
         Stages that always run have no limit. Most triggers see the request before shaping (R-304), so the tokens that
         shaping leaves out are subtracted.

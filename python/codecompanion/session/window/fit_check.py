@@ -176,7 +176,7 @@ class Fitting:
         return Refusal(too_large(chat, left, size, room), size) if size else None
 
     async def _counted(self, messages: Messages, least: int, room: int) -> int:
-        """Return the provider's count of these messages, 0 if it has none or they cannot fit anyway."""
+        """Return the provider's count of these messages, or 0 if it has none or they cannot fit anyway."""
         return await self._ask(messages) if least <= room else 0
 
     async def ask_when_close(self) -> None:
@@ -241,7 +241,7 @@ class Fitting:
         return True
 
     async def _ask(self, messages: Messages) -> int:
-        """Return the provider's count of a request with these messages, 0 if it cannot count or is too slow."""
+        """Return the provider's count of a request with these messages, or 0 if it cannot count or is too slow."""
         chat = self._chat
         adapter, known = chat.adapter(), chat.named
         if known in self._late or not adapter.counts_tokens(chat.model):

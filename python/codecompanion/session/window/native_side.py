@@ -45,7 +45,7 @@ class NativeSide:
 
     @property
     def compact_at(self) -> int:
-        """Return the size in tokens at which the provider compacts automatically, 0 if we compact (R-534)."""
+        """Return the size in tokens at which the provider compacts automatically, or 0 if we compact (R-534)."""
         chat = self._chat
         silent = chat.named in self._silent
         if silent or not chat.policy.enabled or not chat.adapter().compacts_natively(chat.model):

@@ -46,7 +46,7 @@ UNREACHABLE, PRESSURE = "input_limit_unreachable", "input_limit_pressure"
 
 
 def count_shared(before: Shaped | None, now: Shaped) -> int:
-    """Return how many leading messages the two requests share, -1 if even the system prompt or tools differ."""
+    """Return how many leading messages the two requests share, or -1 if even the system prompt or tools differ."""
     if before is None or before.system != now.system or before.specs != now.specs:
         return -1
     pairs = enumerate(zip(before.messages, now.messages, strict=False))

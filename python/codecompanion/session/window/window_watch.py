@@ -72,7 +72,7 @@ class WindowWatch:
 
     @property
     def model_that_runs(self) -> str:
-        """Return the model that actually answers, "" if it is the chat's own or one the user has configured.
+        """Return the model that actually answers, or "" if it is the chat's own or one the user has configured.
 
         A server with a single model ignores the name in a request; a server with several needs it.
         """

@@ -86,7 +86,7 @@ def chunks_of(connection: sqlite3.Connection, file: int) -> list[ChunkRow]:
 
 
 def first_chunk(connection: sqlite3.Connection, file: int) -> ChunkRow | None:
-    """Return the first chunk of a file, None when it has none."""
+    """Return the first chunk of a file, or None when it has none."""
     query = 'SELECT id, file_id, start, "end", symbol, kind, 0.0 FROM chunks WHERE file_id = ? ORDER BY start LIMIT 1'
     row = connection.execute(query, (file,)).fetchone()
     return ChunkRow(*row) if row else None
@@ -189,7 +189,7 @@ class ReferenceGraph:
         return edges
 
     def _definers_of(self, connection: sqlite3.Connection, name: int) -> tuple[int, ...]:
-        """Return the files that define a name, () if there are too many to tell which one is meant."""
+        """Return the files that define a name, or () if there are too many to tell which one is meant."""
         if name not in self._definers:
             definers = definers_of(connection, name)
             self._definers[name] = definers if len(definers) <= MAX_DEFINERS else ()

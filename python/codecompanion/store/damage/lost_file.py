@@ -307,7 +307,7 @@ def _link(fresh: Path, place: Path) -> bool:
 
 
 def _look(path: Path) -> _Stamp | None:
-    """Return the metadata of the file, None when it does not exist."""
+    """Return the metadata of the file, or None when it does not exist."""
     try:
         found = path.stat()
     except FileNotFoundError:

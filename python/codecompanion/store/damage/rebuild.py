@@ -126,7 +126,7 @@ def _is_to_keep(row: ScratchRow, mine: set[str], noticed: Noticed) -> bool:
 
 
 def _read_log(lost: sqlite3.Connection, chat_id: str) -> list[LogEvent]:
-    """Return the whole log of a chat, [] if part of it cannot be read."""
+    """Return the whole log of a chat, or [] if part of it cannot be read."""
     with contextlib.suppress(sqlite3.Error):
         rows, unreadable = read_rows(lost, chat_id)
         whole, damaged = decode_rows(rows)

@@ -179,7 +179,7 @@ class CheckpointFiles:
         return found
 
     def newest(self, chat_id: str) -> dict[str, Any] | None:
-        """Return the newest checkpoint without its conversation, None if there is none or it is unreadable."""
+        """Return the newest checkpoint without its conversation, or None if there is none or it is unreadable."""
         path = self._checkpoints / f"{file_name(chat_id)}.json"
         with told_as_ours(path):
             return _load(path, "checkpoint").raw if path.exists() else None

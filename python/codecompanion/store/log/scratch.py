@@ -112,7 +112,7 @@ def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str, te
 
 
 def load_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str) -> str:
-    """Return the last saved text, "" when there is none."""
+    """Return the last saved text, or "" when there is none."""
     row = connection.execute("SELECT text FROM scratch WHERE chat_id = ? AND kind = ?", (chat_id, kind)).fetchone()
     return bytes(row[0]).decode("utf-8", "surrogatepass") if row else ""
 

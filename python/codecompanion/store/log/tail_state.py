@@ -75,7 +75,7 @@ def _sum(covers_seq: int, stored: bytes) -> int:
 
 
 def read_state(connection: sqlite3.Connection, chat_id: str) -> TailState | None:
-    """Return the chat's state, None if it is missing or damaged."""
+    """Return the chat's state, or None if it is missing or damaged."""
     row = connection.execute(_SELECT, (chat_id,)).fetchone()
     if row is None:
         return None

@@ -117,7 +117,7 @@ def read_spent(connection: sqlite3.Connection, chat_id: str | None = None) -> Sp
 
 
 def read_totals(connection: sqlite3.Connection, chat_id: str) -> Totals | None:
-    """Return the chat's row of totals, None if the chat does not exist."""
+    """Return the chat's row of totals, or None if the chat does not exist."""
     row = connection.execute(_SELECT_TOTALS, (chat_id,)).fetchone()
     return Totals(*row) if row else None
 

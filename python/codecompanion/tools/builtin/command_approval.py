@@ -77,7 +77,7 @@ def place_of(arguments: dict[str, Any], context: ToolContext) -> Place:
 
 
 def _hidden_need(arguments: dict[str, Any], context: ToolContext) -> str:
-    """Return a clause that names a program of the line and the hidden path it needs, "" if there is none."""
+    """Return a clause that names a program of the line and the hidden path it needs, or "" if there is none."""
     needs = hidden_needs(command_of(arguments), _around(arguments, context))
     found = (f"{name} needs {place}" for name, place in needs if sandbox_of(context).hides(context.root, place))
     return next(found, "")

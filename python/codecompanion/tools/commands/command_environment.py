@@ -115,7 +115,7 @@ def clean_environment(
 
 
 def problem_with_pattern(pattern: str) -> str:
-    """Return why the pattern cannot name a variable, "" if it can."""
+    """Return why the pattern cannot name a variable, or "" if it can."""
     if re.fullmatch(r"[A-Za-z0-9_*?]+", pattern):
         return ""
     return f"got {pattern!r}; expected the name of a variable, in which * stands for any letters"

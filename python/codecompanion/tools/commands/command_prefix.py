@@ -123,7 +123,7 @@ def _problem_of(found: tuple[str, ...]) -> str:
 
 
 def _started(program: str, found: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the command that a command starts, () if unspecified, None if it starts none."""
+    """Return the command that a command starts, () if unspecified, or None if it starts none."""
     if program in risky_programs.STARTERS:
         return found[1:]
     if program in ("python", "pypy") and found[1] == "-m":

@@ -61,7 +61,7 @@ NOWHERE = Surroundings()
 
 
 def network_program(command: str) -> str:
-    """Return the first program of a command line that reaches the network, "" if none does.
+    """Return the first program of a command line that reaches the network, or "" if none does.
 
     Words count anywhere in the line: `env X=1 timeout 5 curl …`, `sh -c "git push"`. A file named `curl` counts too,
     at the cost of a question. `HIDDEN` means that the program cannot be read from the line.
@@ -71,7 +71,7 @@ def network_program(command: str) -> str:
 
 
 def printing_program(command: str) -> str:
-    """Return the first program of a command line that prints text from elsewhere, "" if none does."""
+    """Return the first program of a command line that prints text from elsewhere, or "" if none does."""
     return _first(_WORD.findall(command), "prints")
 
 
@@ -99,7 +99,7 @@ def needs_network(command: str, around: Surroundings = NOWHERE) -> bool:
 
 
 def hosts_of(command: str, environment: Mapping[str, str], around: Surroundings = NOWHERE) -> tuple[str, ...]:
-    """Return the hosts that the network programs of a line need, () if unknown.
+    """Return the hosts that the network programs of a line need, or () if unknown.
 
     A wrong guess only costs a question, because other hosts are refused.
     """
@@ -181,7 +181,7 @@ def _is_installed(name: str, words: list[str], around: Surroundings) -> bool:
 
 
 def _repositories(words: list[str], around: Surroundings) -> list[str]:
-    """Return the addresses of the repositories that a git command uses, [] if unknown."""
+    """Return the addresses of the repositories that a git command uses, or [] if unknown."""
     at = next((place for place, word in enumerate(words) if word in _NAMES_REPOSITORY), len(words))
     given, known = [word for word in words[at + 1 :] if not word.startswith("-")], dict(around.remotes)
     addresses = [word for word in given if "://" in word or _GIT_OVER_SSH.match(word)]

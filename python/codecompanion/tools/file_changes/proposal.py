@@ -32,7 +32,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown(file: TextFile | None) -> str:
-    """Return the text as the editor shows it, "" for no file."""
+    """Return the text as the editor shows it, or "" for no file."""
     return printable(file.text) if file is not None else ""
 
 

@@ -68,7 +68,7 @@ def _spec(patterns: tuple[str, ...]) -> PathSpec[GitIgnoreSpecPattern]:
 
 
 def why_it_runs_code(paths: Iterable[str], root: str, extra: Sequence[str] = (), otherwise: str = "") -> str:
-    """Return why a change of the file always asks, "" for an ordinary file.
+    """Return why a change of the file always asks, or "" for an ordinary file.
 
     `paths` are names of the one file: as the model wrote it, and with symlinks resolved. `extra` are the user's
     patterns; the last match wins, and a leading `!` excludes the file. `otherwise` is the reason if no name matches.

@@ -164,7 +164,7 @@ def set_mode(path: Path, mode: int) -> None:
 
 
 def _writable_status(path: Path, folder: int) -> os.stat_result | None:
-    """Return the status of the regular file to be replaced, None if it does not exist."""
+    """Return the status of the regular file to be replaced, or None if it does not exist."""
     try:
         status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

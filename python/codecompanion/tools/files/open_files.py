@@ -76,7 +76,7 @@ class Editor(Protocol):
         """Make `text` the content of an open file, and write it if it had no unsaved changes before."""
 
     async def diagnostics(self) -> Sequence[Diagnostic] | None:
-        """Return the current diagnostics of open files, None if the editor does not answer."""
+        """Return the current diagnostics of open files, or None if the editor does not answer."""
 
     async def reload(self, deleted: Path | None = None) -> None:
         """Reload open files without unsaved changes that changed on disk, without waiting.

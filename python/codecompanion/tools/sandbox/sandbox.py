@@ -73,7 +73,7 @@ class Sandbox:
 
     @property
     def kind(self) -> Kind:
-        """Return the kind in use, "" if none works; the first call tests them, in less than a second."""
+        """Return the kind in use, or "" if none works; the first call tests them, in less than a second."""
         if self.settings.mode == "off":
             return ""
         with self._lock:
