@@ -112,7 +112,7 @@ class Result:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Return the names of a text, without words of languages."""
+    """Return the names in a string, without language keywords."""
     return frozenset(_NAME.findall(text)) - _WORDS
 
 

@@ -155,7 +155,7 @@ def read_transcripts(folder: Path, per_family: int = 4 * PER_KIND, seed: int = S
 
 
 def sent_texts(path: Path) -> list[str]:
-    """Return every text of a recorded chat that is sent to the model."""
+    """Return every string of a recorded chat that is sent to the model."""
     texts = []
     for line in path.read_text("utf-8").splitlines():
         message = json.loads(line)

@@ -28,7 +28,7 @@ NEWTON_STEPS = 7
 
 
 class Worded(msgspec.Struct, frozen=True):
-    """A text; `source`: its repository, or the source of a general question."""
+    """A question; `source`: its repository, or the source of a general question."""
 
     text: str
     kind: str

@@ -1,4 +1,4 @@
----What both plugins are measured with, inside Neovim: when a text was drawn, how long the editor and a stream stood
+---What both plugins are measured with, inside Neovim: when text was drawn, how long the editor and a stream stood
 ---still. Times are milliseconds of `vim.uv.hrtime()`.
 
 local api = vim.api
@@ -73,7 +73,7 @@ api.nvim_set_decoration_provider(api.nvim_create_namespace("bench.drawn"), {
   end,
 })
 
----Send a text that makes the server answer with `TOKEN-<number>`; `bench.blocked` is how long the call took.
+---Send a message that makes the server answer with `TOKEN-<number>`; `bench.blocked` is how long the call took.
 ---@param text string
 ---@param number string
 function bench.ask(text, number)

@@ -104,7 +104,7 @@ local function only_changed(rows)
   return found
 end
 
----Return the size of the change between two texts.
+---Return the size of the change between two versions.
 ---@param all CodeCompanion.Hunk[]
 ---@return CodeCompanion.ChangeSize
 function M.size(all)
@@ -120,7 +120,7 @@ end
 ---@field rows integer Available screen rows
 ---@field wraps boolean
 
----Shorten a text that exceeds a width, keeping both ends and a count of the omitted characters.
+---Shorten a string that exceeds a width, keeping both ends and a count of the omitted characters.
 ---@param text string
 ---@param cells integer
 ---@return string text

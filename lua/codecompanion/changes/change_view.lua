@@ -15,7 +15,7 @@ local view_keys = require("codecompanion.changes.change_view_keys")
 
 ---@class CodeCompanion.ChangeViewOptions
 ---@field title string Kind of change: `Edit`
----@field path string "" for a text without a file
+---@field path string "" for text without a file
 ---@field filetype? string Defaults to the filetype of the path
 ---@field before CodeCompanion.Text
 ---@field after CodeCompanion.Text

@@ -1,4 +1,4 @@
----Draws hunks in a buffer that contains one of the two texts: its lines are highlighted, and lines of the other text
+---Draws hunks in a buffer that contains one of the two versions: its lines are highlighted, and lines of the other
 ---are virtual lines. Removed lines are always above the added ones. The text is unchanged, and the cursor's line keeps
 ---its position on the screen.
 
@@ -77,7 +77,7 @@ end
 
 ---@alias CodeCompanion.VirtualLine { [1]: string, [2]: string }[]
 
----Return lines of the other text as virtual lines.
+---Return lines of the other version as virtual lines.
 ---@param lines string[]
 ---@param sign "+"|"−"
 ---@param most integer Maximum number of rows

@@ -1,4 +1,4 @@
----Computes the hunks between two texts once, as data: every proposal, approval and diff is drawn from them, and any
+---Computes the hunks between two versions once, as data: every proposal, approval and diff is drawn from them, and any
 ---subset can be applied. Pure; uses neither diff mode nor 'diffopt'.
 ---
 ---`base` is the text a proposal was made for, `theirs` the proposed text, `mine` the current text. A hunk that overlaps
@@ -7,7 +7,7 @@
 local M = {}
 
 ---@class CodeCompanion.Text
----@field lines string[] Without line ends; a NUL is "\n", as in buffers
+---@field lines string[] Without line endings; a NUL is "\n", as in buffers
 ---@field eol? boolean Whether the last line ends with a newline; nil means true
 
 ---@class CodeCompanion.Hunk
@@ -79,7 +79,7 @@ function M.between(base, theirs)
   return found
 end
 
----Apply hunks from the diff between the base and another text.
+---Apply hunks from the diff between the base and another version.
 ---@param base CodeCompanion.Text
 ---@param hunks CodeCompanion.Hunk[] From top to bottom
 ---@return CodeCompanion.Text

@@ -12,7 +12,7 @@ local standing = require("codecompanion.changes.proposals_of_buffer")
 
 local M = {}
 
----Open the file and propose the change from one text to another. Other changes in the file stay; hunks that overlap
+---Open the file and propose the change from one version to another. Other changes in the file stay; hunks that overlap
 ---them are marked.
 ---@param path string
 ---@param from string Text that the change was made for

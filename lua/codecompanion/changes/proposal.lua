@@ -33,7 +33,7 @@ local M = {}
 ---@field rows_before { [1]: integer, [2]: integer } Rows of the region in exactly this state
 ---@field rows_after { [1]: integer, [2]: integer }
 ---@field saves? integer Number of times the file had been written, if the text did not change and was not 'modified'
----@field format? table<string, any> File format that is written with it: line ends, encoding
+---@field format? table<string, any> File format that is written with it: line endings, encoding
 ---@field is_undone boolean
 
 ---Return the base with the accepted hunks applied.
@@ -268,7 +268,7 @@ function M.reject(proposal, unwanted)
     local is_empty = api.nvim_buf_call(bufnr, function()
       return vim.fn.line2byte(1) == -1
     end)
-    if not is_empty then -- an empty text would gain a line
+    if not is_empty then -- empty text would gain a line
       pcall(api.nvim_buf_set_text, bufnr, row, 0, row, 0, { "" })
     end
     return last

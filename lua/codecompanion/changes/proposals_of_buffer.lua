@@ -272,7 +272,7 @@ function M.decide(edit, text)
   end
 end
 
----End the edits of a text that was replaced, before the buffer gets new ones.
+---End the edits of content that was replaced, before the buffer gets new ones.
 ---@param bufnr integer
 function M.settle(bufnr)
   local here = gone[bufnr]

@@ -35,7 +35,7 @@ function Proposed:shown()
 end
 
 ---Return the current text. The lines of a buffer do not record whether the text ends with a newline or whether one
----empty line is a text: the proposal, or the newest skip, decides that.
+---empty line is text: the proposal, or the newest skip, decides that.
 ---@return CodeCompanion.Text
 function Proposed:text()
   local newest, state = self.start, 0
@@ -159,7 +159,7 @@ end
 ---@param before CodeCompanion.Text
 ---@param after CodeCompanion.Text
 ---@param is_editable boolean
----@param path string "" for a text without a file
+---@param path string "" for text without a file
 ---@param kept? CodeCompanion.Text The user's earlier edits
 ---@return CodeCompanion.ProposedText
 function M.new(before, after, is_editable, path, kept)

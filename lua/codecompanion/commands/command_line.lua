@@ -61,7 +61,7 @@ local function without_fence(text)
   return vim.trim(fenced or text)
 end
 
----Return whether a text is prose for the user instead of a command. Neovim parses the start of a command; a sentence
+---Return whether a reply is prose for the user instead of a command. Neovim parses the start of a command; a sentence
 ---that starts like a command consists of plain words, or quotes a command.
 ---@param text string
 ---@return boolean

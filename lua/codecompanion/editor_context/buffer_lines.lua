@@ -7,7 +7,7 @@ local place = require("codecompanion.editor_context.working_window")
 
 local M = {}
 
----Maximum size of a text: a larger one exceeds every context window, and sending it would be noticeably slow.
+---Maximum size of a buffer's text: a larger one exceeds every context window, and sending it would be noticeably slow.
 M.MAX_BYTES = 4000000
 
 ---Number of lines checked to detect a binary file, as in the host.
@@ -59,7 +59,7 @@ function M.join(lines)
   return text
 end
 
----Return all lines of a buffer as one text.
+---Return all lines of a buffer as one string.
 ---@param bufnr integer
 ---@param lines string[]
 ---@return string? text nil = no text, or it cannot be sent

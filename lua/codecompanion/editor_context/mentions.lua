@@ -33,7 +33,7 @@ local function without_fenced(text)
   return table.concat(kept, "\n")
 end
 
----Return the mentions in a text without duplicates, in order.
+---Return the mentions in a message without duplicates, in order.
 ---@param text string
 ---@return CodeCompanion.EditorContext.Mention[]
 function M.of(text)

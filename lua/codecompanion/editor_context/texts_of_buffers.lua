@@ -119,7 +119,7 @@ local function in_order(files)
   return found
 end
 
----Join the lines of a captured text.
+---Join the lines of a captured buffer.
 ---@param bufnr integer
 ---@param held CodeCompanion.HeldText
 local function make_ready(bufnr, held)

@@ -1,11 +1,11 @@
----Describes buffers for the host's tools: which files are loaded, and their text with Unix line ends.
+---Describes buffers for the host's tools: which files are loaded, and their text with Unix line endings.
 
 local api = vim.api
 local uv = vim.uv or vim.loop
 
 local M = {}
 
----Maximum size of a text sent to the host; its tools do not read larger files (`text_files.MAX_READ_BYTES`).
+---Maximum size of a buffer sent to the host; its tools do not read larger files (`text_files.MAX_READ_BYTES`).
 local MAX_BYTES = 20000000
 
 local REPLACEMENT = "\239\191\189"

@@ -58,7 +58,7 @@ function M.find(name, buffers)
   return nil, ("%s could be %s%s"):format(name, table.concat(names, ", "), more)
 end
 
----Return names of buffers that contain a text, for completion.
+---Return the buffer names that contain `lead`, for completion.
 ---@param lead string
 ---@param buffers integer[]
 ---@return string[]

@@ -14,7 +14,7 @@ local M = {}
 
 local NEXT_WORD = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]]
 
----Return the part of a text to accept.
+---Return the part of a suggestion to accept.
 ---@param text string
 ---@param part CodeCompanion.SuggestionPart
 ---@return string

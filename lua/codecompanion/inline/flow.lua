@@ -185,7 +185,7 @@ local function wait_for_pause()
   timer:start(pace.pause_ms(options()), 0, vim.schedule_wrap(M.on_pause))
 end
 
----Handle a text change in Insert mode.
+---Handle a change of text in Insert mode.
 function M.on_text()
   typed_tick = tick()
   pace.key()

@@ -1,4 +1,4 @@
----Matches typed text against many names. The names are one text, each between NULs, so a few plain searches cover a
+---Matches typed text against many names. The names are one string, each between NULs, so a few plain searches cover a
 ---hundred thousand of them.
 
 local M = {}

@@ -23,7 +23,7 @@ local function spaced(written)
   return written:sub(1, 1) .. " " .. written:sub(2)
 end
 
----Return whether a text from outside may contain this item of editor context.
+---Return whether external text may contain this item of editor context.
 ---@param name string
 ---@param argument string
 ---@return boolean
@@ -60,7 +60,7 @@ local function note(label, written, why)
   return reason .. ("; to send it, write it without the space: %s."):format(spaced(written))
 end
 
----Neutralise a text from outside; `done` receives it, with a sentence for each disabled mention.
+---Neutralise external text; `done` receives it, with a sentence for each disabled mention.
 ---@param text string
 ---@param label string Source of the text
 ---@param done fun(text: string, notes: string[])

@@ -14,7 +14,7 @@ local M = {}
 ---@field is_visual boolean Whether lines are selected
 ---@field is_normal boolean
 ---@field lines string[] The selected lines, or all lines
----@field code string `lines` as one text
+---@field code string `lines` as one string
 ---@field start_line integer
 ---@field end_line integer
 ---@field start_col integer

@@ -33,7 +33,7 @@ local M = {}
 ---@field state "allowed"|"waits"
 ---@field path? string Its file
 ---@field sha256? string
----@field beginning? string Beginning of a text that is not loaded yet
+---@field beginning? string Beginning of text that is not loaded yet
 ---@field condition? fun(context: CodeCompanion.PromptContext): boolean Whether it is offered
 ---@field run? fun(context: CodeCompanion.PromptContext) Called instead of sending anything
 

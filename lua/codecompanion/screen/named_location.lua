@@ -35,7 +35,7 @@ local function find(name, folders)
   end
 end
 
----Return the location named by a text, if its file exists.
+---Return the location named by a string, if its file exists.
 ---@param text string
 ---@param folders string[] Base folders of a relative path
 ---@return CodeCompanion.NamedPlace?

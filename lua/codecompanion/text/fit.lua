@@ -29,7 +29,7 @@ end
 ---Maximum cells of the columns for signs, folds and numbers.
 local MAX_BESIDE = 50
 
----Return whether a text fits beside those columns at any width: measuring them takes longer than drawing the text.
+---Return whether a string fits beside those columns at any width: measuring them takes longer than drawing the string.
 ---@param chat CodeCompanion.Chat
 ---@param cells integer
 ---@return boolean
@@ -42,14 +42,14 @@ function M.certainly_fits(chat, cells)
   return true
 end
 
----Return a text for Vim functions, which would treat one with a NUL as a blob.
+---Return a string for Vim functions, which would treat one with a NUL as a blob.
 ---@param text string
 ---@return string
 function M.without_nul(text)
   return (text:gsub("%z", "^@"))
 end
 
----Return the beginning of a text, at most `width` cells.
+---Return the beginning of a string, at most `width` cells.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -61,7 +61,7 @@ function M.head(text, width)
   return taken
 end
 
----Return the end of a text, at most `width` cells.
+---Return the end of a string, at most `width` cells.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -75,7 +75,7 @@ function M.tail(text, width)
   return taken
 end
 
----Shorten a text at its end.
+---Shorten a string at its end.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -86,7 +86,7 @@ function M.cut(text, width)
   return width < 1 and "" or (M.head(text, width - 1) .. "…")
 end
 
----Shorten a text at its end, between words unless the last word is most of it.
+---Shorten a string at its end, between words unless the last word is most of it.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -103,7 +103,7 @@ function M.cut_words(text, width)
   return (words:gsub("[%s,;:]+$", ""):gsub(" ·$", "")) .. " …"
 end
 
----Shorten a text in its middle: its beginning and end are the most informative.
+---Shorten a string in its middle: its beginning and end are the most informative.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -118,7 +118,7 @@ function M.squeeze(text, width)
   return M.head(text, width - 1 - api.nvim_strwidth(ending)) .. "…" .. ending
 end
 
----Shorten a text of two parts joined by ` · `, the second of which is a reason: the first part is shortened, then
+---Shorten a string of two parts joined by ` · `, the second of which is a reason: the first part is shortened, then
 ---omitted. If the second part is a file name, its beginning and end are kept.
 ---@param text string
 ---@param width integer

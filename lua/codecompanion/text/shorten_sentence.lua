@@ -35,7 +35,7 @@ local function shorten_path(path, too_many)
   return path
 end
 
----Return the file paths in a text, longest first. Web addresses are not included, because they are copied.
+---Return the file paths in a sentence, longest first. Web addresses are not included, because they are copied.
 ---@param text string
 ---@return string[]
 local function paths_of(text)
@@ -87,7 +87,7 @@ local function whole_sentences(text, room)
   return best and api.nvim_strwidth(best) >= MIN_KEPT * room and best or nil
 end
 
----Shorten a text to a width in cells; omissions are marked with `…`.
+---Shorten a sentence to a width in cells; omissions are marked with `…`.
 ---@param text string One line
 ---@param room integer
 ---@return string

@@ -1,6 +1,6 @@
----Makes hidden parts of a text visible: control characters, invisible or directional characters, unusual blanks,
+---Makes hidden parts of text visible: control characters, invisible or directional characters, unusual blanks,
 ---lookalike letters, long runs of blanks and of blank lines. An approval covers only text that the user has seen: no
----two texts look alike, and the display can be decoded.
+---two strings look the same, and the display can be decoded.
 
 local M = {}
 
@@ -36,7 +36,7 @@ local HIDDEN = {
 ---The smallest code point of each UTF-8 length in bytes.
 local SMALLEST = { 0, 0x80, 0x800, 0x10000 }
 
----Return the character at a position of a text, which may contain any byte (even NUL, which ends strings in Vim
+---Return the character at a position of a string, which may contain any byte (even NUL, which ends strings in Vim
 ---functions).
 ---@param line string
 ---@param from integer
@@ -130,8 +130,8 @@ local function named(char, code)
   end
 end
 
----Return whether the text at a position looks like an escape; its first character is then escaped, so that two texts
----never look alike.
+---Return whether the text at a position looks like an escape; its first character is then escaped, so that two strings
+---never look the same.
 ---@param line string
 ---@param from integer
 ---@return boolean
@@ -249,7 +249,7 @@ local function blank_run(lines, first, marker)
   return last
 end
 
----Return the lines of a text in visible form; a run of equal lines becomes one line with their number.
+---Return the lines of a string in visible form; a run of equal lines becomes one line with their number.
 ---@param text string
 ---@param diff? boolean Every line begins with its sign
 ---@return CodeCompanion.Visible[]
@@ -274,7 +274,7 @@ function M.lines(text, diff)
   return shown
 end
 
----Return a text in visible form.
+---Return a string in visible form.
 ---@param text string
 ---@param diff? boolean
 ---@return string

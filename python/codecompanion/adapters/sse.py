@@ -72,7 +72,7 @@ class SseDecoder:
         return payloads
 
     def finish(self) -> list[bytes]:
-        """Return the remaining payloads: a last line without line end, an event without blank line."""
+        """Return the remaining payloads: a last line without a line ending, an event without a blank line."""
         last = bytes(self._held)
         self._held = bytearray()
         payloads = self._read_lines([last]) if last else []
@@ -88,7 +88,7 @@ class SseDecoder:
         for line in lines:
             if line.startswith(b"data:"):
                 data = line[6:] if line.startswith(b"data: ") else line[5:]
-                # `}` followed by `{` does not occur inside a JSON text: it separates two.
+                # `}` followed by `{` does not occur inside a JSON document: it separates two.
                 if pending and pending[-1].endswith(b"}") and data[:1] in (b"{", b"["):
                     self._dispatch(payloads)
                 pending.append(data)

@@ -37,7 +37,7 @@ class ScoredPiece(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=8)
 def cut_pieces(text: str, line: int = 1) -> FilePieces:
-    """Return the pieces of a text that begins at `line` of its file, ending at empty lines where possible.
+    """Return the pieces of text that begins at `line` of its file, ending at empty lines where possible.
 
     The latest results are cached: the text outside the window does not change from key to key.
     """

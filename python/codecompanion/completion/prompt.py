@@ -1,4 +1,4 @@
-"""Builds the prompt of a code model (R-259): P + imports + prefix + S + suffix + M, or a text to continue."""
+"""Builds the prompt of a code model (R-259): P + imports + prefix + S + suffix + M, or a plain prefix to continue."""
 
 from __future__ import annotations
 

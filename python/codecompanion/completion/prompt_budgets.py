@@ -93,9 +93,10 @@ def knowledge_at_least(total: int, least: int | None = None) -> int:
 
 
 def split(total: int, before: int, after: int, least: int | None = None) -> Split:
-    """Return how a prompt of `total` characters is divided for texts of these lengths (already cut to the window).
+    """Return how a prompt of `total` characters is divided.
 
-    `least`: the project's minimum, None = the default.
+    `before` and `after`: the characters around the cursor, already cut to the window. `least`: the project's minimum,
+    None = the default.
     """
     table = budgets()
     knowledge = min(max(knowledge_at_least(total, least), total - before - after), table.max_knowledge)

@@ -52,7 +52,7 @@ class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     A result must be larger than `min_size` (in `size_unit`, strict). only `tools` count (empty = all), and
     `exclude_tools` never do (R-512). `stop_when`: clear the oldest first, only until the finished turns are within that
-    budget; `until_target`: only until the stage's target is met, if possible. `template` names a placeholder text.
+    budget; `until_target`: only until the stage's target is met, if possible. `template` names a placeholder.
     """
 
     older_than: OlderThan = OlderThan()
@@ -241,7 +241,7 @@ class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Maximum characters of a text, by author; `call`: the arguments of one call. 0 = no limit (R-436)."""
+    """Maximum characters of message text, by author; `call`: the arguments of one call. 0 = no limit (R-436)."""
 
     user: NotNegative = 0
     assistant: NotNegative = 0

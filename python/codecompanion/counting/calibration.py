@@ -31,7 +31,7 @@ MARKS_DENSITY = 0.61
 FIGURES = 1
 """The version of stored figures: raised when the estimator or the counting of marks changes, which invalidates them."""
 _LOWEST, _HIGHEST = 0.5, 2.5
-# Minimum tokens of an added text to learn from: a smaller one reflects overheads, so several are combined.
+# Minimum tokens of added text to learn from: a smaller one reflects overheads, so several are combined.
 _SMALLEST_DELTA = 64
 # The ratio is the mean over all tokens it was learned from; an initial ratio counts as `_FIRST_WEIGHT` of them, and at
 # most `_MAX_WEIGHT` count, so that the ratio can still change. Chosen on every second recorded file, checked on the
@@ -152,7 +152,7 @@ class Calibration(msgspec.Struct, frozen=True):
         return cls(ratio, marks=marks)
 
     def size(self, estimated: int, marks: int) -> float:
-        """Return the calibrated tokens of a text with this many marks; at least half of the ratio alone."""
+        """Return the calibrated tokens of a string with this many marks; at least half of the ratio alone."""
         usual = self.ratio * estimated
         return max(0.5 * usual, usual + self.marks * (marks - MARKS_DENSITY * estimated))
 

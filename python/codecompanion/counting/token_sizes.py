@@ -16,7 +16,7 @@ _MAX_WHOLE = 2**53
 
 
 def parse_tokens(text: str) -> int:
-    """Return the tokens that a text specifies.
+    """Return the tokens that a string specifies.
 
     Raises:
         ValueError: the text is not a token count, or is 0.

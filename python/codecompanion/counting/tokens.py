@@ -2,7 +2,7 @@
 
 Three layers, each a value or a pure function:
 
-* `estimate_text` estimates the tokens of a text from counts of byte-class n-grams (fitted by `bench/fit_estimator.py`
+* `estimate_text` estimates the tokens of a string from counts of byte-class n-grams (fitted by `bench/fit_estimator.py`
   against o200k_base; `bench/bench_tokens.py` prints its error per type of text). An exact tokenizer
   (`store.vocabulary`) can replace it: both are a `TextCounter`.
 * `MessageCounter` adds up all tokens sent for a message or a request.
@@ -106,7 +106,7 @@ _ALL_GRAMS, _ASCII_GRAMS = _grams(ascii_only=False), _grams(ascii_only=True)
 
 
 class TextCounter(Protocol):
-    """Counts or estimates the tokens of a text."""
+    """Counts or estimates the tokens of a string."""
 
     def __call__(self, text: str, /) -> int:
         """Return the tokens of the text; 0 only for the empty text."""
@@ -144,7 +144,7 @@ _NO_MARKS = bytes(byte for byte in range(256) if byte > 126 or byte < 33 or chr(
 
 
 def count_marks(text: str) -> int:
-    """Return the number of punctuation marks in a text; code has many, and tokenizers differ most on them.
+    """Return the number of punctuation marks in a string; code has many, and tokenizers differ most on them.
 
     An underscore counts as three: names_like_this are split into one more token at each. Fitted on one half of recorded
     sessions; on the other half the 95th percentile of the error falls by a third.

@@ -88,7 +88,7 @@ def _edit(placement: Placement, block: Block, place: EditPlace, instruction: str
 
 
 def _lines(text: str) -> tuple[str, ...]:
-    """Return the lines of a text, without the empty line after a final line break."""
+    """Return the lines of a string, without the empty line after a final line break."""
     lines = text.replace("\r\n", "\n").split("\n")
     return tuple(lines[:-1] if lines[-1] == "" else lines)
 

@@ -44,8 +44,8 @@ class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class StrategyEnv(msgspec.Struct, frozen=True):
     """The environment of a user's strategy: context window, target size (0 = none) and request size, in tokens.
 
-    `cycle`: the number of the running turn. `count(text)` returns the tokens of a text; `with_text(message, text)`
-    returns the message with another text.
+    `cycle`: the number of the running turn. `count(text)` returns the tokens of a string; `with_text(message, text)`
+    returns the message with different text.
     """
 
     window: int
@@ -56,7 +56,7 @@ class StrategyEnv(msgspec.Struct, frozen=True):
 
     @staticmethod
     def with_text(message: Message, text: str) -> Message:
-        """Return the message with another text; images and documents in it stay."""
+        """Return the message with different text; images and documents in it stay."""
         return with_changes(message, content=replaced_text(message, text))
 
 

@@ -173,7 +173,7 @@ async def bounded_pieces(
 
 
 def has_too_many_values(text: bytes, limit: int = MAX_JSON_VALUES) -> bool:
-    """Return whether a JSON text would be far larger in memory, because it has too many lists and objects."""
+    """Return whether a JSON document would be far larger in memory, because it has too many lists and objects."""
     if len(text) < limit or count_marks(text) <= limit:
         return False
     count = ValueCount(of_events=False, limit=limit)
@@ -213,7 +213,7 @@ class ValueCount:
 
 
 def count_marks(text: bytes) -> int:
-    """Return an upper bound for the number of values in a JSON text."""
+    """Return an upper bound for the number of values in a JSON document."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 

@@ -85,8 +85,8 @@ MAX_MEMBERS = 1_000
 """Maximum number of gzip members in one body, beyond one per slice of decoded output: some servers close a member after
 each event."""
 MAX_JSON_VALUES = 400_000
-"""Maximum number of values in one JSON text: an empty list takes 2 bytes on the wire and 64 in memory. 32 vectors have
-131,072 numbers, the longest list of models 50,000 values.
+"""Maximum number of values in one JSON document: an empty list takes 2 bytes on the wire and 64 in memory. 32 vectors
+have 131,072 numbers, the longest list of models 50,000 values.
 """
 MAX_MESSAGE_VALUES = 100_000
 """Maximum number of values in one message of an MCP server; the SDK turns each into objects of 2 kB: 100,000 parts took

@@ -76,7 +76,7 @@ class ChunkMerger:
         return data[:end] + self._read_chunks(data[end:])
 
     def _read_chunks(self, data: bytes) -> bytes:
-        """Merge complete and partial chunks. `_left`: bytes left of a chunk; 0 is its line end, -1 a size line."""
+        """Merge complete and partial chunks. `_left`: bytes left of a chunk; 0 is its line ending, -1 a size line."""
         position, left, length = 0, self._left, len(data)
         body: list[bytes] = []
         while True:

@@ -24,12 +24,12 @@ def common_words() -> frozenset[str]:
 
 
 def split_words(text: str) -> list[str]:
-    """Return every word of a text in order, lower case: `parseHTTPReply_v2` → `parse http reply v2`."""
+    """Return every word of a string in order, lower case: `parseHTTPReply_v2` → `parse http reply v2`."""
     return [word for identifier in _IDENTIFIER.findall(text) for word in _split(identifier)]
 
 
 def index_words(text: str) -> list[str]:
-    """Return the words of a text that the full-text index contains, in order and with repetitions."""
+    """Return the words of a string that the full-text index contains, in order and with repetitions."""
     return [word for identifier in _IDENTIFIER.findall(text) for word in _indexed(identifier)]
 
 

@@ -14,7 +14,7 @@ from codecompanion.formats.plural import counted
 
 ELLIPSIS = "…"
 TRUNCATED = "\n...[truncated]...\n"
-# Maximum characters of a token: a text longer than limit × this exceeds the limit without being counted.
+# Maximum characters of a token: a string longer than limit × this exceeds the limit without being counted.
 MAX_TOKEN_LENGTH = 16
 PREVIEW_LINES, PREVIEW_CHARS = 24, 4000
 _GAP = " […] "
@@ -111,7 +111,7 @@ def squeeze_cells(text: str, max_cells: int) -> str:
 
 
 def cut_with_note(text: str, max_chars: int, kept_chars: int, note: str) -> str:
-    """Cut a text of more than `max_chars` characters to its first `kept_chars`, followed by the note."""
+    """Cut a string of more than `max_chars` characters to its first `kept_chars`, followed by the note."""
     return text if len(text) <= max_chars else text[:kept_chars] + note
 
 

@@ -19,7 +19,7 @@ _MAX_CHARS = 1_000_000
 
 
 class GrowingObject:
-    """A JSON text that arrives in pieces. `is_object` checks a text that begins and ends with a bracket."""
+    """A JSON document that arrives in pieces. `is_object` checks one that begins and ends with a bracket."""
 
     __slots__ = ("_depth", "_in_string", "_is_object", "_length", "_pieces", "_skip", "_state", "_unread")
 

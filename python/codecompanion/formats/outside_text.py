@@ -23,7 +23,7 @@ _STRINGS = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 def is_too_deep(text: str) -> bool:
-    """Return whether a JSON text is nested too deep or has an endless number; reads it without recursion."""
+    """Return whether a JSON document is nested too deep or has an endless number; reads it without recursion."""
     is_endless = len(text) >= _ENDLESS_DIGITS and _ENDLESS.search(text) is not None
     if not is_endless and text.count("{") + text.count("[") <= DEEPEST_JSON:
         return False

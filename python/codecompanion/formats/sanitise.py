@@ -1,4 +1,4 @@
-"""Neutralises instructions in texts that are reused as our own, such as summaries and memories (R-242, R-433).
+"""Neutralises instructions in text that is reused as our own, such as summaries and memories (R-242, R-433).
 
 A summariser that obeyed its input could write "ignore all previous instructions …" into the summary, and the next model
 would take that for the user's words. Such phrases are replaced by a fixed marker; text that the user actually wrote
@@ -96,7 +96,7 @@ def _orders(text: str) -> list[re.Match[str]]:
 
 
 def _readings(text: str) -> Iterator[tuple[str, list[int]]]:
-    """Yield the possible readings of a text, and the original position of each letter; [] = unchanged."""
+    """Yield the possible readings of a string, and the original position of each letter; [] = unchanged."""
     plain, places = _without(_INVISIBLE, text)
     yield plain, places
     latin = plain if plain.isascii() else plain.translate(_look_alikes())

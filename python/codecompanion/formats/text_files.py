@@ -107,7 +107,7 @@ def printable(text: str) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a text with Unix line endings; a final newline does not add a line, "" has no lines."""
+    """Return the lines of a string with Unix line endings; a final newline does not add a line, "" has no lines."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

@@ -1,4 +1,4 @@
-"""Weights a word by its rarity among many texts."""
+"""Weights a word by its rarity among many documents."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 class _Joined:
-    """Collects texts and images in order, within limits."""
+    """Collects text and images in order, within limits."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -77,7 +77,7 @@ def resource_given(contents: Iterable[Any]) -> Given:
 
 
 def prompt_given(messages: Sequence[Any]) -> Given:
-    """Return a prompt's messages as one text, with a line before each model reply in it."""
+    """Return a prompt's messages as one string, with a line before each model reply in it."""
     joined = _Joined()
     for message in messages:
         if message.role == "assistant":
@@ -139,7 +139,7 @@ def _add_resource(joined: _Joined, resource: Any) -> None:
 
 
 def _is_said(structured: Any, texts: Sequence[str]) -> bool:
-    """Return whether a text repeats the structured content, as servers do for older clients."""
+    """Return whether a string repeats the structured content, as servers do for older clients."""
     single = list(structured.values()) if isinstance(structured, dict) else []
     for text in texts:
         try:

@@ -40,7 +40,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of any origin. `scope` "user": it applies to every project.
 
     `path` is the file, `line` where the entry begins (1-based), `time` when the file was written (seconds since the
-    epoch). `name` is its path for the tool `memory`, "" = the tool cannot view it. `chat` is the chat that a summary is
+    epoch). `name` is its path for the `memory` tool, "" = the tool cannot view it. `chat` is the chat that a summary is
     from. `is_private`: no model sees it (R-449). `is_ours`: the plugin writes the file. `sources`: sources of its text
     that restrict grants.
     """

@@ -72,7 +72,7 @@ def recall(
 ) -> Recalled:
     """Return as many entries as fit into the budget; the text, with the element around it, never has more tokens.
 
-    Private entries are left out. `has_tool`: the chat has the tool `memory`, which finds the other entries. `unread`:
+    Private entries are left out. `has_tool`: the chat has the `memory` tool, which finds the other entries. `unread`:
     number of older entries that are not in `entries`.
     """
     usable = _newest_of_chats(one for one in entries if not one.is_private)

@@ -58,7 +58,7 @@ _LOOKED_AT, _SAYS_MUCH, _MAX_ANCHOR = 60, 6, 200
 
 
 def anchor_of(text: str) -> tuple[str, int]:
-    """Return the first distinctive line of a text, by which it can be found again, and that line's index."""
+    """Return the first distinctive line of a string, by which it can be found again, and that line's index."""
     lines = text.split("\n")[:_LOOKED_AT]
     says = [len(set(filter(str.isalnum, line))) for line in lines]
     best = next((at for at, count in enumerate(says) if count >= _SAYS_MUCH), says.index(max(says)))

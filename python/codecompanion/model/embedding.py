@@ -63,8 +63,8 @@ class QuestionEmbedder(Protocol):
 class Embedder(QuestionEmbedder, Protocol):
     """An embedding model that also embeds code chunks.
 
-    `is_paid`: its use may be billed, so a large run is announced. `shortened`: the number of texts truncated to the
-    model's limit; `unusable`: the number of texts without a usable vector.
+    `is_paid`: its use may be billed, so a large run is announced. `shortened`: the number of inputs truncated to the
+    model's limit; `unusable`: the number of inputs without a usable vector.
     """
 
     is_paid: bool
@@ -73,14 +73,14 @@ class Embedder(QuestionEmbedder, Protocol):
 
     @property
     def batch_size(self) -> int:
-        """Return how many texts to send at once; it may shrink while an endpoint's limits are being found."""
+        """Return how many inputs to send at once; it may shrink while an endpoint's limits are being found."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of pieces of code, in order, an empty one for a blank text.
+        """Return the vectors of pieces of code, in order, an empty one for a blank string.
 
         Raises:
-            AdapterError: with one sentence for the user; none of the texts has a vector.
+            AdapterError: with one sentence for the user; none of the inputs has a vector.
         """
         ...
 

@@ -80,7 +80,7 @@ class QuestionTypes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snippet(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines of a file that may be sent (R-243, R-249), or a text without lines (0): a memory, a map.
+    """Lines of a file that may be sent (R-243, R-249), or text without lines (0): a memory, a map.
 
     `kind`: function, class, interface, type, variable, block, …; `name`: "" = none. `is_selected`: the user chose the
     file. `is_cut`: `text` is only the beginning. `source` and `scores` (name, points) explain why it was found.

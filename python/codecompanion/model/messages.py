@@ -152,7 +152,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Source(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The origin of a text; `model.provenance` defines which origins narrow the grants of a chat.
+    """The origin of text; `model.provenance` defines which origins narrow the grants of a chat.
 
     `name`: for a `page` its URL, for a `server` its name, for a file `outside` the workspace its path, for a `file` the
     workspace while that is not trusted, for a `command` the program that reached the network; else "".

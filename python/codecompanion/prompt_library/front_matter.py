@@ -30,7 +30,7 @@ class FrontMatter(msgspec.Struct, frozen=True):
 
 
 def read_front_matter(text: str, label: str) -> FrontMatter:
-    """Return the front matter and body of a text with Unix line endings; `label` names the file.
+    """Return the front matter and body of a string with Unix line endings; `label` names the file.
 
     Raises:
         InputError: there is no front matter, or it is not a YAML mapping; one sentence with the file and line.

@@ -82,12 +82,12 @@ def day_text(ts: float, page: Page) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, safe inside a table cell or a heading."""
+    """Return a string on one line, safe inside a table cell or a heading."""
     return " ".join(text.split()).replace("|", "¦").replace("`", "'")
 
 
 def page_text(lines: Iterable[str]) -> str:
-    """Return the lines as one text, with single empty lines at most."""
+    """Return the lines as one string, with single empty lines at most."""
     kept: list[str] = []
     for line in lines:
         if line or (kept and kept[-1]):

@@ -146,7 +146,7 @@ class _Walker:
         return Figures(prompt_tokens=tokens, peak=tokens, cost=cost, overflows=int(tokens > self._window))
 
     def _read_again(self, source: Message, sent: Messages, now: float) -> Figures:
-        """Return the cost of reading a text again: a request with a call and its result, which join the view."""
+        """Return the cost of reading content again: a request with a call and its result, which join the view."""
         call_id, cycle = self._new_id("call"), max(1, self.view.cycle)
         call = self._call_of(source, call_id)
         asked = Message(id=self._new_id("again"), role="assistant", tool_calls=(call,), cycle=cycle, ts=now)

@@ -20,7 +20,7 @@ HEAD = (
 CODE_TITLE = "Code"
 MAP_TITLE = "Map: other definitions of the best files, with their lines"
 TITLES = {"architecture": "Architecture", "team": "Team", "memory": "Memories"}
-"""Headings of texts that are not lines of a file, by gatherer."""
+"""Headings of text that is not lines of a file, by gatherer."""
 FORMAT_TITLE = "Format"
 ALL_PARTS: tuple[Part, ...] = get_args(Part)
 _FORMAT = "Refer to code as path:line; put code in fenced blocks that name its language."
@@ -52,7 +52,7 @@ def assemble(
 
 
 def section_of(one: Snippet) -> str:
-    """Return a text that is not lines of a file as it appears in the block, with its heading; "" for any other."""
+    """Return text that is not lines of a file as it appears in the block, with its heading; "" for any other."""
     title = TITLES.get(one.source, "")
     return f"\n\n## {title}\n\n{one.text}\n\n" if title and one.text.strip() else ""
 

@@ -106,7 +106,7 @@ class KeepFirstOfFile(Stage, frozen=True, tag="keep_first_of_file"):
 
 
 class ReadTexts(Stage, frozen=True, tag="read_texts"):
-    """Reads texts that are not code."""
+    """Reads text other than code."""
 
     of: tuple[Literal["architecture", "team", "memory"], ...]
 

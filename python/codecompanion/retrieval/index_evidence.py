@@ -169,7 +169,7 @@ def _many_foreign(question: Question, evidence: Evidence) -> int:
 
 
 def may_ask_in_other_language(text: str) -> bool:
-    """Return whether a text has three words or four unspaced characters, most of which are in no table."""
+    """Return whether a question has three words or four unspaced characters, most of which are in no table."""
     asked = _stems(_BETWEEN_SCRIPTS.sub(" ", text[:MAX_QUERY_CHARS]))
     is_long = len(asked) >= MIN_WORDS or len(_WITHOUT_SPACES.findall(text)) >= MIN_CHARACTERS
     return is_long and _is_unknown(asked, word_tables())

@@ -115,7 +115,7 @@ def _without_fenced(text: str) -> str:
 
 
 def _lines_of(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the lines of a text, and whether each is fenced code; an unclosed fence runs to the end of the text."""
+    """Yield the lines of a string, and whether each is fenced code; an unclosed fence runs to the end of the text."""
     fence = ""
     for line in text.split("\n"):
         found = _FENCE.match(line)

@@ -23,7 +23,7 @@ MAX_TOLD = 3
 MAX_EDITS = 2
 _MAX_SHOWN = 60
 _MAX_FOUND = 200
-"""Limits on how much of a long line and a long text is searched."""
+"""Limits on how much of a long line and a long string is searched."""
 _ANYTHING_ELSE = "#{codebase} gathers code, @path shows a file"
 _SWITCHED_OFF = "switched off in interactions.chat.editor_context"
 _NOT_HERE = "paste its content"

@@ -39,7 +39,7 @@ class Above(msgspec.Struct, frozen=True):
     maps: Mapping[str, frozenset[str]] = {}
 
     def has_section(self, one: Snippet) -> bool:
-        """Return whether a text that is not lines of a file (memories, the architecture) is above and unchanged."""
+        """Return whether text that is not lines of a file (memories, the architecture) is above and unchanged."""
         return bool(self._with_section(one))
 
     def has_all(self, path: str, lines: Sequence[str]) -> bool:

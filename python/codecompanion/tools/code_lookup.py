@@ -1,4 +1,4 @@
-"""The interface through which the tool `code_search` queries the project index; the session implements it."""
+"""The interface through which the `code_search` tool queries the project index; the session implements it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CodeLookup(Protocol):
         """Return at most `limit` locations below the path `below` (relative, "" = everywhere), best first.
 
         `unsaved`: path → text of open files that differ from the disk. With the kind `any` the query is a question or
-        words, otherwise a name or a text to find literally.
+        words, otherwise a name or a string to find literally.
         """
         ...
 

@@ -18,7 +18,7 @@ _HEAD_SHARE = 0.6
 def shorten(text: str, limit_chars: int, stored_as: str) -> str:
     """Return the text, or its head and tail with a note between them, at most `limit_chars` characters.
 
-    The text is cut at line ends if that keeps at least half of each part, else within a line. `stored_as` is the
+    The text is cut at line endings if that keeps at least half of each part, else within a line. `stored_as` is the
     sha256 of the stored text, "" if it could not be stored.
 
     Raises:
@@ -57,7 +57,7 @@ def _note(text: str, head_end: int, tail_start: int, stored_as: str) -> str:
 
 
 def _longest_note(text: str, stored_as: str) -> int:
-    """Return the maximum length of the note for a text, in characters, with every number at its widest."""
+    """Return the maximum length of the note for a result, in characters, with every number at its widest."""
     lines = text.count("\n") + 1
     return len(_worded(len(text), len(text), (lines, lines, lines), len(text), stored_as))
 

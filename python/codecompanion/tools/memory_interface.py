@@ -1,4 +1,4 @@
-"""The session's interface for the tool `memory` to everything remembered about a project besides the notes."""
+"""The session's interface for the `memory` tool to everything remembered about a project besides the notes."""
 
 from __future__ import annotations
 

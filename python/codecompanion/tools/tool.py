@@ -100,7 +100,7 @@ class Recall(Protocol):
         """Return a message and its full text; raises `KeyError` if no removed message has that key."""
 
     def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
-        """Return the sources of a stored text of the chat, or () if no message contains it."""
+        """Return the sources of stored text of the chat, or () if no message contains it."""
 
 
 class NothingRemoved:
@@ -250,7 +250,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550), `memory`
     everything else remembered. `walk` is `workspace.files.walk` (with ignore rules). `is_secret` returns whether a
-    file's name marks it as keys or passwords, `why_secret(text, path)` the secret in a text ("" = none).
+    file's name marks it as keys or passwords, `why_secret(text, path)` the secret in a string ("" = none).
     `without_secrets(text, path)` returns the text without their values, and why the file is withheld ("" = it is not).
     `read_git_config` is `workspace.git_config.read_certainly`. `read_stored(sha256)` returns a stored result, and
     raises `KeyError` or a `CodeCompanionError` if there is none. `environment` is the user's, with secrets; `hidden`

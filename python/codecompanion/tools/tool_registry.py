@@ -136,7 +136,7 @@ class ToolRegistry:
         return setting.timeout_s if setting else default
 
     def validate(self, name: str, arguments_json: str) -> dict[str, Any]:
-        """Return the arguments of a call, checked against the tool's schema; an empty text means no arguments.
+        """Return the arguments of a call, checked against the tool's schema; an empty string means no arguments.
 
         An optional argument that is `null` counts as not given, and a whole float as an integer; nothing else is
         converted.

@@ -65,7 +65,7 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class EditorText(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A text from the editor. `title`: its description, shown before the file and its lines.
+    """Text from the editor. `title`: its description, shown before the file and its lines.
 
     `path`: its file, "" = none; `first`: the 1-based line at which it begins there, 0 = it is not text of the file;
     `whole`: it is the whole file; `partial`: its lines are parts of the file's lines. `language`: that of the code
@@ -555,7 +555,7 @@ class ChangeTrust(Request, frozen=True, kw_only=True):
 
 
 class CheckMentions(Request, frozen=True, kw_only=True):
-    """→ `{written: why}`: mentions in an external text of files outside the project at `cwd`, or with secrets."""
+    """→ `{written: why}`: mentions in external text of files outside the project at `cwd`, or with secrets."""
 
     cwd: str
     text: str

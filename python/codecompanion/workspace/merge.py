@@ -1,4 +1,4 @@
-"""Merges texts three-way with `git merge-file`: its results are familiar, and it needs no repository.
+"""Merges text three-way with `git merge-file`: its results are familiar, and it needs no repository.
 
 The pure-Python alternative (merge3) is GPL-licensed, which is incompatible with this project's licence. Without git,
 only text that has not changed since can be reverted; the user sees a note.

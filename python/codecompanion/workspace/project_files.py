@@ -115,7 +115,7 @@ def list_project_files(root: Path, choice: Choice, check: Callable[[], None] = l
 
 def _own(found: Mapping[str, bool], choice: Choice) -> tuple[list[str], dict[str, LeftOut]]:
     """Split the files (path → is tracked) into the project's own, and the others by reason."""
-    # Build output is not tracked; a folder `bin` with tracked files is the project's own, including new files.
+    # Build output is not tracked; a `bin` folder with tracked files is the project's own, including new files.
     own_folders = {folder for path, is_tracked in found.items() if is_tracked for folder in build_folders_of(path)}
     paths, left_out = list[str](), dict[str, LeftOut]()
     for path, is_tracked in found.items():

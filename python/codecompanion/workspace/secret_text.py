@@ -28,12 +28,12 @@ from codecompanion.workspace.secret_values import (
 
 HIDDEN = "[hidden]"
 MAX_CHARS = 1_000_000
-"""Maximum characters to search; in a longer text only the beginning and the end are searched."""
+"""Maximum characters to search; in longer text only the beginning and the end are searched."""
 _END_CHARS = 200_000
 _MAX_FOUND = 2_000
 _KEPT_CHARS = 1_000
 _KEPT_TEXTS = 4_000
-"""Number of longer texts whose secrets are cached by a hash of the text, because each question reads the same files."""
+"""Number of longer strings whose secrets are cached by hash, because each question reads the same files."""
 _INDEXED = 2
 """Number of characters by which the prefixes of keys are indexed."""
 _MAX_IN_RUN = 16
@@ -117,7 +117,7 @@ def _lazy(pattern: str) -> re.Pattern[str]:
 
 
 def find_secrets(text: str, path: str = "") -> tuple[FoundSecret, ...]:
-    """Return the secrets of a text in order, without nested ones; `path` shows the type of the file."""
+    """Return the secrets in a string in order, without nested ones; `path` shows the type of the file."""
     if len(text) > MAX_CHARS:
         ahead, end = text[: MAX_CHARS - _END_CHARS], len(text) - _END_CHARS
         later = (FoundSecret(one.start + end, one.end + end, one.kind) for one in find_secrets(text[end:], path))
@@ -136,7 +136,7 @@ def find_secrets(text: str, path: str = "") -> tuple[FoundSecret, ...]:
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether a text without a file name, such as the value of a variable, contains a secret."""
+    """Return whether a string without a file name, such as the value of a variable, contains a secret."""
     return bool(find_secrets(text))
 
 

@@ -85,7 +85,7 @@ function M.split(text)
   return vim.split((text:gsub("\r\n", "\n")), "\n", { plain = true })
 end
 
----Return a text with control bytes escaped, `^@` for NUL: a list of chunks or a Vim variable with a NUL would be a
+---Return a string with control bytes escaped, `^@` for NUL: a list of chunks or a Vim variable with a NUL would be a
 ---blob.
 ---@param text string
 ---@return string
@@ -224,7 +224,7 @@ function M.reasoning(text, message_id)
   }
 end
 
----Keep the head and tail of a text that is too long to show (lesson 47).
+---Keep the head and tail of a string that is too long to show (lesson 47).
 ---@param text string
 ---@return string[]
 local function bounded(text)
@@ -459,7 +459,7 @@ function M.folded(block, body, group, key, text)
   return block
 end
 
----Return the indented lines of a text for a block; lines beyond the limit are counted.
+---Return the indented lines of a string for a block; lines beyond the limit are counted.
 ---@param text string
 ---@param most integer
 ---@return string[]

@@ -39,7 +39,7 @@ local function header_above(chat, row)
   return mark and chat.roles[mark[1]] == "llm" and row - 1 or nil
 end
 
----Return the model's header above `row` if only notices are between them: no sent text belongs to it.
+---Return the model's header above `row` if only notices are between them: no sent message belongs to it.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@return integer? mark

@@ -253,7 +253,7 @@ local function gathered_chunks(item, width)
   end
   local title, outcome, hint = unpack(found)
   local room = width and width - api.nvim_strwidth(mark .. outcome .. hint) - (hint ~= "" and MIN_GAP or 0)
-  if room then -- for a mention, the reason for a missing text is more important than its spelling
+  if room then -- for a mention, the reason for missing text is more important than its spelling
     title = (item.gathered and fit.squeeze or fit.reason)(title, room)
   end
   local chunks = {

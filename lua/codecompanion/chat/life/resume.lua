@@ -8,7 +8,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----Minimum number of hexadecimal digits in an id; a shorter text may be a title.
+---Minimum number of hexadecimal digits in an id; a shorter string may be a title.
 local ID_DIGITS = 2 * require("codecompanion.chat.state.chat_record").ID_BYTES
 
 ---Resume a stored chat; without an id the user chooses one.

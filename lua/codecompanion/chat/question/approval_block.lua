@@ -81,7 +81,7 @@ local function bounded(line, most)
   return { text = head .. note .. tail, marks = marks, count = line.count, cut = true }
 end
 
----Return a text as lines with bars: its beginning and end, never only the beginning.
+---Return a string as lines with bars: its beginning and end, never only the beginning.
 ---@param text string
 ---@param room CodeCompanion.RowRoom
 ---@return CodeCompanion.ShownRows

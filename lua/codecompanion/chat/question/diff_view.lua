@@ -16,7 +16,7 @@ local VERBS = { "accept_change", "always_accept", "reject_change", "cancel" }
 ---@field mark_edited fun(chat: CodeCompanion.Chat, approval: CodeCompanion.Approval)
 ---@field abandon fun(chat: CodeCompanion.Chat)
 
----Return whether there are texts to compare.
+---Return whether there are two versions to compare.
 ---@param event table approval_requested event
 ---@return boolean
 function M.fits(event)

@@ -5,7 +5,7 @@ local say = require("codecompanion.say")
 local M = {}
 
 local MAX_KEPT = 20
----Maximum size of a text; larger ones are not kept.
+---Maximum size of a change's text; larger ones are not kept.
 local MAX_BYTES = 1024 * 1024
 
 ---@class CodeCompanion.Rejected

@@ -32,9 +32,9 @@ local ELSEWHERE = {
 ---@class CodeCompanion.SlashChat
 ---@field id string
 ---@field bufnr integer
----@field attach fun(self: CodeCompanion.SlashChat, name: string, text: string) Attach a text to the next request
+---@field attach fun(self: CodeCompanion.SlashChat, name: string, text: string) Attach text to the next request
 ---@field add_context fun(self: CodeCompanion.SlashChat, message: { content: string }, source: string, id?: string)
----@field insert fun(self: CodeCompanion.SlashChat, text: string) Put a text before the text of the input
+---@field insert fun(self: CodeCompanion.SlashChat, text: string) Insert text before the text of the input
 ---@field send fun(self: CodeCompanion.SlashChat, text: string) Send a message
 ---@field say fun(self: CodeCompanion.SlashChat, text: string) Show a sentence in the chat
 

@@ -62,7 +62,7 @@ local function file_of(word, any)
   return word ~= "" and vim.fn.filereadable(path) == 1 and path or nil
 end
 
----Return the files if a text consists only of file names, otherwise nothing.
+---Return the files if a string consists only of file names, otherwise nothing.
 ---@param text string
 ---@param any? boolean Whether relative paths also count, because the user asked for it
 ---@return string[]

@@ -54,7 +54,7 @@ function M.clear(chat, id, done)
   ask(chat, "clear_message", { item = id }, done)
 end
 
----Pin a message, or a text as an instruction; with neither, the newest message.
+---Pin a message, or a string as an instruction; with neither, the newest message.
 ---@param chat CodeCompanion.Chat
 ---@param what { item?: string, text?: string }
 ---@param done? fun()

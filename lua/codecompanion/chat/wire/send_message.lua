@@ -1,4 +1,4 @@
----Sends a text to the model: draws it above the input and passes it to the host.
+---Sends a message to the model: draws it above the input and passes it to the host.
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.chat_text")
@@ -10,7 +10,7 @@ local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
----Return the current editor context that the text mentions; nothing is loaded for a text without mentions.
+---Return the current editor context that the message mentions; nothing is loaded for a message without mentions.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@return table[]? items
@@ -24,7 +24,7 @@ local function mentioned(chat, text)
   return #items > 0 and items or nil, later, problem
 end
 
----Send a text as the user's message. A text with an invalid mention stays in the input, or is put there.
+---Send text as the user's message. Text with an invalid mention stays in the input, or is put there.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param before? fun() Runs in the same edit of the buffer, because most of the cost of an edit does not depend on its

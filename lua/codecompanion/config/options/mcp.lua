@@ -21,7 +21,7 @@ local function check_address(value)
   return nil, value
 end
 
----Check a table of names and texts. The texts are not shown, because they may be keys.
+---Check a table of names and strings. The strings are not shown, because they may be keys.
 ---@param value table<any, any>
 ---@return string? problem
 ---@return table<string, string>? normalised

@@ -45,7 +45,7 @@ class Places(msgspec.Struct, frozen=True):
     host: str = "github.com"
 
     def __repr__(self) -> str:
-        """Return a fixed text, without the environment."""
+        """Return a fixed string, without the environment."""
         return "Places()"
 
 

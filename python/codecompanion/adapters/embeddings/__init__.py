@@ -1,1 +1,1 @@
-"""Computes vectors of texts with an OpenAI-compatible endpoint or a local model (R-239)."""
+"""Computes embedding vectors with an OpenAI-compatible endpoint or a local model (R-239)."""

@@ -1,8 +1,8 @@
 """Computes vectors with an OpenAI-compatible endpoint: OpenAI, Ollama, llama.cpp, vLLM, TEI and similar (R-239).
 
 https://platform.openai.com/docs/api-reference/embeddings. `encoding_format` is not sent: without it all of them answer
-with numbers, and some refuse the field. An endpoint's limits (number and size of texts) are learned from its refusals;
-a text that is too long is truncated, and counted in `shortened`. Failed requests are retried as in a chat.
+with numbers, and some refuse the field. An endpoint's limits (number and size of inputs) are learned from its refusals;
+a string that is too long is truncated, and counted in `shortened`. Failed requests are retried as in a chat.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class HttpEmbedder:
 
     @property
     def batch_size(self) -> int:
-        """Return how many texts keep the endpoint busy."""
+        """Return how many inputs keep the endpoint busy."""
         return self._max_texts * self._at_once
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -125,7 +125,7 @@ class HttpEmbedder:
         return vectors
 
     def _requests(self, texts: Sequence[str], indexes: Sequence[int]) -> list[list[int]]:
-        """Group the texts' indexes so that each group fits into one request."""
+        """Group the inputs' indexes so that each group fits into one request."""
         groups: list[list[int]] = []
         chars = 0
         for index in indexes:
@@ -137,7 +137,7 @@ class HttpEmbedder:
         return groups
 
     async def _embed_some(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of texts, split into several requests if needed."""
+        """Return the vectors of strings, split into several requests if needed."""
         try:
             return await self._ask([text[: self._max_text] for text in texts])
         except (ContextOverflow, RequestRejected) as error:
@@ -152,7 +152,7 @@ class HttpEmbedder:
         middle, before = len(texts) // 2, self.shortened
         halves = [await self._embed_some(texts[:middle]), await self._embed_some(texts[middle:])]
         if not are_too_many and self.shortened == before:
-            # Only all the texts together were too long.
+            # Only all the inputs together were too long.
             self._max_chars = min(self._max_chars, max(_chars(texts[:middle]), _chars(texts[middle:])))
         return halves[0] + halves[1]
 

@@ -1,7 +1,7 @@
 """Computes vectors with a local model, using the extra `semantic`: onnxruntime, tokenizers, numpy (R-239).
 
 As in sentence-transformers, the last hidden states of the real tokens are averaged and scaled to length 1. The work
-runs in a thread, one small batch of texts of similar length at a time, so that a cancellation takes effect. Nothing is
+runs in a thread, one small batch of inputs of similar length at a time, so that a cancellation takes effect. Nothing is
 imported before the first text; loading the model takes 0.2 s and about ten times its size in memory.
 """
 
@@ -133,7 +133,7 @@ class _Model:
         self._output = next((name for name in ("sentence_embedding",) if name in outputs), next(iter(outputs)))
 
     def embed(self, texts: Sequence[str], stop: threading.Event) -> tuple[list[Vector], int]:
-        """Return vectors and the number of truncated texts. If `stop` is set, remaining vectors are empty."""
+        """Return vectors and the number of truncated inputs. If `stop` is set, remaining vectors are empty."""
         encodings = self._tokenizer.encode_batch([text[: self._max_chars] for text in texts])
         cut = sum(
             bool(encoding.overflowing) or len(text) > self._max_chars
@@ -180,7 +180,7 @@ class _Model:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the texts' indexes in batches of similar length, each with at most `TOKENS_IN_A_BATCH` tokens."""
+    """Yield the inputs' indexes in batches of similar length, each with at most `TOKENS_IN_A_BATCH` tokens."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[index] > TOKENS_IN_A_BATCH:

@@ -22,9 +22,9 @@ _MODELS = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_
 _SAMPLE_BYTES = 65_536
 _MAX_JSON_BYTES = 64_000_000
 DEFAULT_TOKENS = 256
-"""Default limit of tokens in a text. Code is split into chunks of about this size."""
+"""Default limit of tokens in an input. Code is split into chunks of about this size."""
 MAX_TOKENS = 512
-"""Maximum tokens of a text: cost grows with length, and the start of a chunk matters most for search."""
+"""Maximum tokens of an input: cost grows with length, and the start of a chunk matters most for search."""
 
 
 class OnnxFolder(msgspec.Struct, frozen=True):
@@ -88,7 +88,7 @@ def _digest(model: Path, tokenizer: Path) -> str:
 
 
 def _max_tokens(folder: Path) -> int:
-    """Return the limit of tokens in a text: the model's own, at most `MAX_TOKENS`."""
+    """Return the limit of tokens in an input: the model's own, at most `MAX_TOKENS`."""
     said = (
         _json(folder / "sentence_bert_config.json").get("max_seq_length"),
         _json(folder / "tokenizer_config.json").get("model_max_length"),

@@ -1,7 +1,7 @@
 """Reads vectors from the response of `/v1/embeddings`, and checks their number, order, sizes and values.
 
 https://platform.openai.com/docs/api-reference/embeddings: `{"data": [{"index", "embedding": [number…] | base64}]}`. The
-entries may be in any order; `index` is that of the text. Servers that omit `index` keep the order of the texts.
+entries may be in any order; `index` is that of the input. Servers that omit `index` keep the order of the inputs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from codecompanion.model.embedding import Vector, unit_vector
 
 
 class WrongVectors(MalformedReply):
-    """Raised if the response has no vectors for these texts; its message does not name the endpoint yet."""
+    """Raised if the response has no vectors for these inputs; its message does not name the endpoint yet."""
 
 
 def read_vectors(body: bytes, count: int) -> list[Vector]:
-    """Return the vectors of `count` texts in the order of the texts; empty where the numbers are invalid.
+    """Return the vectors of `count` inputs in the order of the inputs; empty where the numbers are invalid.
 
     Raises:
         WrongVectors: the response is invalid.

@@ -28,7 +28,7 @@ _SENTENCES = regex(
     "|".join(
         (
             r"(?:prompt|inputs?|request|conversation|query|this message)(?: tokens?| length| size)?"
-            # llama.cpp, about the length of a text to embed.
+            # llama.cpp, about the length of an input to embed.
             r"(?: \(\d+ tokens\))? (?:is |are )?too (?:long|large|big)",
             # Azure, about the number of messages; a proxy for Copilot.
             r"\bmessages[`'\"]* (?:is |are )?too long|text-too-long",
@@ -50,7 +50,7 @@ _SENTENCES = regex(
             r"cannot be enqueued\. total cache allocated",
             # SambaNova.
             r"maximum supported sequence length",
-            # Google; the JSON reader in front of Qwen, about a text of 20 MB.
+            # Google; the JSON reader in front of Qwen, about a 20 MB string.
             r"cannot truncate to \d+, required \d+|string value length \(\d+\) exceeds",
             # Chinese: too long, beyond the (length) limit.
             r"(?:prompt|输入|上下文|请求|token|文本|对话).{0,20}(?:超长|过长|超出|超过|超限)",
@@ -111,7 +111,7 @@ _BOUND = regex(
 )
 _NUMBER = regex(r"(?<![\w.])\d{1,3}(?:,\d{3})+\b|(?<![\w.])\d{3,9}\b(?!\.\d)|\b\d{3,9}(?=-token)")
 _MIN_WINDOW = 256
-# Bedrock, about a text in a request. A context window in characters is never as small as the limit of a name.
+# Bedrock, about a string in a request. A context window in characters is never as small as the limit of a name.
 _MAX_LENGTH = regex(r"(?:expected maxLength: |must have length less than or equal to )(\d+)")
 _MIN_TEXT = 2_000
 # Uncertain wordings: if the prompt nearly fills the window, they still count as an overflow (`session/turn/turn.py`).

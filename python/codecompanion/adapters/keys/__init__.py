@@ -1,1 +1,1 @@
-"""Finds keys, and keeps them out of every text."""
+"""Finds keys, and keeps them out of all output."""

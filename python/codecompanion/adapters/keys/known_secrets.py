@@ -30,7 +30,7 @@ _PARTS = regex(r"[^\s=:;,/@?&\"'{}]+={0,2}(?=$|[\s=:;,/@?&\"'{}])")
 _Block = tuple[str, str, int]
 """A form of a key, a block of it, and the position of the block."""
 _LONG_WORD = regex(r"[A-Za-z0-9+/_-]{16}")
-"""Matches a word long enough to contain an encoded key; most texts have none and are skipped."""
+"""Matches a word long enough to contain an encoded key; most strings have none and are skipped."""
 _ADDRESS = regex(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 

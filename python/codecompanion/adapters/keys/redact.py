@@ -1,4 +1,4 @@
-"""Keeps keys out of every text (lesson 44): error messages, log lines, echoes of a provider."""
+"""Keeps keys out of all output (lesson 44): error messages, log lines, echoes of a provider."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _check_message(item: Item) -> list[str]:
     if item.get("phase") not in PHASES or (item.get("phase") and role != "assistant"):
         problems.append(f"has the phase {item['phase']!r}")
     if isinstance(content, str):
-        # Recorded replies that only call tools have an empty text, which was accepted.
+        # Recorded replies that only call tools have empty text, which was accepted.
         return problems if content or role == "assistant" else [*problems, "is empty"]
     allowed = ("output_text", "refusal") if role == "assistant" else _INPUT if role == "user" else ("input_text",)
     return problems + _check_parts(content, allowed)

@@ -137,7 +137,7 @@ def expect_text(value: Any, where: str, what: str) -> str:
 
 
 def seconds(value: Any) -> float | None:
-    """Return a time as seconds since the epoch: an ISO text, seconds, or milliseconds; None for anything else."""
+    """Return a time as seconds since the epoch: an ISO string, seconds, or milliseconds; None for anything else."""
     if isinstance(value, str):
         return read_time(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e14:
@@ -162,7 +162,7 @@ def make_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
 
 
 def joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return content parts as one text if all of them are text."""
+    """Return content parts as one string if all of them are text."""
     if all(part["type"] == "text" for part in parts):
         return "\n".join(part["text"] for part in parts)
     return parts

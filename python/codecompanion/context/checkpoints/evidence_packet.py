@@ -91,7 +91,7 @@ def _span(message: Message, chat_id: str, excerpt_chars: int) -> Span:
 
 
 def _excerpt(text: str, chars: int) -> str:
-    """Return the text truncated and on one line; only the head of a long text is read, if that suffices."""
+    """Return the text truncated and on one line; only the head of long text is read, if that suffices."""
     head = " ".join(text[: _LOOKED_AT * chars].split())[:chars]
     is_enough = len(head) == chars or len(text) <= _LOOKED_AT * chars
     return head if is_enough else " ".join(text.split())[:chars]

@@ -89,5 +89,5 @@ def _part(names: dict[str, Any]) -> str:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Return the base names of the files that a text names."""
+    """Return the base names of the files that a string mentions."""
     return frozenset(posixpath.basename(path) for path in PATH.findall(text))

@@ -186,7 +186,7 @@ def _add_pieces(pieces: set[bytes], texts: Iterable[str]) -> None:
 
 
 def _joined(pieces: Iterable[bytes]) -> tuple[str, ...]:
-    """Return the pieces joined into texts of several thousand; other threads wait while a pattern reads a text."""
+    """Return the pieces joined into strings of several thousand; other threads wait while a pattern reads a string."""
     waiting = iter(pieces)
     parts = iter(lambda: tuple(islice(waiting, _PIECES_AT_ONCE)), ())
     return tuple(b" ".join(part).decode("utf-8", "surrogatepass") for part in parts)

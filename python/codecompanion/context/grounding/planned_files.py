@@ -1,4 +1,4 @@
-"""Finds the files that a text plans to write, which may be missing from the history (lesson 11).
+"""Finds the files that a summary plans to write, which may be missing from the history (lesson 11).
 
 Only future work counts: "create src/a.py", "src/a.py does not exist yet", a list or a tree below "Files to add:" or
 "Proposed structure". That a file *was* created is a claim and is checked like any other.
@@ -79,7 +79,7 @@ def _is_planned(line: str, place: re.Match[str]) -> bool:
 
 
 def without_planned(text: str) -> str:
-    """Return a text without the files that it plans to write; quotes of the user stay unchanged."""
+    """Return a summary without the files that it plans to write; quotes of the user stay unchanged."""
     lines = text.split("\n")
     kept: list[str] = []
     for line, planned in zip(lines, planned_files(lines), strict=True):

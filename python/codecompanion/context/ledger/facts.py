@@ -75,7 +75,7 @@ _MAX_TIMES = 99
 # Characters of a long result that are read: names and paths are near its ends and repeat.
 _HEAD_CHARS, _TAIL_CHARS = 48_000, 8_000
 _COMMAND_CHARS, _ERROR_CHARS = 160, 240
-# Matches the point where a text was truncated, with the partial words around it, which are not names.
+# Matches the point where text was truncated, with the partial words around it, which are not names.
 _CUT = regex(r"(?<!\S)\S{0,200}\n(?:\.\.\.\[truncated\]\.\.\.|…\[\d+ characters left out\]…)\n\S{0,200}")
 
 
@@ -303,7 +303,7 @@ class _Reader:
 
 
 def paths_in(text: str) -> list[str]:
-    """Return the paths that a text names, in the form of `Facts.files`, without those of examples."""
+    """Return the paths that a string mentions, in the form of `Facts.files`, without those of examples."""
     return [_cleaned(path) for path in PATH.findall(without_examples(_shortened(text)))]
 
 

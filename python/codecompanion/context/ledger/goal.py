@@ -85,7 +85,7 @@ _MAY_STATE = regex(
     r"|necesito|quero|preciso|voglio|vorrei|хочу|нужн|我(?:想|要|需要)",
     re.IGNORECASE,
 )
-"""Matches words of which every stated goal contains one, so that other texts need no closer look."""
+"""Matches words of which every stated goal contains one, so that other messages need no closer look."""
 
 
 class Weight(IntEnum):

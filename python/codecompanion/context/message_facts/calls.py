@@ -28,7 +28,7 @@ _CHANGE_FOLDER = regex(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*")
 
 
 def read_arguments(arguments: str) -> Any:
-    """Return the decoded arguments of a call; arguments that are not JSON count as one text."""
+    """Return the decoded arguments of a call; arguments that are not JSON count as one string."""
     try:
         return json.loads(arguments)
     except NOT_READABLE:

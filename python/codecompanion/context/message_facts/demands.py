@@ -111,7 +111,7 @@ def find_demands(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a typed text, without code, quoted lines and list markers."""
+    """Yield the sentences of a typed message, without code, quoted lines and list markers."""
     if len(text) > 2 * _READ_CHARS:
         text = f"{text[:_READ_CHARS]}\n{text[-_READ_CHARS:]}"
     text = _FENCE.sub("\n", text) if "```" in text else text

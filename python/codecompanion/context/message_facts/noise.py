@@ -58,7 +58,7 @@ def _is_bare_command(line: str) -> bool:
 
 
 def _words(text: str) -> int:
-    """Return the number of ordinary words in a text; non-ASCII characters count as one each."""
+    """Return the number of ordinary words in a string; non-ASCII characters count as one each."""
     return sum(_WORD.fullmatch(word) is not None for word in text.split()) + len(_FOREIGN.findall(text))
 
 
@@ -75,14 +75,14 @@ def _ends_in_a_sentence(text: str) -> bool:
 
 
 def without_examples(text: str) -> str:
-    """Return a text without its examples: their names belong to no actual work."""
+    """Return a string without its examples: their names belong to no actual work."""
     if "DEMONSTRATION" in text or "<example" in text:
         text = _without_demonstrations(text)
     return _EXAMPLE.sub("", text)
 
 
 def _without_demonstrations(text: str) -> str:
-    """Return a text without the spans between matching demonstration marks, in one pass."""
+    """Return a string without the spans between matching demonstration marks, in one pass."""
     marks = [(found, (found[2] or found[4]).upper()) for found in _DEMONSTRATION_MARK.finditer(text)]
     last_close = {kind: found.start() for found, kind in marks if found[1] or found[3]}
     kept, end, opened = [], 0, ""

@@ -14,7 +14,7 @@ _PART = regex(r"(\w+)|\[(\d+)\]")
 
 
 def read_policy_file(text: str, file: str) -> Policy:
-    """Return the policy that a TOML text describes.
+    """Return the policy that a TOML document describes.
 
     Raises:
         ConfigError: the text is not valid TOML or not a policy; the error's key begins with the file and line.

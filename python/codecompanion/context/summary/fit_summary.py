@@ -83,7 +83,7 @@ def _shrunk(text: str, tokens: int, env: Env) -> str:
     """Return the summary in at most `tokens`, as far as its headings allow; the line with the keys always stays.
 
     Whole sections are dropped in the form's order, and the user's quotes stay as far as there is room; then the longest
-    sections are cut (R-441). A text without sections leaves half of the room to the user's quotes.
+    sections are cut (R-441). A summary without sections leaves half of the room to the user's quotes.
     """
     span = read_span(text)
     told, quotes = take_quotes(without_span(text))
@@ -128,7 +128,7 @@ def _fewer(quotes: str, tokens: int, env: Env) -> str:
 def level(text: str, tokens: int, env: Env) -> str:
     """Return at most `tokens` of the text, as far as headings allow: the longest sections are cut to the same length.
 
-    A text without sections keeps its head (R-442).
+    A summary without sections keeps its head (R-442).
     """
     found = parse_sections(text)
     if not found.is_sectioned:

@@ -1,7 +1,7 @@
 """Checks whether a model's reply is a summary, and extracts it (R-526, R-433; lessons 14, 15, 56).
 
 Nothing else may replace a history: not `ok`, a refusal, an error passed off as an answer, the prompt's headings without
-content, or a text on another topic in any form (`topic_evidence`). Text written by code is accepted as is, and a
+content, or text on another topic in any form (`topic_evidence`). Text written by code is accepted as is, and a
 caller's text (`context --summary`) unless it is plainly not a summary: it may be short and in no known form. The
 patterns of refusals are data (`prompts/refusals.toml`).
 """
@@ -138,7 +138,7 @@ def inside_form(text: str, schema: Schema) -> str:
 
 
 def complete_sections(text: str, schema: Schema) -> str:
-    """Return a truncated text up to its last complete section (R-433), or "" if none is complete."""
+    """Return a truncated reply up to its last complete section (R-433), or "" if none is complete."""
     found = parse_sections(text, form_of(text, schema))
     if not found.is_sectioned:
         return ""
@@ -147,12 +147,12 @@ def complete_sections(text: str, schema: Schema) -> str:
 
 
 def _not_about(texts: Sequence[str], told: Sequence[str]) -> str:
-    """Return why texts are not about the history they replace, or "" if they are, or if that is unknown."""
+    """Return why a summary is not about the history it replaces, or "" if it is, or if that is unknown."""
     return why_not_about(texts, History(told)) if told else ""
 
 
 def _why_none(text: str, schema: Schema, prompt: str, told: Sequence[str]) -> str:
-    """Return why a text is not a summary (form, length, subject), or "" if it is."""
+    """Return why a reply is not a summary (form, length, subject), or "" if it is."""
     if not schema.section and guess_schema(text) is None:
         return _too_little(text, told) or _not_about([text], told)
     telling = _telling_sections(text, schema, prompt)
@@ -160,7 +160,7 @@ def _why_none(text: str, schema: Schema, prompt: str, told: Sequence[str]) -> st
 
 
 def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Failed:
-    """Return the contents of a text's sections, or why they are not a summary: half must exist, some with content.
+    """Return the contents of a reply's sections, or why they are not a summary: half must exist, some with content.
 
     An answer in another known form is accepted. "None" is a valid answer, but not for every section, and repeating the
     prompt's description of a section does not count.
@@ -181,7 +181,7 @@ def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Fai
 
 
 def _too_little(text: str, told: Sequence[str]) -> str:
-    """Return why a free text is too short for a summary of its history, or ""."""
+    """Return why free text is too short for a summary of its history, or ""."""
     if _says_nothing(text):
         return _nothing_said(text)
     least = min(MIN_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else MIN_CHARS

@@ -1,8 +1,8 @@
 """S9 `summarize_chunked`: writes a summary chunk by chunk and merges the parts (R-120, R-121…R-127, R-130).
 
-It is a generator like S8 that yields requests and receives replies. A chunk without a usable text ends it (`Failed`:
-the policy's next tier runs); if the merge has no usable text, the parts are joined instead. S6 decides which messages
-are kept, S14 where the summary goes.
+It is a generator like S8 that yields requests and receives replies. A chunk without a usable summary ends it (`Failed`:
+the policy's next tier runs); if the merge has no usable summary, the parts are joined instead. S6 decides which
+messages are kept, S14 where the summary goes.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Run(SummaryRun):
         return (yield from self.ask(self.about(chunks, self.output)))
 
     def merge(self, parts: Sequence[str]) -> Generator[SummaryRequest, SummaryReply, str]:
-        """Return the parts as one text (R-130): merged by the model if there are several, joined if that fails."""
+        """Return the parts as one summary (R-130): merged by the model if there are several, joined if that fails."""
         joined = _SEPARATOR.join(parts)
         if len(parts) < 2:
             return joined

@@ -120,7 +120,7 @@ class SummaryRun:
         return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
 
     def count_text(self, text: str) -> int:
-        """Return the estimated tokens of a text; each text is counted only once."""
+        """Return the estimated tokens of a string; each string is counted only once."""
         if text not in self.counts:
             self.counts[text] = self._count_text(text)
         return self.counts[text]

@@ -1,11 +1,11 @@
-"""Finds evidence that a text is about a history: shared words, names and word pairs (R-526).
+"""Finds evidence that a summary is about a history: shared words, names and word pairs (R-526).
 
 One rule for sections, free text and artifacts; all its constants are fitted to the replies in `tests/external`.
 
 - A known name (identifier, path, number of four digits) is a key word. So is a word that this history repeats, unless
   it is among the commonest ones or in the project's own prompts, which any chat shares. A summary has some key words,
   and they are a good part of its text: generic prose has few, even with two file names in it.
-- Most of its words and names occur in the history: a text on another topic has many that do not.
+- Most of its words and names occur in the history: text on another topic has many that do not.
 - Some of its word pairs occur in the history.
 
 A translation shares only names, numbers and loanwords, so only the first rule applies to it, with a smaller part.
@@ -39,7 +39,7 @@ repeats it."""
 _REPEATED = 1 / 1000
 _NOTHING, _TINY, _SHARED_WITH_TINY = 10, 16, 0.25
 """Numbers of distinct words in a history below which short sections need no shared word, and below which any shared
-word counts; the share of a text that must then be shared."""
+word counts; the share of a summary that must then be shared."""
 _SAME_LANGUAGE, _LANGUAGE_WORDS = 0.6, 8
 _REMARK_CHARS, _REMARK_WORDS = 80, 2
 _SHORT = 4
@@ -114,7 +114,7 @@ def cut_evenly(texts: Iterable[str], room: int) -> list[str]:
 
 
 class _Said(msgspec.Struct, frozen=True):
-    """The words of a text: names, `content` words, the specific ones among them, pairs with one, short words."""
+    """The words of a string: names, `content` words, the specific ones among them, pairs with one, short words."""
 
     names: frozenset[str]
     content: frozenset[str]
@@ -134,7 +134,7 @@ class _Said(msgspec.Struct, frozen=True):
 
 
 def _is_remark(text: str, history: History) -> bool:
-    """Return whether a text only reports an empty section, such as "There are no pending tasks"."""
+    """Return whether a line only reports an empty section, such as "There are no pending tasks"."""
     if len(text) > _REMARK_CHARS:
         return False
     said = _read(text)

@@ -2,7 +2,7 @@
 
 One line gives the first and the last key of everything that left the view; a quote that is not whole has its own key.
 The line's place depends on the summary's form: in the section of the user's messages, as the last point of a summary of
-points, or below a text without sections. Without a log, there are no keys and no line.
+points, or below a summary without sections. Without a log, there are no keys and no line.
 """
 
 from __future__ import annotations

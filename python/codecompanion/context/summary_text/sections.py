@@ -25,7 +25,7 @@ Role = Literal[
     "findings",
 ]  # fmt: skip
 FEWEST_SECTIONS = 3
-"""Minimum number of headings for a text to be shown in sections (R-454)."""
+"""Minimum number of headings for a summary to be shown in sections (R-454)."""
 
 _LINE = regex(r"[^\n]*\n|[^\n]+")
 _FENCE = regex(r"\s{0,3}(`{3,}|~{3,})")
@@ -76,7 +76,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One section of a text. `number` 0: text without a heading, a preamble or tail. `head + body` is the text.
+    """One section of a summary. `number` 0: text without a heading, a preamble or tail. `head + body` is the text.
 
     `open`: a card shows it unfolded.
     """
@@ -94,7 +94,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Sectioned(msgspec.Struct, frozen=True):
-    """A text split into its parts; joined they equal the text."""
+    """A summary split into its parts; joined, they equal it."""
 
     preamble: str
     parts: tuple[Part, ...]
@@ -147,9 +147,9 @@ def guess_schema(text: str) -> Schema | None:
 
 
 def form_of(text: str, asked: Schema) -> Schema | None:
-    """Return the schema a text follows: the one with its titles, or `asked` if the text has its numbers.
+    """Return the schema a summary follows: the one with its titles, or `asked` if the text has its numbers.
 
-    None for a text without sections.
+    None for a summary without sections.
     """
     known = guess_schema(text)
     if known is not None or not asked.section:

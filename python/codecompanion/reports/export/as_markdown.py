@@ -59,7 +59,7 @@ def _day(ts: float, zone: tzinfo) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line, with all Markdown escaped."""
+    """Return a string on one line, with all Markdown escaped."""
     line = " ".join(text.split())
     kept = {at.start() for at in _MEANS_NOTHING.finditer(line)}
     references = {at.start() for at in _ENTITY.finditer(line)}

@@ -1,4 +1,4 @@
-"""Splits a Markdown text into blocks of prose and code, with CommonMark's rules for fences.
+"""Splits Markdown text into blocks of prose and code, with CommonMark's rules for fences.
 
 Both exports write the fences themselves, so no text of a chat can open or close one.
 """
@@ -24,7 +24,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 def blocks_of(text: str) -> Iterator[Block]:
-    """Yield the blocks of a text; an unclosed fence ends with the text."""
+    """Yield the blocks of a string; an unclosed fence ends with the text."""
     if "```" not in text and "~~~" not in text:
         whole = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
         if whole.strip():

@@ -29,5 +29,5 @@ def stem(word: str) -> str:
 
 
 def stems_of(text: str) -> list[str]:
-    """Return the stems of a text's words, in the index's form, in order and with repetitions."""
+    """Return the stems of a string's words, in the index's form, in order and with repetitions."""
     return [stem(word) for word in index_words(text)]

@@ -1,4 +1,4 @@
-"""The last tier: counts how many different words of the question appear in a text (R-234, R-235)."""
+"""The last tier: counts how many different words of the question appear in a string (R-234, R-235)."""
 
 from __future__ import annotations
 

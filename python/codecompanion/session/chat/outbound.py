@@ -31,7 +31,7 @@ async def _nothing_to_know(text: str) -> None:
 class OutboundQueue:
     """The submitted messages of one chat that wait for a request boundary.
 
-    `refuse` returns why a text cannot be sent, None if it can; `before` collects the context sent before a message.
+    `refuse` returns why a message cannot be sent, None if it can; `before` collects the context sent before a message.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Looks up definitions, uses and lines of text in a project, for the tool `code_search`."""
+"""Looks up definitions, uses and lines of text in a project, for the `code_search` tool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXACT, _LINE = 1.0, 0.5
 
 
 def look_up(searcher: CodeSearcher, query: str, kind: Kind, below: str, limit: int) -> SearchOutcome:
-    """Return at most `limit` locations below the path `below` for a question, a name or a text. Blocks.
+    """Return at most `limit` locations below the path `below` for a question, a name or a string. Blocks.
 
     A name without a definition is searched for as a question, so that a small misspelling still finds something.
     """

@@ -98,7 +98,7 @@ async def evidence_of(index: ProjectIndex, question: str, unsaved: Mapping[str, 
 async def look_up_code(
     index: ProjectIndex, query: str, kind: Kind, below: str, limit: int, unsaved: Mapping[str, str] | None = None
 ) -> SearchOutcome:
-    """Return at most `limit` locations for a name, a text or a question below the path `below` ("" = everywhere)."""
+    """Return at most `limit` locations for a name, a string or a question below the path `below` ("" = everywhere)."""
     searcher = await _searcher(index, unsaved)
     return await asyncio.to_thread(look_up, searcher, query, kind, below, limit)
 

@@ -1,4 +1,4 @@
-"""Finds mentioned texts that the model already has verbatim, so that a reference is sent instead.
+"""Finds mentioned text that the model already has verbatim, so that a reference is sent instead.
 
 The same rule applies to all sources: lines that are in the next request unchanged are not sent a second time, whether
 they were attached, gathered, or mentioned in an earlier or the same message. Pure: earlier messages are passed in.
@@ -24,11 +24,11 @@ MIN_NAMED_CHARS = 240
 """Minimum size of a part of a file to refer to; for a shorter part, the reference would be as long as the text."""
 
 Place = tuple[int, int]
-"""The index of an item, and that of a text in it."""
+"""The index of an item, and of one of its `texts`."""
 
 
 class Stands(msgspec.Struct, frozen=True):
-    """Where a text already is in the request: the messages, and how to refer to them.
+    """Where text already is in the request: the messages, and how to refer to them.
 
     `short`: the reference in the chat's line. `beside`: the text is in the message being sent, not above it.
     """
@@ -49,7 +49,7 @@ class _Sent(msgspec.Struct, frozen=True):
 
 
 def has_lines(text: EditorText) -> bool:
-    """Return whether a text consists of lines of a file, so that another message could contain it."""
+    """Return whether text consists of lines of a file, so that another message could contain it."""
     return bool(text.path) and text.first > 0
 
 
@@ -57,12 +57,12 @@ def fingerprint(item: EditorItem) -> str:
     """Return a hash that two items with the same content share, or "" for an empty item."""
     if not item.texts:
         return ""
-    # json, not msgspec: it accepts lone surrogates, which represent the bytes of a text that is not UTF-8.
+    # json, not msgspec: it accepts lone surrogates, which represent bytes that are not UTF-8.
     return hashlib.sha256(json.dumps(msgspec.to_builtins(item.texts)).encode()).hexdigest()
 
 
 def where_it_stands(messages: Sequence[Message]) -> tuple[str, str]:
-    """Return the references to the messages that show a text, for the model and for the chat."""
+    """Return the references to the messages that show the text, for the model and for the chat."""
     mentioned = [m.mentioned.written for m in messages if m.mentioned is not None]
     files = [message for message in messages if message.file is not None]
     if files:

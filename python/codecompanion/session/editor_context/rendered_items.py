@@ -1,6 +1,6 @@
 """Renders editor context for the model: a heading line, and the text in a fenced code block that it cannot end.
 
-The content is data, never instructions: nothing in a text, a path or a title can leave its fence or its line. Text that
+The content is data, never instructions: nothing in text, a path or a title can leave its fence or its line. Text that
 does not fit is cut, with a note. The first line begins with the mention as the user wrote it, so that the model can
 match it with the question.
 """
@@ -22,7 +22,7 @@ from codecompanion.session.editor_context.already_sent import Stands, fingerprin
 from codecompanion.wire.requests import EditorItem, EditorText
 
 MIN_TOKENS = 40
-"""Minimum room for a text in tokens; with less, not even a few lines fit."""
+"""Minimum room for text in tokens; with less, not even a few lines fit."""
 _MAX_TITLE, _MAX_NAMED, _MAX_QUOTED = 300, 20, 80
 _REMOVED = "since removed from context"
 NOTHING_NAMED: Mapping[int, Stands] = {}
@@ -43,7 +43,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """A text as it is sent: the lines that fit, and the position of the first one in the text, 0-based."""
+    """Text as it is sent: the lines that fit, and the position of the first one in the text, 0-based."""
 
     text: EditorText
     body: str
@@ -127,7 +127,7 @@ def _lines_of(shown: _Shown, root: Path) -> ShownLines:
 
 
 def _reference(text: EditorText, stands: Stands, root: Path) -> Reference:
-    """Return the sentence that replaces a text; a part of a file is identified by its first and last line."""
+    """Return the sentence that replaces the text; a part of a file is identified by its first and last line."""
     body = printable(text.text).rstrip("\n")
     lines = split_lines(body)
     heading = _heading(_Shown(text, body, len(lines), len(lines)), "head", root).removesuffix(":")
@@ -141,7 +141,7 @@ def _reference(text: EditorText, stands: Stands, root: Path) -> Reference:
 
 
 def one_line(text: str) -> str:
-    """Return a text as one line, without unprintable characters."""
+    """Return a string as one line, without unprintable characters."""
     return " ".join(printable(text).split())[:_MAX_TITLE]
 
 
@@ -152,12 +152,12 @@ def relative(path: str, root: Path) -> str:
 
 
 def name_of(text: EditorText, root: Path) -> str:
-    """Return the name of a text: its file as the tools show it, or its title."""
+    """Return the name of the text: its file as the tools show it, or its title."""
     return one_line(relative(text.path, root) if text.path else text.title).replace("`", "'")
 
 
 def _fitting(text: EditorText, keep: str, room: int, count: CountTokens, *, is_only: bool) -> _Shown | None:
-    """Return a text, or as much of its head or tail as fits; None if nothing fits or it cannot be cut."""
+    """Return the text, or as much of its head or tail as fits; None if nothing fits or it cannot be cut."""
     body = printable(text.text).rstrip("\n")
     of = len(split_lines(body)) if body else 0
     if count(body) <= room:
@@ -192,7 +192,7 @@ def _part(shown: _Shown, keep: str, root: Path) -> str:
 
 
 def _heading(shown: _Shown, keep: str, root: Path) -> str:
-    """Return the line above a text."""
+    """Return the line above the text."""
     text, whole = shown.text, shown.lines == shown.of
     title = one_line(text.title)
     parts = [f"{title} `{name_of(text, root)}`".lstrip() if text.path else title]

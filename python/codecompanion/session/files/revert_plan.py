@@ -45,7 +45,7 @@ class Contents:
         return text_files.decode(self._read_blob(sha256)) if sha256 else None
 
     def text(self, sha256: str) -> str | None:
-        """Return a stored text."""
+        """Return the stored content of a file."""
         file = self.file(sha256)
         return None if file is None else printable(file.text)
 
@@ -164,7 +164,7 @@ def _without(text: str | None, steps: Sequence[ToRevert], contents: Contents, pl
 def gone_from(
     text: str | None, change: FileChanged, contents: Contents, wanted: int | None, *, is_back: bool
 ) -> PlacesGone:
-    """Return the hunks of a change that a text does not have: reverting them would not change it.
+    """Return the hunks of a change that the text does not contain: reverting them would not change it.
 
     If later changes overlap, the text does not show this, so the `wanted` hunks (None: all) count as requested.
     """

@@ -306,7 +306,7 @@ def _pieces(found: Sequence[Snippet]) -> list[str]:
 async def _find_texts(
     ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes, pipeline: GatherPipeline
 ) -> list[Snippet]:
-    """Return texts other than code: architecture, team, memories, in the order of R-252."""
+    """Return text other than code: architecture, team, memories, in the order of R-252."""
     works: dict[str, tuple[Awaitable[list[Snippet]], float]] = {}
     stage = pipeline.find(ReadTexts)
     wanted = stage.of if stage is not None else ()

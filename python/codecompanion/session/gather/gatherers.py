@@ -136,7 +136,7 @@ def _common_snippet(path: str, text: str) -> Snippet:
 
 
 def read_architecture(code: ProjectCode, check: Check) -> list[Snippet]:
-    """Return a description of the project's structure as one text (R-240)."""
+    """Return a description of the project's structure as one string (R-240)."""
     paths = code.listed(check)
     manifests = {path: text for path in manifests_of(paths) if (text := code.read(path)) is not None}
     languages = Counter(filter(None, map(language_of, paths)))
@@ -146,7 +146,7 @@ def read_architecture(code: ProjectCode, check: Check) -> list[Snippet]:
 
 
 def read_memories(code: ProjectCode, settings: GatheredMemorySettings, may_use: MayUse, check: Check) -> list[Snippet]:
-    """Return the memories of the user and the project as one text (R-241, R-242); missing files are ignored.
+    """Return the memories of the user and the project as one string (R-241, R-242); missing files are ignored.
 
     The project's memories are used only if their file is trusted.
     """
@@ -162,7 +162,7 @@ def read_memories(code: ProjectCode, settings: GatheredMemorySettings, may_use: 
 
 
 def beside(source: GatherSource, text: str) -> Snippet:
-    """Return a text that is not a file as a snippet, with secrets hidden because the user did not choose to send it."""
+    """Return text that is not a file as a snippet, with secrets hidden because the user did not choose to send it."""
     shown = hide_secrets(text)
     return Snippet(path="", start=0, end=0, text=shown, kind=source, source=source, score=MAX_SCORE)
 

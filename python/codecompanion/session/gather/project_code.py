@@ -34,7 +34,7 @@ class CodeTexts(Protocol):
 
 
 def parse_text(path: str, text: str) -> ParsedFile:
-    """Return the definitions of a text; none if it is very large or has no grammar."""
+    """Return the definitions in a file's text; none if it is very large or has no grammar."""
     language = language_of(path, text[:8192].encode("utf-8", "replace"))
     return parse(text, language) if len(text) <= MAX_PARSED_CHARS else ParsedFile(language)
 

@@ -108,7 +108,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _hash_of(path: str) -> str:
-    """Return the hash of a file, or "" if it is unreadable or a database: databases keep changing."""
+    """Return the hash of a file, "database" for an SQLite file, which keeps changing, or "" if unreadable."""
     try:
         status = os.stat(path)  # noqa: PTH116
         return _hash(path, (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))

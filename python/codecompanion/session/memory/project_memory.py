@@ -146,7 +146,7 @@ class ProjectMemory:
         """Return the number of entries of other projects."""
         return self._files.places.count(frozenset(self._files.places.marks()) - {self.mark})
 
-    # ---- used by the tool `memory`
+    # ---- used by the `memory` tool
 
     def shared_dir(self) -> Path | None:
         """Return the folder of the notes for all projects."""

@@ -203,7 +203,7 @@ class LiveUpdates:
 
 
 def sha256_of(text: str) -> str:
-    """Return the sha256 under which a text is stored."""
+    """Return the sha256 under which content is stored."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -262,7 +262,7 @@ def _printable(path: Path) -> str:
 
 
 def _same_text_beside(path: Path, text: str) -> str:
-    """Return the name of another file with this text in the same folder, or ""."""
+    """Return the name of another file with this content in the same folder, or ""."""
     size = len(text.encode())
     try:
         with os.scandir(path.parent) as entries:

@@ -31,7 +31,7 @@ LATE_LIMIT_S = 60.0
 """Timeout in seconds for an editor that does not answer at all; slow sources have their own limits there."""
 LABEL = "reading the editor"
 _CHOSEN = frozenset({"buffer", "selection", "file", "diff"})
-"""Items that show one text chosen by the user; secrets are removed from all others (a diff comes without them)."""
+"""Items that show only text chosen by the user; secrets are removed from all others (a diff comes without them)."""
 _SHOWN_LINES = 12
 """Maximum lines in the fold below the message; K shows all."""
 

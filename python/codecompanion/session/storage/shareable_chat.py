@@ -54,7 +54,7 @@ def shared_text(
 
 
 def home_shortener() -> Callable[[str], str]:
-    """Return a function that replaces the user's home folder with `~` in a text."""
+    """Return a function that replaces the user's home folder with `~` in a string."""
     try:
         home = str(Path.home())
     except RuntimeError:

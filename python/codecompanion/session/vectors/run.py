@@ -24,19 +24,19 @@ from codecompanion.store.code_index.vectors import Missing, VectorWriter
 _log = logging.getLogger(__name__)
 
 MAX_REFUSED = 20
-"""Refused texts after which the run ends: that many are not the fault of the texts."""
+"""Refused inputs after which the run ends: that many are not the fault of the inputs."""
 _ABOUT_THE_TEXT = (RequestRejected, ContentRefused, ContextOverflow, MalformedReply)
 
 ChunksOf = Callable[[str], Sequence[CodeChunk]]
 """Returns the current chunks of the file at an index path, none if it cannot be read."""
 Report = Callable[[int, int], None]
-"""Called with the number of finished texts and the total."""
+"""Called with the number of finished inputs and the total."""
 
 
 class Run(msgspec.Struct, frozen=True):
     """The result of a run. `vectors`: number made; `missing`: chunks without a vector.
 
-    `shortened`: texts truncated to the model's limit; `unusable`: texts without a vector. `why`: the reason for an
+    `shortened`: inputs truncated to the model's limit; `unusable`: inputs without a vector. `why`: the reason for an
     early end, "" = complete.
     """
 
@@ -132,7 +132,7 @@ class _Maker:
             yield batch
 
     async def _vectors(self, batch: Mapping[bytes, str]) -> dict[bytes, Vector]:
-        """Return the vectors of a batch; a text that the model refuses gets an empty vector."""
+        """Return the vectors of a batch; an input that the model refuses gets an empty vector."""
         try:
             vectors = await self._embedder.embed(list(batch.values()))
         except _ABOUT_THE_TEXT as error:

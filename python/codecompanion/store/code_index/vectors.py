@@ -2,7 +2,7 @@
 
 A vector is keyed by the hash of a chunk's text and the name of the model, not by a location. So it also applies to the
 same text in other files, survives a rebuild of the index, and lets an interrupted run continue. An empty vector records
-that the model returned nothing usable for a text, so it is not tried again.
+that the model returned nothing usable for an input, so it is not tried again.
 """
 
 from __future__ import annotations

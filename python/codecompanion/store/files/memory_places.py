@@ -56,7 +56,7 @@ def mark_of(folder: Path) -> str:
 
 
 class MemoryPlaces(msgspec.Struct, frozen=True):
-    """The folders of the memory. `memory_dir` belongs to the tool `memory`, `state_dir` only to the plugin."""
+    """The folders of the memory. `memory_dir` belongs to the `memory` tool, `state_dir` only to the plugin."""
 
     memory_dir: Path
     state_dir: Path

@@ -24,7 +24,7 @@ _FROM_END = f"{_FROM_START} DESC"
 
 
 def preview_of(text: str) -> str:
-    """Return the beginning of a text on one line, storable in SQLite."""
+    """Return the beginning of a string on one line, storable in SQLite."""
     return cut_line(text[: 4 * PREVIEW_CHARS], PREVIEW_CHARS).encode("utf-8", "replace").decode("utf-8")
 
 

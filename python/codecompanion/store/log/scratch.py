@@ -101,7 +101,7 @@ def take_drafts(
 
 
 def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str, text: str, now: float) -> None:
-    """Save the newest text; an empty text deletes the row. Bytes that are not UTF-8 survive as lone surrogates."""
+    """Save the newest text; empty text deletes the row. Bytes that are not UTF-8 survive as lone surrogates."""
     if not text:
         clear_text(connection, chat_id, kind)
         return

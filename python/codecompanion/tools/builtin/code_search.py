@@ -1,4 +1,4 @@
-"""`code_search`: searches the project's index for the code that a question, a name or a text is about.
+"""`code_search`: searches the project's index for the code that a question, a name or a string is about.
 
 The same search gathers code for questions; code that was not gathered is one call away. Results are as long as will
 fit: the longest are truncated first.

@@ -1,4 +1,4 @@
-"""`grep_search`: finds lines that contain a text or match a regular expression.
+"""`grep_search`: finds lines that contain a string or match a regular expression.
 
 The walk of the workspace lists the files; ripgrep searches them if it is on PATH, else our own Python process
 (`grep_worker.py`: a process, because only that way can a runaway regular expression be killed). Both print the same

@@ -79,7 +79,7 @@ def _read(key: str, part: int, context: ToolContext, check: Check) -> ToolOutput
 
 
 def split_parts(text: str) -> list[str]:
-    """Split the text into parts of at most `PART_CHARS` characters, at a line end in the second half if any."""
+    """Split the text into parts of at most `PART_CHARS` characters, at a line ending in the second half if any."""
     parts: list[str] = []
     while len(text) > PART_CHARS:
         border = text.rfind("\n", 0, PART_CHARS)

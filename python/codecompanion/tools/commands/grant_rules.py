@@ -282,7 +282,7 @@ def _letters(rule: Rule, word: str, rest: Iterator[str]) -> list[tuple[str, str,
 
 
 def _fit(wanted: Sequence[str], operands: Sequence[str], places: Places) -> bool:
-    """Return whether the operands match `wanted`: `text path*` is one text and any number of paths."""
+    """Return whether the operands match `wanted`: `text path*` is one string and any number of paths."""
     at = 0
     for kind in wanted:
         bare = kind.rstrip("*?")

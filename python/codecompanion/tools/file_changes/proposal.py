@@ -1,7 +1,7 @@
 """A file tool's proposed change of one file, and the user's edits of it before accepting.
 
-The editor shows and returns texts with Unix line ends in which invalid bytes are U+FFFD (`text_files.printable`).
-Unedited lines keep their bytes and line ends; only lines that the user edited get the file's usual line ends.
+The editor shows and returns text with Unix line endings in which invalid bytes are U+FFFD (`text_files.printable`).
+Unedited lines keep their bytes and line endings; only lines that the user edited get the file's usual ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from codecompanion.tools.files.diff import common_length, file_diff
 from codecompanion.tools.tool import Accepted, ApprovalQuestion
 
 MAX_SHOWN_CHARS = 4_000_000
-"""Maximum characters of a text that the editor compares; it would block on longer ones, so it gets their diff."""
+"""Maximum characters of a file that the editor compares; it would block on longer ones, so it gets their diff."""
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ def as_accepted(proposal: Proposal, accepted: Accepted | None) -> tuple[Proposal
 
 
 def with_own_line_ends(like: TextFile, text: str) -> str:
-    """Return `text` with the bytes and line ends of `like` on every unchanged line."""
+    """Return `text` with the bytes and line endings of `like` on every unchanged line."""
     visible = printable(like.text)
     if visible == like.text:
         return text
@@ -110,5 +110,5 @@ def with_own_line_ends(like: TextFile, text: str) -> str:
         result += same
     result += own[len(own) - tail :]
     if end and len(result) > 0 and result[-1].endswith("\r") and not own[-1].endswith("\r"):
-        result[-1] = result[-1].removesuffix("\r")  # there is no line end after the last newline
+        result[-1] = result[-1].removesuffix("\r")  # there is no line ending after the last newline
     return "\n".join(result)

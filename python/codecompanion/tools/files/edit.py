@@ -1,6 +1,6 @@
 """Searches and replaces text: exact, unique, with errors that tell the model how to fix the call. Pure.
 
-Line ends do not have to match: the search treats all as Unix line ends, and the file keeps its own, even mixed ones.
+Line endings do not have to match: the search treats all as Unix ones, and the file keeps its own, even mixed ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The project's files open in the editor, and the interface for tools to change them (architecture.md).
 
 Tools work on the text that the user sees: a loaded buffer's text takes precedence over the file. Texts have Unix line
-ends; the editor handles a buffer's encoding and line ends. Without an editor (`NoEditor`) tools use the disk.
+ends; the editor handles a buffer's encoding and line endings. Without an editor (`NoEditor`) tools use the disk.
 """
 
 from __future__ import annotations

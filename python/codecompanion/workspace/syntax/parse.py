@@ -1,4 +1,4 @@
-r"""Parses a text for definitions, references and imports (R-222, R-225, R-257).
+r"""Parses source text for definitions, references and imports (R-222, R-225, R-257).
 
 Line numbers count only `\n`, as editors do. A definition includes its decorators and the comments directly above it. No
 text causes an error: parts that a grammar cannot parse just yield fewer definitions.
@@ -50,7 +50,7 @@ class _Found(msgspec.Struct):
 
 
 class _Lines:
-    """A text split into lines, to look up the text of a node and the position of a line."""
+    """Source text split into lines, to look up the text of a node and the position of a line."""
 
     def __init__(self, source: bytes) -> None:
         self.source = source
