@@ -17,7 +17,7 @@ decide which requests are recorded correctly:
                 previous reply has less than one per 16 (it was cut off): these texts are not the ones that were sent
     rewritten   the provider found some, but not all of the earlier prompt in its cache: history or tools had changed
     between     it found more than the earlier prompt: a request in between is not recorded
-    cold        it found nothing although it had before: an expired cache or changed tools, which look the same
+    cold        it found nothing although it had before: an expired cache or changed tools, which look identical
     sound       it found exactly the earlier prompt, or the recording has no cache figures at all
 
 The goal (p50 <= 0.1 %, p95 <= 0.9 %, p99 <= 3.5 %) is about the sound ones; "as recorded" are the sound, the cold and

@@ -1,6 +1,6 @@
 ---Makes hidden parts of text visible: control characters, invisible or directional characters, unusual blanks,
 ---lookalike letters, long runs of blanks and of blank lines. An approval covers only text that the user has seen: no
----two strings look the same, and the display can be decoded.
+---two strings look identical, and the display can be decoded.
 
 local M = {}
 
@@ -131,7 +131,7 @@ local function named(char, code)
 end
 
 ---Return whether the text at a position looks like an escape; its first character is then escaped, so that two strings
----never look the same.
+---never look identical.
 ---@param line string
 ---@param from integer
 ---@return boolean
@@ -190,7 +190,7 @@ end
 ---@field marks { [1]: integer, [2]: integer }[] Byte ranges of escapes
 ---@field count integer Number of escaped characters
 
----Escape a line so that no two different lines look the same.
+---Escape a line so that no two different lines look identical.
 ---@param line string Without a line break
 ---@param prose? boolean Text of files: letters of any script are shown unescaped
 ---@return CodeCompanion.Visible

@@ -141,7 +141,7 @@ def _lines_with(text: str, word: str, start: int, end: int) -> Iterator[int]:
 
 @lru_cache(maxsize=8)
 def _parsed_imports(region: str) -> tuple[tuple[Lines, str], ...] | None:
-    """Return the imports of a text, or None when it does not parse; cached, because a file's imports rarely change."""
+    """Return the imports in `region`, or None if it does not parse; cached, because a file's imports rarely change."""
     tree = _parse(region)
     return None if tree is None else tuple(_from_tree(tree.body, region.split("\n")))
 

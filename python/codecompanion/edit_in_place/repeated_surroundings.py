@@ -1,7 +1,7 @@
 """Removes surrounding lines that a reply repeats, but keeps lines of the edit that look like them.
 
 A reply that ends with `return nil` and `}` may repeat two lines from below the region, keep two lines of the region, or
-add an early return; all look the same. Lines that can be part of the edit stay, because a duplicate is easily seen in
+add an early return; all look identical. Lines that can be part of the edit stay, because a duplicate is easily seen in
 the proposal and a missing line is not.
 """
 

@@ -1,7 +1,7 @@
 """Finds the includes of a rule file: `@path` with parser `claude` (R-549). Pure.
 
 An include may be anywhere in the text, as in Claude Code, but not in code (fenced or inline) and not in an HTML
-comment. It counts only if a file of that name exists, because `@alice` and `@types/node` look the same.
+comment. It counts only if a file of that name exists, because `@alice` and `@types/node` look identical.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 - Commands that begin with a prefix allowed in the configuration run at once (`command_prefix`).
 - YOLO covers every tool except those with `allowed_in_yolo_mode = false`; these ask unless `always` covers them.
 - A change of a file that some program runs (`code_files`) always asks, even with YOLO or `require_approval_before =
-  false`; only the option `guarded_files` excludes a file.
+  false`; only the `guarded_files` option excludes a file.
 - A call for which the tool itself requires a question always asks (`Tool.why_asked`: `read_file` of a key file).
 - No `always`, not even one from an earlier version, covers a command that destroys work (`destructive_commands`) or
   changes what later commands run (`lasting_changes`).

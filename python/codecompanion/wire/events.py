@@ -364,7 +364,7 @@ class Meter(Event, frozen=True, kw_only=True, tag="meter"):
 
     `assumed`: the window is a guess (`?`, R-506). `paused`: automatic edits and compactions are paused after an undo,
     until the user compacts, redoes or chooses a policy. `stopped`: the chat's configured policy if it is stopped
-    because the option `stopped_by` is invalid; otherwise neither is sent. `no_tools`: why the model would not see
+    because the `stopped_by` option is invalid; otherwise neither is sent. `no_tools`: why the model would not see
     tools, so that none are sent. `held_back`: the tools that are not sent in a small context window.
     """
 

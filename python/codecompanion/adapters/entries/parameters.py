@@ -89,7 +89,7 @@ def _put(draft: Draft, name: str, mapping: str, value: object) -> None:
 
 
 def _extended_thinking(draft: Draft, value: object) -> str:
-    """Set the field `thinking`, as codecompanion.nvim does; return the expected value if it is invalid, or ""."""
+    """Set the `thinking` field, as codecompanion.nvim does; return the expected value if it is invalid, or ""."""
     if not isinstance(value, bool):
         return "true or false"
     thinking = draft.settings["parameters"].pop("thinking", {"type": "adaptive"})

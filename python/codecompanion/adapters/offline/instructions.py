@@ -1,8 +1,8 @@
 """Converts instructions in plain words to tool calls for the offline adapter. Pure; no model, no guessing.
 
-A message is split into clauses at line ends, `;`, "then", and "and" before a verb. Text in quotes, backticks or a fence
-is taken literally. Read-only clauses run together in one round; one that changes something, and everything after a
-"then", gets its own round.
+A message is split into clauses at line endings, `;`, "then", and "and" before a verb. Text in quotes, backticks or a
+fence is taken literally. Read-only clauses run together in one round; one that changes something, and everything after
+a "then", gets its own round.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ S = TypeVar("S", Step, ShapeStep)
 RECALL = "recall"
 """Path of the memory at the start of a new chat, among the deviations."""
 SUFFIX = " strict"
-"""`codebuddy strict` is the policy `codebuddy` without our additions."""
+"""`codebuddy strict` is the `codebuddy` policy without our additions."""
 _DESCRIPTION = "Exactly as in its document, without our additions; see :help codecompanion-strict."
 ALWAYS = (
     "No request is sent that is larger than the window: results are cut, then the chat is compacted without a model.",

@@ -65,7 +65,7 @@ class WorkerProcess:
         return self._following is not None and not self._following.done()
 
     async def start(self, job: msgspec.Struct) -> str:
-        """Start the job, replacing a running one; return why that failed, or "" if it runs."""
+        """Start the job, replacing a running one; return why that failed, or "" if it is running."""
         await self.stop()
         try:
             self._process = await start_worker(self._module, job)
@@ -75,7 +75,7 @@ class WorkerProcess:
         return ""
 
     async def wait(self) -> None:
-        """Wait for the worker to end; return at once if none runs."""
+        """Wait for the worker to end; return at once if it is not running."""
         if self._following is not None:
             await asyncio.shield(self._following)
 

@@ -1,6 +1,6 @@
 """Runs the effects a policy lists (`checkpoint`, `snapshot`, `memory_flush`, `daily_log`), and writes checkpoints.
 
-If the setting `checkpoint_every_messages` is on, every chat gets checkpoints, including those of compactions, whatever
+If the `checkpoint_every_messages` setting is on, every chat gets checkpoints, including those of compactions, whatever
 its policy lists; if off, only the policy's own effects run. `before` runs, and is durable, before a change is logged
 (R-472); `after` runs after it. Periodic and completion checkpoints (R-464…R-466) and the snapshot after each turn are
 written in the background. A failed write does not end the turn: it is reported once, as a notice and as the event
