@@ -165,7 +165,7 @@ return {
     },
     {
       name = "python",
-      description = "The Python of the host.",
+      description = "The Python interpreter that runs the host.",
       fields = {
         {
           name = "host_prog",

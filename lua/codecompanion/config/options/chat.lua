@@ -36,8 +36,8 @@ return {
   },
   {
     name = "keymaps",
-    description = "Keys of the chat: { modes = { n = …, i = … } }, or false; your own need a `callback`, see"
-      .. " |codecompanion-keymaps|.",
+    description = "Chat keymaps: { modes = { n = …, i = … } }, or false to disable one. Custom keymaps need a"
+      .. " `callback`, see |codecompanion-keymaps|.",
     fields = require("codecompanion.config.options.keymaps").list(),
     values = require("codecompanion.config.options.keymaps").custom(),
     alias = { goto_file_under_cursor = "open_file", inspect = "debug" },

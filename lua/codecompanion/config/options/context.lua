@@ -14,7 +14,7 @@ local THRESHOLD = {
   name = "compaction_threshold",
   type = { "number", "string" },
   optional = true,
-  description = "Trigger of the policy `kodacode` (0.8).",
+  description = "Trigger of the `kodacode` policy (0.8).",
 }
 
 ---@type CodeCompanion.Option
@@ -22,7 +22,7 @@ local TARGET = {
   name = "compaction_target_threshold",
   type = { "number", "string" },
   optional = true,
-  description = "Target of the policy `kodacode` (0.6); must be below its trigger.",
+  description = "Target of the `kodacode` policy (0.6); must be below its trigger.",
 }
 
 local TRIGGER = { "number", "string", "boolean", "function" }
@@ -105,7 +105,7 @@ return {
   TARGET,
   {
     name = "sessions",
-    description = "Options of the policy `kodacode`, named as in its document.",
+    description = "Options of the `kodacode` policy, named as in its document.",
     fields = {
       THRESHOLD,
       TARGET,

@@ -9,9 +9,9 @@ local KEYS = {
   { "retry", { n = "g<CR>" }, "Ask again with another instruction, about the current lines" },
   { "follow_up", { n = "g." }, "Follow up: describe how to change the proposal" },
   { "open_chat", {}, "Open the chat of the edit (:CodeCompanion edits)" },
-  { "accept_change", {}, "Accept all hunks instead of the shared key" },
-  { "reject_change", {}, "Reject all hunks instead of the shared key" },
-  { "always_accept", {}, "Always accept instead of the shared key" },
+  { "accept_change", {}, "Accept all hunks (replaces the shared key for this action)" },
+  { "reject_change", {}, "Reject all hunks (replaces the shared key for this action)" },
+  { "always_accept", {}, "Always accept (replaces the shared key for this action)" },
 }
 
 return {
@@ -20,7 +20,7 @@ return {
     type = { "string", "table" },
     optional = true,
     adapter = true,
-    description = "Adapter for edits in place; by default that of new chats.",
+    description = "Adapter for edits in place; defaults to the adapter of new chats.",
   },
   {
     name = "keymaps",

@@ -113,7 +113,7 @@ local server = {
     type = "integer",
     min = 1,
     default = 60000,
-    description = "Time limit for the start.",
+    description = "Startup timeout.",
   },
   {
     name = "tools",

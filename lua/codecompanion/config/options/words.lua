@@ -9,7 +9,7 @@ local function fields(what)
       type = { "string", "table" },
       optional = true,
       adapter = true,
-      description = ("Adapter that writes %s; by default that of new chats."):format(what),
+      description = ("Adapter that writes %s; defaults to the adapter of new chats."):format(what),
     },
     {
       name = "timeout",
