@@ -92,9 +92,9 @@ class CompactionFailed(CodeCompanionError):
 
 
 class AdapterError(CodeCompanionError):
-    """A provider request failed. `code` is the provider's error code, "" when it sent none.
+    """A provider request failed. `code` is the provider's error code, or "" when it sent none.
 
-    `status` is the HTTP status of the error (200: inside a reply), 0 without a response. `perhaps_processed`: the
+    `status` is the HTTP status of the error (200: inside a reply), or 0 without a response. `perhaps_processed`: the
     provider may have processed and billed the request; only the user may repeat it. `brief` describes the error in two
     or three words, for a line too short for a sentence.
     """
@@ -153,7 +153,7 @@ class ServerLoading(Overloaded):
 class ContextOverflow(AdapterError):
     """The request is longer than the context window, according to the provider (R-535).
 
-    `prompt_tokens` and `limit_tokens` are the provider's figures, 0 when it sent none.
+    `prompt_tokens` and `limit_tokens` are the provider's figures, or 0 when it sent none.
     """
 
     def __init__(self, message: str, prompt_tokens: int = 0, limit_tokens: int = 0) -> None:

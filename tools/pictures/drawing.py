@@ -46,7 +46,7 @@ class Look:
 
 
 Cells = Sequence[tuple[str, Pen]]
-"""One line: text of one or two cells each, "" for a cell covered by a wide one."""
+"""One line: text of one or two cells each, or "" for a cell covered by a wide one."""
 
 
 def image_of(

@@ -11,7 +11,7 @@ local sorted = require("codecompanion.values.sorted")
 ---@field name string
 ---@field kind "openai"|"openai_compatible"|"openai_responses"|"anthropic"|"copilot"|"chatgpt"|"offline"
 ---@field formatted_name string
----@field key string Source of the key: ENV_NAME, `cmd:…`, `file:…`, "function", "" for none; `literal:…` is refused
+---@field key string Source of the key: ENV_NAME, `cmd:…`, `file:…`, "function", or "" for none; `literal:…` is refused
 ---@field model string "" = the first model the endpoint lists
 ---@field address string As written in the entry
 ---@field transport string `opts.transport`

@@ -11,7 +11,7 @@
 ---@field model string "" = the first model the endpoint lists
 ---@field about string For the help file
 ---@field transport "httpx2"|"sdk"
----@field client string The cloud whose official client signs the requests, "" for none
+---@field client string The cloud whose official client signs the requests, or "" for none
 ---@field address_variable? string Environment variable that overrides the address
 ---@field entry? CodeCompanion.AdapterEntry Layer below the user's entry, for settings that depend on the environment
 

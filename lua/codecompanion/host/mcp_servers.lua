@@ -11,14 +11,14 @@ local REFRESH_AFTER_MS = 100
 ---@field offered boolean
 ---@field asks boolean
 ---@field hints string[] Hints given by the server
----@field problem string Why it is not offered, "" if it is
+---@field problem string Why it is not offered, or "" if it is
 
 ---@class CodeCompanion.McpServer
 ---@field name string
 ---@field state string "off", "not started", "starting", "ready" or "failed"
 ---@field problem string
 ---@field lacks_packages boolean
----@field source string File that configures it, "" for the configuration
+---@field source string File that configures it, or "" for the configuration
 ---@field line string Its command line or address
 ---@field version string
 ---@field protocol string

@@ -149,7 +149,7 @@ local function page(now)
 end
 
 ---@class CodeCompanion.McpPlace
----@field chat string Chat id, "" for none
+---@field chat string Chat id, or "" for none
 ---@field cwd string
 
 ---@param place CodeCompanion.McpPlace

@@ -40,15 +40,15 @@ local NOTHING = {
 
 ---@class CodeCompanion.MemoryShown
 ---@field folder string
----@field user string The user's own file, "" if unused
----@field project string The project's file, "" if unused
+---@field user string The user's own file, or "" if unused
+---@field project string The project's file, or "" if unused
 ---@field unused? string[] Why files of the user or the project are unused
 ---@field of integer
 ---@field others integer Number of entries of other projects
 ---@field entries CodeCompanion.MemoryEntry[]
 
 ---@class CodeCompanion.MemoryPlace
----@field chat string Chat id, "" for none
+---@field chat string Chat id, or "" for none
 ---@field cwd string
 ---@field query string
 ---@field everything boolean

@@ -59,7 +59,7 @@ end
 ---@field is_beginning? boolean
 
 ---@class CodeCompanion.TrustPlace
----@field chat string Chat id, "" for none
+---@field chat string Chat id, or "" for none
 ---@field cwd string
 
 ---@param text string Text from a folder

@@ -7,7 +7,7 @@ local M = {}
 ---@class CodeCompanion.PromptContext
 ---@field bufnr integer 0 if no file is open
 ---@field winnr integer
----@field filename string Relative to the working folder, "" without a name
+---@field filename string Relative to the working folder, or "" without a name
 ---@field filetype string
 ---@field buftype string
 ---@field mode string

@@ -13,7 +13,7 @@ local M = {}
 ---@class CodeCompanion.Prompt
 ---@field name string
 ---@field description string
----@field alias string Name of its slash command, "" if it has none
+---@field alias string Name of its slash command, or "" if it has none
 ---@field interaction "chat"|"inline"
 ---@field messages CodeCompanion.PromptMessage[]
 ---@field auto_submit boolean

@@ -124,7 +124,7 @@ class Finished(msgspec.Struct, frozen=True):
     `tool_calls` are complete, in the order of the reply, with ids that are never empty nor repeated in the reply.
     `usage` is None if the endpoint did not report it; it covers the pass that wrote the reply, so its prompt is the
     size of the context (R-538). `other_passes` are billed too: the provider's own compaction. `read_tokens`: how many
-    prompt tokens were not in the cache, None if the endpoint does not report it.
+    prompt tokens were not in the cache, or None if the endpoint does not report it.
     """
 
     stop: StopReason

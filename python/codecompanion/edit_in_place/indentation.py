@@ -75,7 +75,7 @@ def stands_at_the_edge(line: str) -> bool:
 
 
 class Style(msgspec.Struct, frozen=True):
-    """An indentation style. `step`: spaces per level, 0 if unknown.
+    """An indentation style. `step`: spaces per level, or 0 if unknown.
 
     `is_compact`: a level is less than a tab, and every eight columns are written as a tab, as with Vim's `softtabstop`.
     """

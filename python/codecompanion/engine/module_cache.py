@@ -33,7 +33,7 @@ Entry = tuple[int, str, str, int, int]
 
 
 class ModuleCache:
-    """The module finder and its data. `why_not`: the reason why no cache file is in use, "" if one is."""
+    """The module finder and its data. `why_not`: the reason why no cache file is in use, or "" if one is."""
 
     def __init__(self, folder: str) -> None:
         self.search_path = tuple(sys.path)

@@ -120,7 +120,7 @@ class ServerListener(Protocol):
         """Handle a log line from the server or its standard error."""
 
     def on_ended(self, problem: str) -> None:
-        """Handle the end of the connection; `problem`: the reason, "" if we closed it."""
+        """Handle the end of the connection; `problem`: the reason, or "" if we closed it."""
 
     def roots(self) -> Sequence[str]:
         """Return the folders that the server may see, as absolute paths."""

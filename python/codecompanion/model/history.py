@@ -27,7 +27,7 @@ class Payload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only
 
 
 class ChatCreated(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="chat_created"):
-    """The first event of every chat; `purpose` as in `requests.OpenChat`, "" for a chat with a buffer."""
+    """The first event of every chat; `purpose` as in `requests.OpenChat`, or "" for a chat with a buffer."""
 
     adapter: str
     model: str
@@ -46,7 +46,7 @@ class TitleSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="titl
 class ChatForked(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="chat_forked"):
     """The chat was branched: all events before this one are a copy of chat `from_chat`, where their cost is counted.
 
-    `at_message`: the message that was edited and is not in the copy, "" if the whole chat was copied. `family`: the
+    `at_message`: the message that was edited and is not in the copy, or "" if the whole chat was copied. `family`: the
     first chat of the tree of branches.
     """
 
@@ -109,7 +109,7 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
 
     `other_passes`: calls billed with it that are not part of the context (R-538): the provider's own compaction, or,
     with an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd`: the total at
-    the prices of that day, None if unknown; `prices`: those for a prompt of that size. `included`: free of charge,
+    the prices of that day, or None if unknown; `prices`: those for a prompt of that size. `included`: free of charge,
     because a subscription covers it or (`local`) the user's own server answered. `request_id` names the `RequestSent`.
     """
 

@@ -20,7 +20,7 @@ class Mentioned(msgspec.Struct, frozen=True, omit_defaults=True):
     """The metadata of an editor context message. `written`: the mention as in the question; `title`: for lists.
 
     `paths`: the files it shows; `shows`: the content of each of its fenced code blocks, in order. `fingerprint`: equal
-    for equal content, "" if part of it is omitted.
+    for equal content, or "" if part of it is omitted.
     """
 
     written: str

@@ -52,6 +52,6 @@ def step(current: State, wanted: State) -> State:
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """The end of a turn. `why`: the reason shown to the user, "" for a normal end."""
+    """The end of a turn. `why`: the reason shown to the user, or "" for a normal end."""
 
     why: str = ""

@@ -326,7 +326,7 @@ class Store:
         return self._save_text(chat_id, "partial", text)
 
     def save_grants(self, chat_id: str, text: str) -> Future[None]:
-        """Save the permissions granted in the chat, "" for none."""
+        """Save the permissions granted in the chat, or "" for none."""
         return self._save_text(chat_id, "grants", text)
 
     def load_grants(self, chat_id: str) -> str:

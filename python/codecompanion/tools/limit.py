@@ -19,7 +19,7 @@ def shorten(text: str, limit_chars: int, stored_as: str) -> str:
     """Return the text, or its head and tail with a note between them, at most `limit_chars` characters.
 
     The text is cut at line endings if that keeps at least half of each part, else within a line. `stored_as` is the
-    sha256 of the stored text, "" if it could not be stored.
+    sha256 of the stored text, or "" if it could not be stored.
 
     Raises:
         ValueError: `limit_chars` is below `MIN_LIMIT_CHARS`.

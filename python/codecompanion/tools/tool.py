@@ -74,7 +74,7 @@ class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message that the model no longer sees in its original form (R-516).
 
     `key` is its short name; `how` is the operation that removed it (`cleared`, `summarised` …); `changed` is the state
-    of the file it came from, "" unless that is known to be changed or deleted. `snippet` marks matches with « ».
+    of the file it came from, or "" unless that is known to be changed or deleted. `snippet` marks matches with « ».
     `times`: how often the same call gave the same result, of which this is the newest. `sources`: those of its text.
     """
 
@@ -255,7 +255,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     `read_git_config` is `workspace.git_config.read_certainly`. `read_stored(sha256)` returns a stored result, and
     raises `KeyError` or a `CodeCompanionError` if there is none. `environment` is the user's, with secrets; `hidden`
     decides which of its variables are withheld from programs that the model runs. `recall` finds the texts removed from
-    the chat. `accepted` is the proposal as the user edited it, None without edits: the tool writes exactly that.
+    the chat. `accepted` is the proposal as the user edited it, or None without edits: the tool writes exactly that.
     `opened` is the editor's state of the tool's files at the last query of `editor`; `recorder` logs changes of files;
     `look_up_code` queries the project's index. `narrowed`: the text in the context that narrows grants. `chat_id` is ""
     outside a chat; `chat` has the operations that a call may use there. `sandbox` is the sandbox for commands, None =
@@ -325,7 +325,7 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     editor. A shell sets `command`, `folder` ("" = the root) and `offer`: families of commands that "always" can cover.
     File tools set `becomes`: why the change turns the file into one that a program runs. `why` is the reason to ask
     regardless of grants, `again` why a grant no longer covers the call; `approval` sets both. `narrowed`: the text
-    because of which nothing can be granted. `place` is where a command runs, "" for other tools: outside an existing
+    because of which nothing can be granted. `place` is where a command runs, or "" for other tools: outside an existing
     sandbox, without one (`none`), or with the sandbox disabled (`off`). `note`: why it needs the network, as a
     sentence; `hosts` are those it would reach, () = any.
     """

@@ -25,7 +25,7 @@ _DATA_IMAGES = regex(r"!\[([^\]]{0,500})\]\(data:[^()\s]{0,10000000}\)")  # stop
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A page: `title` "" = none; `pdf` are the bytes of a document, None for text."""
+    """A page: `title` "" = none; `pdf` are the bytes of a document, or None for text."""
 
     text: str = ""
     title: str = ""

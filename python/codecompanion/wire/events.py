@@ -125,7 +125,7 @@ class PolicyChanged(Event, frozen=True, kw_only=True, tag="policy_changed"):
 
 
 class State(Event, frozen=True, kw_only=True, tag="state"):
-    """The session's state changed; `label`: the activity (`running grep_search`), "" when idle."""
+    """The session's state changed; `label`: the activity (`running grep_search`), or "" when idle."""
 
     state: str
     label: str = ""

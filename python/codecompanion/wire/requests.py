@@ -384,7 +384,7 @@ class ListSessions(Request, frozen=True, kw_only=True):
 class ListMissing(Request, frozen=True, kw_only=True):
     """→ `{text, chats: [{chat, title, time, messages, lost}]}`: chats that checkpoints have and the database lacks.
 
-    `text` is one sentence, "" if none is missing; `time` in ms; `lost` -1: the chat exists, but ends earlier.
+    `text` is one sentence, or "" if none is missing; `time` in ms; `lost` -1: the chat exists, but ends earlier.
     """
 
 

@@ -190,7 +190,7 @@ local function bring_back(callback)
 end
 
 ---@param items CodeCompanion.StoredChat[]
----@param missing string The missing chats, "" if there are none
+---@param missing string The missing chats, or "" if there are none
 ---@param callback fun(id: string)
 local function show_float(items, missing, callback)
   local rows, at = lines.float(items, missing)

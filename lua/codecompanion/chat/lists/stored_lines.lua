@@ -136,7 +136,7 @@ M.WIDEST = 110
 
 ---Return the lines of the float, and the chat of each line.
 ---@param items CodeCompanion.StoredChat[]
----@param missing? string Chats missing from the database, "" if there are none
+---@param missing? string Chats missing from the database, or "" if there are none
 ---@return string[] lines
 ---@return table<integer, CodeCompanion.StoredChat> at
 function M.float(items, missing)

@@ -4,7 +4,7 @@ local M = {}
 
 ---@param chat CodeCompanion.Chat
 ---@param item table
----@return string? kind Kind of the change that removed it, nil if it is sent
+---@return string? kind Kind of the change that removed it, or nil if it is sent
 function M.kind(chat, item)
   if item.summary_ids then
     local kind

@@ -143,7 +143,7 @@ end
 ---@param chat CodeCompanion.Chat?
 ---@param row integer 0-based
 ---@param before string The line before the cursor
----@return integer? from 0-based byte column of the completed text, nil if there is none
+---@return integer? from 0-based byte column of the completed text, or nil if there is none
 ---@return CodeCompanion.Completion[] items
 function M.items(chat, row, before)
   if not chat or row < anchors.position(chat, "input") then

@@ -26,7 +26,7 @@ LISTING_LIMIT_S = 5.0
 class EndpointModels:
     """The known models of one endpoint.
 
-    `default` is the model of requests that name none, "" until the list of models was read. `on_facts` is called
+    `default` is the model of requests that name none, or "" until the list of models was read. `on_facts` is called
     when the server reports something new.
     """
 

@@ -65,7 +65,7 @@ NOTHING_LEARNED = Learned()
 def learn(learned: Learned, said: str, *, limit_field: str) -> Learned | None:
     """Return the rules after the endpoint refused a request with this message; None if there is nothing new.
 
-    `limit_field`: the field of the limit in the refused request, "" for none.
+    `limit_field`: the field of the limit in the refused request, or "" for none.
     """
     change = msgspec.structs.replace
     if _WANTS_REASONING.search(said):

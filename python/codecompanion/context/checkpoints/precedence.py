@@ -41,7 +41,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class RestoredState(msgspec.Struct, frozen=True):
-    """The state to restore. `raw` is the payload including unknown fields, {} for events.
+    """The state to restore. `raw` is the payload including unknown fields, or {} for events.
 
     `checkpoint_at`, `snapshot_at`: times (ms) of the V2 payloads found, 0 = none. `problems`: why earlier candidates
     were rejected.

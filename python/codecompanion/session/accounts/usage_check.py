@@ -150,7 +150,7 @@ class Going(msgspec.Struct, frozen=True, kw_only=True):
 class Doubt(msgspec.Struct, frozen=True):
     """A report that is not trusted, with its figure and our own count.
 
-    `cut_to` is the size to which the server seems to cut prompts, 0 without such evidence. `unconfirmed`: the server
+    `cut_to` is the size to which the server seems to cut prompts, or 0 without such evidence. `unconfirmed`: the server
     may have added its own prompt; the next report shows whether it has, and until then the meter uses this one.
     `without_tools`: how many reports in a row, up to this one, fit the requests without their tools and differ from
     each other as the texts do.

@@ -26,7 +26,7 @@ TOO_LARGE = "`{path}` has changed since you last saw it, in too many places to s
 
 
 class Now(msgspec.Struct, frozen=True):
-    """The current state of a file: its `text`, or None; then `why` is the read error, "" if the file is gone."""
+    """The current state of a file: its `text`, or None; then `why` is the read error, or "" if the file is gone."""
 
     sha256: str
     text: str | None = None

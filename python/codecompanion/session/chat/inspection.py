@@ -36,7 +36,7 @@ def inspect(control: ContextControl, log: ChatLog, narrows: Callable[[Source], b
 
     `total` is the meter's value and the sum of the rows, `reserve` the room for the reply, `guess` a note if the size
     of the context window is a guess, else "". `cache` is the expected cache result of the message (`hit`, `miss`, "" =
-    no cache), `cost` its price in US dollars, None if the price is unknown. `source` is the origin of text that is
+    no cache), `cost` its price in US dollars, or None if the price is unknown. `source` is the origin of text that is
     not from the user, the model or the plugin; `narrows` is true if it narrows grants.
     """
     view, shaped = log.view, control.shaper.current()

@@ -98,7 +98,7 @@ class Compactor(msgspec.Struct):
 
 
 def parts_at_once(*, is_local: bool, slots: int) -> int:
-    """Return how many parts to request at the same time; `slots`: those of a local server, 0 if not reported."""
+    """Return how many parts to request at the same time; `slots`: those of a local server, or 0 if not reported."""
     return min(AT_ONCE, slots or 1) if is_local else AT_ONCE
 
 

@@ -23,7 +23,7 @@ LABELS = ("the file now", "after the change", "before the change")
 
 
 class Clash(Exception):
-    """A change cannot be reverted; `marked` is the text with conflict markers, None if there is none.
+    """A change cannot be reverted; `marked` is the text with conflict markers, or None if there is none.
 
     `overlaps`: later changes overlap, and there are three texts to compare.
     """

@@ -34,7 +34,7 @@ Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[Given]]
 
 
 class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of a server, with its chat tool. `problem`: why it cannot be offered to chats, "" if it can."""
+    """A tool of a server, with its chat tool. `problem`: why it cannot be offered to chats, or "" if it can."""
 
     server: str
     own_name: str

@@ -18,9 +18,9 @@ REJECTED = "The user rejected this call."
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The answer to a question. `refusal`: the message to the model in place of a result, None if the call may run.
+    """The answer to a question. `refusal`: the message to the model in place of a result, or None if the call may run.
 
-    `reason`: the user's own words. `accepted`: the proposal as edited by the user, None if unchanged.
+    `reason`: the user's own words. `accepted`: the proposal as edited by the user, or None if unchanged.
     """
 
     refusal: str | None = None

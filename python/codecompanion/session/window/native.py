@@ -75,7 +75,7 @@ class NativeCompaction:
         return self.done
 
     async def end(self, error: BaseException | None = None) -> None:
-        """End a compaction that began but did not finish; `error`: the cause, None if unknown."""
+        """End a compaction that began but did not finish; `error`: the cause, or None if unknown."""
         reason = "the reply ended before the provider compacted the chat"
         cancelled = isinstance(error, asyncio.CancelledError)
         if cancelled:
