@@ -14,7 +14,7 @@ decide which requests are recorded correctly:
     cut         the prompt is below 0.7 of the one before: the agent compacted, its summary is not recorded; from
                 here on a message of the missing size replaces it
     impossible  the added text has more tokens than bytes (and 32 a message), or less than one per 8 bytes, or the
-                previous reply has less than one per 16 (it was cut off): these texts are not the ones that were sent
+                previous reply has less than one per 16 (it was cut off): these messages are not the ones that were sent
     rewritten   the provider found some, but not all of the earlier prompt in its cache: history or tools had changed
     between     it found more than the earlier prompt: a request in between is not recorded
     cold        it found nothing although it had before: an expired cache or changed tools, which look identical

@@ -2,7 +2,7 @@
 
     python bench/bench_tokens.py [--root DIR …] [--transcripts DIR] [--per-kind 60] [--json]
 
-Truth is o200k_base. The texts come from this machine (`corpus.py`); texts of a machine not used for fitting are the
+Truth is o200k_base. The samples come from this machine (`corpus.py`); samples of a machine not used for fitting are the
 honest test, and recorded chats are listed one line per tool. Speed is the best of five runs, in processor time.
 """
 

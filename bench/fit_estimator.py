@@ -2,8 +2,8 @@
 
     python bench/fit_estimator.py [--root DIR …] [--transcripts DIR] [--features 72] [--check] [--write]
 
-A text's tokens are modelled as a weighted sum of how often certain n-grams of byte classes occur in it. The n-grams are
-picked greedily from some two thousand, then exchanged one by one while the error falls; the weights minimise the
+A string's tokens are modelled as a weighted sum of how often certain n-grams of byte classes occur in it. The n-grams
+are picked greedily from some two thousand, then exchanged one by one while the error falls; the weights minimise the
 relative error, with every kind of text weighted equally whatever its number of samples (`IMPORTANCE` has the
 exceptions). `--check` cross-validates by file and, for recorded chats, by the tool they came from. `--write` puts the
 table into tokens.py.
@@ -71,7 +71,7 @@ def candidates() -> list[Feature]:
 
 
 def count_features(texts: Sequence[str], features: Sequence[Feature]) -> np.ndarray:
-    """Return the counts, one row per text; the last column is the constant 1."""
+    """Return the counts, one row per string; the last column is the constant 1."""
     counts = np.ones((len(texts), len(features) + 1))
     for row, text in enumerate(texts):
         data = text.encode("utf-8", "surrogatepass")

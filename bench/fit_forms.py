@@ -1,4 +1,4 @@
-"""Fits the weight of each form of a question (retrieval/question_form.py): logistic regression on the texts alone.
+"""Fits the weight of each form of a question (retrieval/question_form.py): logistic regression on the questions alone.
 
 Plain questions, titles and SWE-QA's questions about the training repositories against general ones; a form of fewer
 than `MIN_SOURCES` repositories or sources, or of fewer than `MIN_TEXTS` questions, describes those instead.
@@ -36,7 +36,7 @@ class Worded(msgspec.Struct, frozen=True):
 
 
 def worded(kind: str, source: str, texts: Sequence[str]) -> list[Worded]:
-    """Return the texts of a source that are used: the newest titles, some of the general questions, all others."""
+    """Return the questions of a source that are used: the newest titles, some of the general questions, all others."""
     if kind == "title":
         texts = texts[:TITLES_OF_EACH]
     elif kind == GENERAL:
@@ -45,7 +45,7 @@ def worded(kind: str, source: str, texts: Sequence[str]) -> list[Worded]:
 
 
 class FormFit:
-    """The forms of all texts as numbers; fitted without any one source."""
+    """The forms of all questions as numbers; fitted without any one source."""
 
     def __init__(self, texts: Sequence[Worded]) -> None:
         self._texts = texts

@@ -82,7 +82,7 @@ def _options(dump: Dump) -> Iterator[str]:
 
 
 def linked_options(dump: Dump) -> frozenset[str]:
-    """Return the paths of the options that a text of the help file links to."""
+    """Return the paths of the options that a part of the help file links to."""
     texts = [path.read_text(encoding="utf-8") for path in PARTS.glob("*.txt")]
     texts += [option.description for _, option in walk(dump.schema)]
     return frozenset(link for text in texts for link in _OPTION_LINK.findall(text))

@@ -1,7 +1,7 @@
 """The lists of options, keys and tools in the help file.
 
 A section with a heading has a tag. Its options are entries below it, named relative to it; a small section inside it
-has no heading of its own. Of an option with a long name, only one that a text links to has a tag.
+has no heading of its own. Of an option with a long name, only one that another part links to has a tag.
 """
 
 from __future__ import annotations

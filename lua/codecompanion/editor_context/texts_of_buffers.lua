@@ -1,8 +1,8 @@
----Provides the texts of all open buffers for `#{buffers}`: captured at one moment, prepared in slices afterwards.
+---Provides the contents of all open buffers for `#{buffers}`: captured at one moment, prepared in slices afterwards.
 ---
----A text belongs to one `changedtick` of its buffer and is cached for a while, so capturing hundreds of buffers mostly
----means comparing numbers. Later typing does not affect a captured text. While the user types a message that mentions
----them, the texts are read ahead (`read_soon`).
+---Captured text belongs to one `changedtick` of its buffer and is cached for a while, so capturing hundreds of buffers
+---mostly means comparing numbers. Later typing does not affect captured text. While the user types a message that
+---mentions them, the contents are read ahead (`read_soon`).
 
 local api = vim.api
 local lines = require("codecompanion.editor_context.buffer_lines")
@@ -192,7 +192,7 @@ local function make_texts(files, held, is_all, done)
   end)
 end
 
----Pass the current texts of all open buffers, and the names of omitted ones, to `done`.
+---Pass the current contents of all open buffers, and the names of omitted ones, to `done`.
 ---@param done fun(content: table)
 function M.give(done)
   local files = open_files.listed()
@@ -207,7 +207,7 @@ function M.give(done)
   end)
 end
 
----Read the texts ahead while the user types a message that mentions them.
+---Read the contents ahead while the user types a message that mentions them.
 function M.read_soon()
   if is_reading then
     return

@@ -89,7 +89,7 @@ function M.all(deleted)
   end
 end
 
----Return which of the paths are open, with their texts; without paths, all files with unsaved changes.
+---Return which of the paths are open, with their contents; without paths, all files with unsaved changes.
 ---@param paths string[]?
 ---@return table[]
 function M.look(paths)

@@ -100,7 +100,7 @@ local function content_of(content, context)
   return text
 end
 
----Build the texts of a prompt. Raises an error if a user-defined function fails.
+---Build the system and user text of a prompt. Raises an error if a user-defined function fails.
 ---@param prompt CodeCompanion.Prompt
 ---@param context CodeCompanion.PromptContext
 ---@param given { parameters: table<string, string>, argument: string, more: string }

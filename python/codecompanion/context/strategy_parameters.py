@@ -133,9 +133,9 @@ class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replaces `min_tokens` at a server whose cache is cold and whose speed is known: the seconds of reading that must be
     saved. `repay`: how many times over the gain must pay for the lost cache; 0 = at any price. `come_share`,
     `min_to_come`, `max_to_come`: how many future requests are assumed per past request, within bounds; the upper bound
-    is for a cache lifetime of five minutes, and grows with the lifetime. `arguments`: which long texts of old calls are
-    also cleared: those that edits `replaced`, those they have `written` once the file was shown again, those of `other`
-    calls. `reasoning`: also remove the reasoning of finished turns.
+    is for a cache lifetime of five minutes, and grows with the lifetime. `arguments`: which long strings of old calls
+    are also cleared: those that edits `replaced`, those they have `written` once the file was shown again, those of
+    `other` calls. `reasoning`: also remove the reasoning of finished turns.
     """
 
     cache: Literal["any", "cold", "warm"] = "any"

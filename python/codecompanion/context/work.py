@@ -94,7 +94,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a strategy may know besides the messages; nothing here has side effects.
 
     `measure` counts a whole request made of these messages (including system prompt and tool schemas), `count` one
-    message without calibration, `count_text` a text. `window` and `reserve` (tokens kept free for the reply, R-507)
+    message without calibration, `count_text` a string. `window` and `reserve` (tokens kept free for the reply, R-507)
     belong to the chat's model; the `summariser_*` figures to the model that writes summaries. `new_id` returns the ids
     of messages that a strategy creates; it is deterministic.
 

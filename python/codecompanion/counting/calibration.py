@@ -17,7 +17,7 @@ import msgspec
 
 # Initial ratios of tokens reported / estimated: family, minimum version, ratio, marks; the newest first. Claude until
 # 4.6: 1.19 and 1.24 in the recorded sessions of ../shared (3.5 and 4.5). The tokenizer since 4.7: 1.45 to 1.63 on the
-# same texts, according to a reconstruction (ctok 1.3) that matches reports for older versions within 0.2 %. GPT,
+# same text, according to a reconstruction (ctok 1.3) that matches reports for older versions within 0.2 %. GPT,
 # Gemini, Llama, DeepSeek: within 5 % of 1 in the recorded exchanges that are long enough.
 START_RATIOS: tuple[tuple[str, tuple[int, int], float, float], ...] = (
     ("claude", (4, 7), 1.5, 0.22),
@@ -123,7 +123,7 @@ class Calibration(msgspec.Struct, frozen=True):
 
     `weight`: the estimated tokens that the ratio is based on. `marks`: the additional cost of a punctuation mark beyond
     the usual density, so that code and prose effectively have different ratios. `above` and `below`: the spread of
-    reports around the count, as multiples of the usual one. `small`: observed and estimated tokens of added texts that
+    reports around the count, as multiples of the usual one. `small`: observed and estimated tokens of additions that
     were too small to use separately; in a small window all are.
     """
 

@@ -1,7 +1,7 @@
 """Runs the user's own strategies in Python, `interactions.chat.opts.strategies.<name>`, like built-in ones.
 
 A function receives the messages, its parameters and an environment, and returns the messages of the next request, with
-shorter texts or fewer messages. Its result is checked: calls must keep their results, protected messages must be
+shorter or fewer messages. Its result is checked: calls must keep their results, protected messages must be
 unchanged, and nothing may be added; if it violates this, raises or takes too long, the chat stays unchanged.
 """
 

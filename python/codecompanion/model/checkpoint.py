@@ -31,7 +31,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class TranscriptState(_Group, frozen=True, kw_only=True):
-    """The last user and assistant texts, and the cached summary of a chat that has one (R-459)."""
+    """The last user and assistant messages, and the cached summary of a chat that has one (R-459)."""
 
     last_user_message: str = ""
     last_assistant_text: str = ""
@@ -158,7 +158,7 @@ class Span(_Group, frozen=True, kw_only=True):
 
 
 class EvidencePacket(_Group, frozen=True, kw_only=True):
-    """The verbatim half of a checkpoint. `span_hash` covers the whole texts, before any truncation."""
+    """The verbatim half of a checkpoint. `span_hash` covers the whole messages, before any truncation."""
 
     generated_at: int = 0
     span_hash: str = ""

@@ -54,7 +54,7 @@ _CLEARED = regex(
     r"|cleared to save context)\]"
     r'|\{"error":"pruned"\}|\[?\s*\]?'
 )
-"""Matches the texts of `placeholders`, which the plugin wrote whatever they replace."""
+"""Matches the text of `placeholders`, which the plugin wrote whatever they replace."""
 
 Trusts = Callable[[str], bool]
 """Returns whether the user trusts a folder."""

@@ -1,4 +1,4 @@
-"""Prompt texts, one Markdown file each, and the tables that belong to them; the files are part of the package."""
+"""Prompts, one Markdown file each, and the tables that belong to them; the files are part of the package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load(name: str) -> str:
 
 @cache
 def load_all() -> str:
-    """Return the texts of all prompts."""
+    """Return the text of all prompts."""
     return "\n\n".join(load(path.stem) for path in sorted(_FOLDER.glob("*.md")))
 
 

@@ -44,7 +44,7 @@ def needed_texts(message: Message) -> tuple[tuple[str, ...], ...]:
 
 
 def _old_texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield the texts that a call's arguments ask to replace, including those in a list of edits."""
+    """Yield the strings that a call's arguments ask to replace, including those in a list of edits."""
     if depth > 6:
         return
     if isinstance(value, list):
@@ -73,7 +73,7 @@ def _lines(text: str) -> tuple[str, ...]:
 
 
 def readable_texts(message: Message) -> Iterator[str]:
-    """Yield all texts of a message from which a model could copy a line."""
+    """Yield all strings of a message from which a model could copy a line."""
     yield message.text
     for call in message.tool_calls:
         yield from (text for _, text in strings_in(read_arguments(call.arguments)))

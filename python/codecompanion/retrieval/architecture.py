@@ -28,7 +28,7 @@ def describe_architecture(
 ) -> str:
     """Return a few lines about a project; "" if it has no files.
 
-    `manifests` are the texts of `manifests_of`; `languages` counts files by language.
+    `manifests` are the contents of `manifests_of`; `languages` counts files by language.
     """
     if not paths:
         return ""

@@ -39,7 +39,7 @@ def assemble(
 ) -> str:
     """Return the block with these parts, in order; "" if there is nothing to show.
 
-    `code` and `code_map` are text, or "" for none; `beside` are the texts that are not lines of a file.
+    `code` and `code_map` are text, or "" for none; `beside` is text that is not lines of a file.
     """
     texts: dict[str, str] = {"code": code, "map": code_map, **{one.source: one.text for one in beside}}
     titles: dict[str, str] = {"code": CODE_TITLE, "map": MAP_TITLE, **TITLES}

@@ -54,7 +54,7 @@ Definitions = Callable[[str], Sequence[Definition]]
 
 
 class Composed(msgspec.Struct, frozen=True):
-    """The gathered code for a question: the chosen code, the texts beside it, and the full rendered text."""
+    """The gathered code for a question: the chosen code, the text beside it, and the full rendered text."""
 
     selection: Selection
     beside: tuple[Snippet, ...] = ()
@@ -119,7 +119,7 @@ def compose(
 
 
 def _frame_tokens(types: QuestionTypes, parts: Sequence[Part], beside: Sequence[Snippet] = ()) -> int:
-    """Return the tokens of the text without its code and map: introduction, titles, notes, texts beside the code."""
+    """Return the tokens of the text without its code and map: introduction, titles, notes, text beside the code."""
     return chars_to_tokens(len(assemble(types, parts, "x", beside=beside)) + _NOTE_CHARS)
 
 
@@ -220,7 +220,7 @@ def _map(selection: Selection, definitions: Definitions, room: int, above: Above
 
 
 def fit_beside(beside: Sequence[Snippet], max_tokens: int) -> tuple[Snippet, ...]:
-    """Return the architecture, team and memory texts that fit, in that order; newest memories first."""
+    """Return the architecture, team and memory text that fits, in that order; newest memories first."""
     kept, room = list[Snippet](), max_tokens
     for one in beside:
         if one.tokens > room and one.source == "memory":

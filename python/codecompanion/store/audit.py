@@ -29,7 +29,7 @@ from codecompanion.store.lease import FileLock
 FILE, OLDER, HEAD, LOCK = "audit.jsonl", "audit.1.jsonl", "audit.head", "audit.lock"
 MAX_BYTES = 5_000_000
 MAX_LINE_BYTES = 64_000
-"""Maximum length of a line: the texts of a longer one are cut, but it keeps the hash of the executed text."""
+"""Maximum length of a line: the strings of a longer one are cut, but it keeps the hash of the executed text."""
 BATCH_S = 0.25
 """Seconds for which non-urgent records are batched; if the host is killed, they are lost."""
 _USUAL_TAIL = 8_192

@@ -307,7 +307,7 @@ class Store:
         return self._submit_quietly(lambda connection: scratch.save_text(connection, chat_id, kind, text, now))
 
     def take_drafts(self, chat_id: str, copy: str, *, owned: bool) -> Future[tuple[str, str]]:
-        """Return the draft, and the texts typed into copies whose hosts are gone; see `scratch.take_drafts`."""
+        """Return the draft, and the text typed into copies whose hosts are gone; see `scratch.take_drafts`."""
         now, kind = self._clock(), "draft" if owned else scratch.copy_kind(self._owner.id, copy)
 
         def is_gone(owner: str) -> bool:

@@ -254,7 +254,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     `without_secrets(text, path)` returns the text without their values, and why the file is withheld ("" = it is not).
     `read_git_config` is `workspace.git_config.read_certainly`. `read_stored(sha256)` returns a stored result, and
     raises `KeyError` or a `CodeCompanionError` if there is none. `environment` is the user's, with secrets; `hidden`
-    decides which of its variables are withheld from programs that the model runs. `recall` finds the texts removed from
+    decides which of its variables are withheld from programs that the model runs. `recall` finds the text removed from
     the chat. `accepted` is the proposal as the user edited it, or None without edits: the tool writes exactly that.
     `opened` is the editor's state of the tool's files at the last query of `editor`; `recorder` logs changes of files;
     `look_up_code` queries the project's index. `narrowed`: the text in the context that narrows grants. `chat_id` is ""
@@ -321,10 +321,10 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A question to the user. `always` covers `key`.
 
     `key` is the tool's name, for a shell the folder and the exact command, for a deletion the path. File tools set the
-    complete texts: `before` and `after` are "" without a file, and both are "" for a file too large to compare in the
-    editor. A shell sets `command`, `folder` ("" = the root) and `offer`: families of commands that "always" can cover.
-    File tools set `becomes`: why the change turns the file into one that a program runs. `why` is the reason to ask
-    regardless of grants, `again` why a grant no longer covers the call; `approval` sets both. `narrowed`: the text
+    complete contents: `before` and `after` are "" without a file, and both are "" for a file too large to compare in
+    the editor. A shell sets `command`, `folder` ("" = the root) and `offer`: families of commands that "always" can
+    cover. File tools set `becomes`: why the change turns the file into one that a program runs. `why` is the reason to
+    ask regardless of grants, `again` why a grant no longer covers the call; `approval` sets both. `narrowed`: the text
     because of which nothing can be granted. `place` is where a command runs, or "" for other tools: outside an existing
     sandbox, without one (`none`), or with the sandbox disabled (`off`). `note`: why it needs the network, as a
     sentence; `hosts` are those it would reach, () = any.
@@ -368,7 +368,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     should read. `keeps_time`: `run` itself ends at `context.timeout_s`, so that its partial result is not lost.
     `only_when_removed`: offered to the model only after text was removed from the chat. `short`: its spec in a small
     context window, None = a built-in tool is not offered there. `looks_at`: the editor state it needs: the open file at
-    its argument `path`, or all unsaved texts. `why_asked(arguments, context)` returns why this call asks regardless of
+    its argument `path`, or all unsaved files. `why_asked(arguments, context)` returns why this call asks regardless of
     grants, "" = it does not; it may read the disk, so it is called in a thread. `settings` apply unless the user
     configures this tool. `server`: the MCP server that runs it, "" = none.
     """

@@ -319,15 +319,15 @@ class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
 class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requested"):
     """A tool call asks for approval. `body`: the exact command or diff, `filetype`: its syntax (`sh`, `diff`).
 
-    A file change also has its absolute `path` and whole texts with Unix line endings: `before` or `after` is "" for a
-    missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of grants,
-    so that `always` grants nothing; `again`: why an earlier grant no longer applies. `covers`: which commands `always`
-    could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: why nothing can be granted
-    (the text in the context that prevents it), in one line.
+    A file change also has its absolute `path` and whole contents with Unix line endings: `before` or `after` is "" for
+    a missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of
+    grants, so that `always` grants nothing; `again`: why an earlier grant no longer applies. `covers`: which commands
+    `always` could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: why nothing can be
+    granted (the text in the context that prevents it), in one line.
 
     `kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason`: the
     focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input; `form` is a
-    JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of texts by
+    JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of strings by
     name. `place`: where a command runs (`ApprovalQuestion`); `note`: why it needs the network, in a sentence; `retry`:
     it failed in the sandbox and would run again there.
     """

@@ -731,7 +731,7 @@ class ListChanges(Request, frozen=True, kw_only=True):
 class ShowChange(Request, frozen=True, kw_only=True):
     """→ `{title, text, filetype, state}`: the whole diff of a file change.
 
-    With `texts` also `before` and `after`: the whole texts.
+    With `texts` also `before` and `after`: the whole contents.
     """
 
     change_id: str

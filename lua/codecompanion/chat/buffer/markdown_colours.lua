@@ -39,7 +39,7 @@ function M.add(chat, first, piece)
   chat.unpainted = chat.unpainted + 1
 end
 
----Register a complete text.
+---Register a complete string.
 ---@param chat CodeCompanion.Chat
 ---@param first integer
 ---@param lines string[]

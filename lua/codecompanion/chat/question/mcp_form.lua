@@ -28,7 +28,7 @@ end
 ---open, and the values entered so far are filled in next time, except secrets.
 ---@param form string JSON list of fields
 ---@param kept table<string, string> Values entered so far, by name; modified in place
----@param given fun(values: string) JSON object of texts by name
+---@param given fun(values: string) JSON object of strings by name
 function M.fill(form, kept, given)
   local fields, values = vim.json.decode(form), vim.empty_dict()
   local function ask(index)

@@ -49,7 +49,7 @@ class Want(msgspec.Struct, frozen=True):
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """A conversation and its system texts. `signed`: whether its compaction is signed, None = it has none."""
+    """A conversation and its system prompts. `signed`: whether its compaction is signed, None = it has none."""
 
     system: tuple[str, ...]
     conversation: Conversation

@@ -108,7 +108,7 @@ class Artifact(_Item, frozen=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return the texts of all items, without turn names, statuses and hints."""
+        """Return the text of all items, without turn names, statuses and hints."""
         return tuple(
             text
             for text in (

@@ -33,7 +33,7 @@ def merge(older: Artifact, newer: Artifact, closed: Collection[str] = ()) -> Art
 
     A quoted sentence is dropped when a label, a constraint or a newer sentence states the same fact (R-320). Duplicates
     have the same normalised text, whatever their source and status; the newest is kept, with its status. Hints are
-    pointers, so equal words may point at different calls. `closed`: texts of finished open threads.
+    pointers, so equal words may point at different calls. `closed`: the text of finished open threads.
     """
     episodes = {episode.episode_id: episode for episode in older.completed_episodes}
     for episode in newer.completed_episodes:

@@ -183,7 +183,7 @@ def artifact_from_text(text: str) -> Artifact:
 
 
 def _closed(turns: Sequence[TurnMessages]) -> frozenset[str]:
-    """Return the texts of tasks that a later todo list marks as done."""
+    """Return the text of tasks that a later todo list marks as done."""
     done: set[str] = set()
     for turn in turns:
         for text, is_done in gather(turn.messages).todos:
@@ -262,6 +262,6 @@ def _turn_order(name: str) -> tuple[int, str]:
 
 
 def _rules(work: Work, env: Env) -> str:
-    """Return the texts that are in every prompt, so that their constraints are not repeated."""
+    """Return the text that is in every prompt, so that their constraints are not repeated."""
     own = [m.text for m in work.before if m.tag == RULES_TAG or is_system_prompt(m)]
     return "\n".join((env.prompt_text, *own))

@@ -42,9 +42,9 @@ def build_packet(
     """Return the packet that covers **all** of these messages.
 
     Texts and excerpts together have at most `cap_bytes` (UTF-8). Tool results lose their ends first, oldest first; then
-    attachments, the model's messages, and the user's. The hash covers the whole texts. If the excerpts alone exceed the
-    cap, texts are dropped and each excerpt gets an equal share, beyond which no message is read. `pause` is called
-    between messages.
+    attachments, the model's messages, and the user's. The hash covers the whole messages. If the excerpts alone exceed
+    the cap, the text is dropped and each excerpt gets an equal share, beyond which no message is read. `pause` is
+    called between messages.
     """
     digest, spans, room = hashlib.sha256(), list[Span](), cap_bytes
     share = cap_bytes // max(1, len(messages))
@@ -123,7 +123,7 @@ def _fitted(whole: Sequence[Span], cap_bytes: int) -> tuple[Span, ...]:
 
 
 def _excerpts(spans: Sequence[Span], share: int) -> tuple[Span, ...]:
-    """Return the spans without texts, each excerpt cut to its share."""
+    """Return the spans without text, each excerpt cut to its share."""
     return tuple(msgspec.structs.replace(_shorter(span, 0), excerpt=_head(span.excerpt, share)) for span in spans)
 
 

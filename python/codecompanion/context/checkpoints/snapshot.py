@@ -184,7 +184,7 @@ def build_snapshot(
 
 
 def _transcript(tally: Tally, summary: Message | None) -> checkpoint.TranscriptState:
-    """Return the last user and assistant texts, and the summary in the view."""
+    """Return the last user and assistant messages, and the summary in the view."""
     last = checkpoint.TranscriptState(last_user_message=tally.last_user, last_assistant_text=tally.last_assistant)
     if summary is None:
         return last

@@ -40,7 +40,7 @@ def cut_text(text: str, limit: int) -> str:
 
 
 def write_stored_message(message: Message) -> dict[str, Any]:
-    """Return the message as an object: with texts truncated by R-463, and images as a line with their type and size."""
+    """Return the message as an object: with text truncated by R-463, and images as a line with their type and size."""
     limit = MAX_TOOL_RESULT_CHARS if message.role == "tool" else MAX_TEXT_CHARS
     from codecompanion.model.transcript_format import write_message  # not needed at startup
 

@@ -1,4 +1,4 @@
-"""Removes the superfluous parts of an old reply: long texts in its calls, and its reasoning.
+"""Removes the superfluous parts of an old reply: long strings in its calls, and its reasoning.
 
 Text that an edit replaced is no longer in the file. Text that it wrote is superfluous if a later result that is kept
 shows the whole file. Texts of other calls (a script, a prompt for another agent) have served their purpose. Names,
@@ -27,9 +27,9 @@ MAX_KEPT_LENGTH = 200
 def shorten_calls(
     message: Message, index: int, uses: FileUses, what: Arguments, cleared: Collection[int] = ()
 ) -> Message:
-    """Return the reply with long texts of its calls cleared, or the same object if there are none.
+    """Return the reply with long strings in its calls cleared, or the same object if there are none.
 
-    `what`: which texts to clear: those that edits `replaced`, those they have `written` if a later result shows the
+    `what`: which strings to clear: those that edits `replaced`, those they have `written` if a later result shows the
     whole file, those of all `other` calls. Results in `cleared` (by index) do not count as shown.
     """
     if is_protected(message) or has_encrypted(message):
@@ -68,7 +68,7 @@ def _without_texts(call: ToolCall, old_only: bool) -> ToolCall:
 
 
 def _cleared(value: Any, keep: bool) -> Any:
-    """Return the value with its long texts replaced; with `keep`, only those in fields named `old…`."""
+    """Return the value with its long strings replaced; with `keep`, only those in fields named `old…`."""
     if isinstance(value, str):
         return value if keep or len(value) <= MAX_KEPT_LENGTH else ARGUMENT_CLEARED
     if isinstance(value, list):

@@ -175,7 +175,8 @@ def _name_before(text: str) -> str:
 def _add_pieces(pieces: set[bytes], texts: Iterable[str]) -> None:
     """Add the runs of characters that can belong to a name or a number.
 
-    Every pattern finds the same matches in these pieces as in the texts, and they are a small part of a long history.
+    Every pattern finds the same matches in these pieces as in the messages, and they are a small part of a long
+    history.
     """
     for given in texts:
         # A line break inside JSON is written `\n`, and must not be read as part of the name after it.

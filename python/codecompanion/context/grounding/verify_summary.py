@@ -2,8 +2,8 @@
 
 Models invent names: 3 % of the file names in real summaries do not exist. Every path, every word that can only be an
 identifier, every word in backticks, every version and every measurement (`1.5s`) is looked up in the messages the stage
-started from (texts, call arguments, earlier summaries). Plain numbers (a summary does its own counting), status codes,
-and files that the text plans to write are exempt. An unknown name is followed by ` (unverified)`, outside its
+started from (messages, call arguments, earlier summaries). Plain numbers (a summary does its own counting), status
+codes, and files that the text plans to write are exempt. An unknown name is followed by ` (unverified)`, outside its
 backticks; for a code block the mark is on a line below. Nothing is removed: the next model and the user see which names
 are unreliable. A name that an earlier summary marked stays unverified. A summary written by code invents no names, it
 only shortens them, so it is skipped.

@@ -49,8 +49,8 @@ def accept_reply(
 ) -> str | Failed:
     """Return the summary text without its private analysis, or why the reply is rejected; `again`: a retry may help.
 
-    `schema` is the requested form and `prompt` its wording (None: any text is accepted), `about` the texts that it must
-    be about. Of a truncated reply, the complete sections are used if they form a summary.
+    `schema` is the requested form and `prompt` its wording (None: any text is accepted), `about` the strings that it
+    must be about. Of a truncated reply, the complete sections are used if they form a summary.
     """
     failure = _ended_badly(reply, schema)
     if failure is not None:

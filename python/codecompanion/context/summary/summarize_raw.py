@@ -33,7 +33,7 @@ from codecompanion.summary_frame import split_frame
 
 _CAPS = Caps(user=3000, tool=1200, call=800)
 _SPOKEN_CHARS = 1500
-"""Maximum characters of a text (R-436); an assistant text is cut after its decisions have been read."""
+"""Maximum characters of an entry (R-436); an assistant message is cut after its decisions have been read."""
 _LEFT_OUT = "[entries left out: {count}]"
 _LEFT_OUT_FORM = regex(r"^\[entries left out: (\d+)\]\n", re.MULTILINE)
 _ENTRY = regex(r"^(?=\[(?:user|assistant|tool|system)\] )", re.MULTILINE)
@@ -45,7 +45,7 @@ _LABELLED = regex(
     re.IGNORECASE | re.MULTILINE,
 )
 _READ_CHARS = 300_000
-"""Maximum characters of the assistant's newest texts to search for decisions, which takes a third of a second."""
+"""Maximum characters of the assistant's newest messages to search for decisions, which takes a third of a second."""
 _SHORT_CHARS, _DECISIONS_CHARS = 120, 300
 
 Count = Callable[[str], int]

@@ -48,7 +48,7 @@ class Question(msgspec.Struct, frozen=True):
     otherwise: SummaryRequest | None = None
 
     def about(self, told: Callable[[Messages], tuple[str, ...]]) -> tuple[str, ...]:
-        """Return the texts that the answer must be about, starting with its part of the subject."""
+        """Return the strings that the answer must be about, starting with its part of the subject."""
         return (*self.part, *told(self.request.subject))
 
 
@@ -231,7 +231,7 @@ def ask_all(
 
 
 class _ToldOnce:
-    """Caches the texts of a subject, which is the same for all parts of a long history."""
+    """Caches the strings of a subject, which is the same for all parts of a long history."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Messages, tuple[str, ...]]] = {}
@@ -243,7 +243,7 @@ class _ToldOnce:
 
 
 def told_in(subject: Messages) -> tuple[str, ...]:
-    """Return the texts that a summary of these messages is about: words and calls first, then the results that fit."""
+    """Return the strings that a summary of these messages is about: words and calls, then the results that fit."""
     spoken, results = list[str](), list[str]()
     for message in subject:
         calls = (f"{call.name} {call.arguments}" for call in message.tool_calls)

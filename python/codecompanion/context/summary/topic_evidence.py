@@ -24,7 +24,7 @@ from codecompanion import prompts
 from codecompanion.formats.regex import regex
 
 READ_CHARS = 240_000
-"""Maximum characters of a history to read, which takes 40 ms. In a longer history, long texts are cut
+"""Maximum characters of a history to read, which takes 40 ms. In a longer history, long strings are cut
 (`cut_evenly`)."""
 _TEXT_CHARS = 40_000
 _KEY_WORDS = 4
@@ -100,7 +100,7 @@ def why_not_about(texts: Sequence[str], history: History) -> str:
 
 
 def cut_evenly(texts: Iterable[str], room: int) -> list[str]:
-    """Return the texts in at most `room` characters: short texts whole, longer ones reduced to head and tail."""
+    """Return the strings in at most `room` characters: short ones whole, longer ones reduced to head and tail."""
     whole = list(texts)
     limit, left = room, room
     for rest, length in zip(range(len(whole), 0, -1), sorted(map(len, whole)), strict=True):

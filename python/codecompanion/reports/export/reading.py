@@ -48,7 +48,7 @@ _NAMES = {
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """External functions for reading: one cleans texts, the other loads images (None leaves images out)."""
+    """External functions for reading: one cleans text, the other loads images (None leaves images out)."""
 
     clean: Callable[[str], str]
     image: Callable[[str], bytes | None] | None = None

@@ -29,7 +29,7 @@ import math
 
 import msgspec
 
-# How far below and above the calibrated count a tokenizer may count a text, as shares; half of that for an endpoint
+# How far below and above the calibrated count a tokenizer may count text, as shares; half of that for an endpoint
 # doubted since its first report, because missing schemas are harder to notice in a longer request.
 _TEXT_DOWN, _TEXT_UP, _ONCE_DOUBTED = 0.4, 1.5, 0.5
 # Providers encode schemas in their own format: recorded costs start at a third of the JSON's tokens.
@@ -153,7 +153,7 @@ class Doubt(msgspec.Struct, frozen=True):
     `cut_to` is the size to which the server seems to cut prompts, or 0 without such evidence. `unconfirmed`: the server
     may have added its own prompt; the next report shows whether it has, and until then the meter uses this one.
     `without_tools`: how many reports in a row, up to this one, fit the requests without their tools and differ from
-    each other as the texts do.
+    each other as their messages do.
     """
 
     reported: int

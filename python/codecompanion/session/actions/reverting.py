@@ -1,6 +1,6 @@
 """Reverts file changes by three-way merge, and never loses later changes (architecture.md).
 
-A revert is a change like any other: logged with both texts before it is made, made in the editor if the file is open
+A revert is a change like any other: logged with both versions before it is made, made in the editor if the file is open
 there, and revertible itself. Hunks that overlap with later changes stay as they are, unless the user wants conflict
 markers in the editor.
 """
@@ -43,7 +43,7 @@ from codecompanion.wire.requests import ListChanges, RevertChanges, ShowChange
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """A file left unchanged: the reason, and whether the texts can be compared, or merged with conflict markers."""
+    """A file left unchanged: the reason, and whether the versions can be compared, or merged with conflict markers."""
 
     path: str
     name: str

@@ -236,7 +236,7 @@ class ContextBlock:
         return [text] if has_recall else []
 
     async def take_rules(self, reread: tuple[Message, ...]) -> None:
-        """Log the new texts of rules, if there are any."""
+        """Log the reread rules, if there are any."""
         if reread:
             counted = tuple(map(self._control.meter.counted, reread))
             change_id = self._services.new_token()

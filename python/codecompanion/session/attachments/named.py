@@ -1,6 +1,6 @@
 """Replaces an attached file by a reference if an earlier message already contains its text.
 
-As in `editor_context/already_sent.py`, a text is in a request only once. But an attachment is permanent: when the
+As in `editor_context/already_sent.py`, content is in a request only once. But an attachment is permanent: when the
 message that shows the text is cleared, summarised or removed, the projection of the view (`model/references.py`) puts
 the text back into the attachment.
 """

@@ -1,6 +1,6 @@
 """Checks whether the file text in a message still matches the file (lesson 24).
 
-Contents are compared if known (numbered lines of `read_file`, attached texts, the hash of an image), else modification
+Contents are compared if known (numbered lines of `read_file`, attached text, the hash of an image), else modification
 times. A message that does not come from a file is never out of date.
 """
 

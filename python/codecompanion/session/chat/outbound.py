@@ -61,7 +61,7 @@ class OutboundQueue:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return the queued texts, oldest first."""
+        """Return the queued messages, oldest first."""
         return tuple(submit.text for submit in self._waiting)
 
     def add(self, submit: Submit) -> None:

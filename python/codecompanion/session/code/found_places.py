@@ -11,7 +11,7 @@ from codecompanion.session.code.searched_project import SearchedProject
 
 
 class FoundPlaces:
-    """Reads the texts of one answer's results."""
+    """Reads the text of one answer's results."""
 
     def __init__(self, project: SearchedProject) -> None:
         self._project = project

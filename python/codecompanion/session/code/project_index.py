@@ -286,7 +286,7 @@ class ProjectIndex:
             return ()
 
     def _changed_buffers(self, known: Mapping[str, tuple[int, int]]) -> dict[str, str]:
-        """Return the unsaved texts that are not in the index."""
+        """Return the unsaved content that is not in the index."""
         found = {}
         for path, text in self._unsaved.items():
             if path not in known and (self.root / path).exists():

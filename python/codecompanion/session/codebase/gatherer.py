@@ -23,9 +23,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     the file the user works in, "" = none (R-214); `cursor`: the line there. `max_tokens`: the maximum size of the code
     (R-245), whatever the budget of `model` is; named files may use all of it. `is_asked`: the user asked for code, so
     the question is not classified. `only_files`: `root` is not a project, and only the named files are read. `unsaved`:
-    the texts of changed buffers, by absolute path. `left_out` and `pinned`: pieces to exclude from and include in the
-    result. `seen`: messages of gathered code that the model sees unchanged; code in them is not sent again. `pipeline`:
-    the pipeline that finds and chooses the code, "" = as configured.
+    the contents of changed buffers, by absolute path. `left_out` and `pinned`: pieces to exclude from and include in
+    the result. `seen`: messages of gathered code that the model sees unchanged; code in them is not sent again.
+    `pipeline`: the pipeline that finds and chooses the code, "" = as configured.
     """
 
     text: str

@@ -257,7 +257,7 @@ class Completer:
         return await asyncio.to_thread(self._knowledge.show, reader, place, self._total, cost)
 
     def _ask_for(self, shown: Shown, asked: Asked, family: Family, path: str, project: str) -> CodeRequest:
-        """Return the request for the endpoint: one prompt with the family's tokens, or separate texts."""
+        """Return the request for the endpoint: one prompt with the family's tokens, or separate strings."""
         settings = self._settings
         has_tokens = family.fills_in and asked.reads_tokens
         suffix, extra = "", tuple[tuple[str, str], ...]()

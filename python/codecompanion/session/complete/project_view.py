@@ -71,7 +71,7 @@ class ProjectReader:
         self.version += 1
 
     def lay_over(self, texts: Mapping[str, str]) -> None:
-        """Use the texts of unsaved buffers instead of their files, until these are written or this is called again."""
+        """Use the text of unsaved buffers instead of their files, until these are written or this is called again."""
         most = budgets().pieces.max_file_bytes
         known, found = self._unsaved, dict[str, _Buffer]()
         for path, text in texts.items():
@@ -87,7 +87,7 @@ class ProjectReader:
             self.note_change()
 
     def unsaved(self) -> dict[str, str]:
-        """Return the buffer texts whose files have not been written since."""
+        """Return the buffer contents whose files have not been written since."""
         found = {path: one for path, one in self._unsaved.items() if self._mark(path) == one.mark}
         self._unsaved = found
         return {path: one.text for path, one in found.items()}

@@ -82,7 +82,7 @@ class Projects:
         """Update the index from the disk and from unsaved buffers.
 
         The editor is asked for unsaved buffers only when the user has just moved to another file, not during typing,
-        because the texts may be large.
+        because the files may be large.
         """
         root = reader.root
         try:

@@ -8,7 +8,7 @@ MAX_ENTRIES = 50
 
 
 class SuggestionCache:
-    """Caches the texts for `model:prompt`; the oldest entry is dropped if there is no room."""
+    """Caches the suggestions for `model:prompt`; the oldest entry is dropped if there is no room."""
 
     def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
         self._max_entries = max_entries
@@ -18,11 +18,11 @@ class SuggestionCache:
         return len(self._entries)
 
     def get(self, model: str, prompt: str) -> tuple[str, ...] | None:
-        """Return the cached texts, or None if there are none."""
+        """Return the cached suggestions, or None if there are none."""
         return self._entries.get(f"{model}:{prompt}")
 
     def put(self, model: str, prompt: str, texts: tuple[str, ...]) -> None:
-        """Store the texts; an existing entry keeps its age."""
+        """Store the suggestions; an existing entry keeps its age."""
         self._entries[f"{model}:{prompt}"] = texts
         while len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)

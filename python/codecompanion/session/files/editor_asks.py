@@ -56,7 +56,7 @@ class EditorAsks:
             waiting.set_result(answer)
 
     async def look(self, paths: Sequence[Path] | None) -> Opened:
-        """Return which of the paths are open; None asks for all unsaved texts."""
+        """Return which of the paths are open; None asks for all unsaved files."""
         wanted = None if paths is None else [str(path) for path in paths]
         answer = await self._ask("look", {"paths": wanted}, self._look_limit_s, self._look_limit_s)
         if answer is None or not answer.ok:

@@ -25,7 +25,7 @@ LABELS = ("the file now", "after the change", "before the change")
 class Clash(Exception):
     """A change cannot be reverted; `marked` is the text with conflict markers, or None if there is none.
 
-    `overlaps`: later changes overlap, and there are three texts to compare.
+    `overlaps`: later changes overlap, and there are three versions to compare.
     """
 
     def __init__(self, reason: str, marked: str | None = None, *, overlaps: bool = False) -> None:
@@ -34,7 +34,7 @@ class Clash(Exception):
 
 
 class Contents:
-    """The stored contents of changes as comparable texts, with Unix line endings; None if there was no file."""
+    """The stored contents of changes as comparable strings, with Unix line endings; None if there was no file."""
 
     def __init__(self, read_blob: Callable[[str], bytes]) -> None:
         """`read_blob` returns the content stored under a sha256."""
@@ -83,7 +83,7 @@ def to_revert(change: FileChanged, by_id: Mapping[str, FileChanged]) -> ToRevert
 
 
 def to_make_again(change: FileChanged, by_id: Mapping[str, FileChanged]) -> list[ToRevert]:
-    """Return how to reapply a reverted change: by its texts, or by reverting its reverts."""
+    """Return how to reapply a reverted change: by its contents, or by reverting its reverts."""
     reverts = [one for one in by_id.values() if not one.reverted and change.id in one.began.reverts]
     is_tools = not change.began.reverts and not change.began.gone
     if not (is_tools and change.began.before and change.after):

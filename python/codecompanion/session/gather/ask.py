@@ -20,8 +20,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     works in, "" = none (R-214). `cursor`: its line, 0 = unknown. `pipeline`: finds and chooses the code. `budget` is in
     tokens, None = the budget of `model`; `window` and `max_tokens` limit it, 0 = no limit. `always`: skip the decision
     whether the question is about the project. `only_files`: `root` is not a project, and only the named files are read.
-    `unsaved`: texts of changed buffers by absolute path. `left_out` and `pinned`: pieces to exclude from and include in
-    the result. `seen`: messages of gathered code that the model still sees unchanged.
+    `unsaved`: contents of changed buffers by absolute path. `left_out` and `pinned`: pieces to exclude from and include
+    in the result. `seen`: messages of gathered code that the model still sees unchanged.
     """
 
     question: str

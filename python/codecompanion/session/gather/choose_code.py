@@ -41,7 +41,7 @@ _MAX_PLACES = 4
 
 
 class ToChoose(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of the gatherers: pieces of code, other texts, the search terms, the question's types."""
+    """The results of the gatherers: pieces of code, other text, the search terms, the question's types."""
 
     snippets: Sequence[Snippet]
     texts: Sequence[Snippet] = ()

@@ -22,7 +22,7 @@ MAX_PARSED_CHARS = 1_000_000
 
 
 class CodeTexts(Protocol):
-    """Provides the texts of files by path, and their definitions."""
+    """Provides the contents of files by path, and their definitions."""
 
     def read(self, path: str) -> str | None:
         """Return the text of a file, or None if it cannot be read."""
@@ -40,7 +40,7 @@ def parse_text(path: str, text: str) -> ParsedFile:
 
 
 class ProjectCode:
-    """A project during one gathering. `unsaved`: texts of changed buffers by absolute path."""
+    """A project during one gathering. `unsaved`: contents of changed buffers by absolute path."""
 
     def __init__(self, root: Path, choice: Choice, unsaved: Mapping[str, str]) -> None:
         self.root, self.choice = Path(os.path.realpath(root)), choice

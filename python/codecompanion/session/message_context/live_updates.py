@@ -112,7 +112,7 @@ class LiveUpdates:
         )
 
     async def _opened(self, files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Opened:
-        """Return the texts of files that are unsaved or exist only in the editor; others are not requested."""
+        """Return the contents of files that are unsaved or exist only in the editor; others are not requested."""
         names = {buffer.name for buffer in snapshot.buffers}
         paths = [_real(one, root) for one in files if str(root / one.path) in names or str(_real(one, root)) in names]
         if not paths:

@@ -163,7 +163,7 @@ class MentionedContext:
 
 
 def _without_secrets(item: EditorItem) -> EditorItem:
-    """Return an item without secrets in texts that the user did not choose individually."""
+    """Return an item without secrets in text that the user did not choose individually."""
     if item.name in _CHOSEN:
         return item
 

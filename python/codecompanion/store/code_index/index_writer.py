@@ -125,7 +125,7 @@ class IndexWriter:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def clear(self) -> None:
-        """Remove every file but keep the vectors, because the same texts will reappear."""
+        """Remove every file but keep the vectors, because the same text will reappear."""
         with self._transaction() as connection:
             connection.execute("INSERT INTO chunk_text (chunk_text) VALUES ('delete-all')")
             for table in ("files", "pieces", "definitions", "outlines", "refs", "undefined_refs", "names"):

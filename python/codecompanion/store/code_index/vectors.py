@@ -37,7 +37,7 @@ _CHUNKS_OF_VECTORS = "SELECT p.id, v.id FROM vectors v CROSS JOIN pieces p ON p.
 _READ_AT_ONCE = 500
 _COUNT_REMOVAL = "INSERT INTO meta VALUES ('vectors_removed', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1"
 _SPARE = 4.0
-"""Maximum ratio of stored to used vectors; those of deleted texts are kept, because a checkout restores the texts."""
+"""Maximum ratio of stored to used vectors; those of deleted chunks are kept, because a checkout restores the chunks."""
 _FEW = 5_000
 
 
@@ -86,7 +86,7 @@ class VectorWriter:
         return found
 
     def put(self, model: str, vectors: Mapping[bytes, Vector]) -> None:
-        """Write vectors by the hash of their texts; they are on disk when this returns."""
+        """Write vectors by the hash of their text; they are on disk when this returns."""
         rows = [(digest, model, len(vector), to_blob(vector)) for digest, vector in vectors.items()]
         with self._errors():
             self._connection.execute("BEGIN IMMEDIATE")
@@ -174,7 +174,7 @@ class VectorReader:
             wanted, done = 2 * k, 0
             while len(found) < k and done < packed.count:
                 found |= self._cosines_of(connection, query, ordered(done, wanted))
-                done, wanted = wanted, wanted * 4  # most of them belong to deleted texts
+                done, wanted = wanted, wanted * 4  # most of them belong to deleted chunks
         return dict(sorted(found.items(), key=lambda item: -item[1])[:k])
 
     def cosines(self, query: Vector, chunks: Sequence[int]) -> dict[int, float]:

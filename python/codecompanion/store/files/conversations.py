@@ -58,7 +58,7 @@ def place_in(stored: bytes) -> Place | None:
     try:
         if _PLACE.fullmatch(last):
             return typed.read_json(last[:-1], type=Place)
-        # Not msgspec's own decoder, which rejects texts cut inside a character.
+        # Not msgspec's own decoder, which rejects text cut inside a character.
         return typed.convert(json.loads(stored), _Stored).place
     except (*NOT_READABLE, msgspec.ValidationError):
         return None

@@ -29,7 +29,7 @@ SWEEP_S = 5.0
 """Maximum seconds that removing unused blobs may delay closing; the next deletion removes the rest."""
 _UNINDEX = "INSERT INTO message_text(message_text, rowid, text) VALUES ('delete', ?, ?)"
 
-# Selects texts that no other chat has; a copy always has a larger id than its text, so new events never reuse an id in
+# Selects text that no other chat has; a copy always has a larger id than its text, so new events never reuse an id in
 # use.
 _OWN_TEXTS = """
     SELECT COALESCE(text_id, events.id) AS text, payload

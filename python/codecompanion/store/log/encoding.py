@@ -1,4 +1,4 @@
-"""Encodes events and texts as bytes, including values that SQLite and msgspec reject."""
+"""Encodes events and text as bytes, including values that SQLite and msgspec reject."""
 
 from __future__ import annotations
 

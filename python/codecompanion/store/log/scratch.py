@@ -79,7 +79,7 @@ def copy_kind(owner: str, copy: str) -> str:
 def take_drafts(
     connection: sqlite3.Connection, chat_id: str, copy: str, kind: str, is_gone: Callable[[str], bool], now: float
 ) -> tuple[str, str]:
-    """Return the draft of this kind ("" for a copy), and the texts typed into copies whose hosts are gone.
+    """Return the draft of this kind ("" for a copy), and the text typed into copies whose hosts are gone.
 
     The latter become part of the draft. The text of `copy` itself is dropped, because it is still in that copy's input.
     """

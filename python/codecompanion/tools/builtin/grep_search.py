@@ -201,7 +201,7 @@ async def _search_all(arguments: dict[str, Any], root: Path, names: list[str], h
 
 
 def _write_out(folder: Path, unsaved: dict[str, str]) -> None:
-    """Write the editor's unsaved texts to a folder, under their names, for a searcher."""
+    """Write the editor's unsaved files to a folder, under their names, for a searcher."""
     for name, text in unsaved.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +209,7 @@ def _write_out(folder: Path, unsaved: dict[str, str]) -> None:
 
 
 def _files(arguments: dict[str, Any], context: ToolContext, check: Check) -> tuple[_Files, dict[str, str]]:
-    """Return the files to search, and the texts of those with unsaved changes in the editor."""
+    """Return the files to search, and the contents of those with unsaved changes in the editor."""
     root = context.resolve(".")
     start = context.resolve(arguments.get("path", "."))
     if not is_there(start, context):

@@ -67,7 +67,7 @@ class Editor(Protocol):
     """The editor's operations for tools."""
 
     async def look(self, paths: Sequence[Path] | None) -> Opened:
-        """Return the open files among the paths, with their texts; None = all files with unsaved changes.
+        """Return the open files among the paths, with their contents; None = all files with unsaved changes.
 
         Open files without unsaved changes that changed on disk are reloaded first.
         """
