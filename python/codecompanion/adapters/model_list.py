@@ -178,7 +178,7 @@ def count_in(table: Mapping[str, Any], name: str) -> int:
 
 
 def table_in(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return an object from a decoded response, empty if it is missing."""
+    """Return an object from a decoded response, or {} if it is missing."""
     value = table.get(name)
     return value if isinstance(value, Mapping) else {}
 

@@ -1,7 +1,7 @@
 """Updates the code index of a command from the disk before it answers.
 
 Two commands on one project share an index, so the second waits for the first; otherwise its answer would come from a
-partial index and be different the next time.
+partial index and be different next time.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     `url`: an OpenAI-compatible address. `key`: the source of the key, as in an adapter's entry (`ENV_NAME`, `cmd:…`,
     `file:…`, "" = none). `onnx`: a folder with `model.onnx` and `tokenizer.json`. `dimensions`: 0 = the model's
-    default. The prefixes precede a question and a piece of code; None = as the model's authors specify.
+    default. The prefixes precede a question and a code chunk; None = as the model's authors specify.
     """
 
     url: str = ""
@@ -77,7 +77,7 @@ class Embedder(QuestionEmbedder, Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of pieces of code, in order, an empty one for a blank string.
+        """Return the vectors of code chunks, in order, an empty one for a blank string.
 
         Raises:
             AdapterError: with one sentence for the user; none of the inputs has a vector.

@@ -1,4 +1,4 @@
----Edits the text of a chat buffer without a trace in the undo history, and manages the input region.
+---Edits the text of a chat buffer without adding to the undo history, and manages the input region.
 ---
 ---`anchors` has the positions. Machine edits are kept out of the undo history: `u` belongs to the user.
 
@@ -44,7 +44,7 @@ function M.blank(chat, text)
   end)
 end
 
----Run `change`, which edits the buffer, without a trace in the undo history; only windows that follow the end scroll.
+---Run `change`, which edits the buffer, without adding to the undo history; only windows that follow the end scroll.
 ---After a machine edit, older undo entries would have wrong line numbers, so they are dropped;
 ---`codecompanion.chat.wire.draft` undoes the user's edits.
 ---@param chat CodeCompanion.Chat

@@ -9,7 +9,7 @@ function M.configured()
   return options.chat().keymaps or {}
 end
 
----Return the keys of an action in a mode, none if it is disabled.
+---Return the keys of an action in a mode, or none if it is disabled.
 ---@param name string
 ---@param mode string
 ---@return string[]

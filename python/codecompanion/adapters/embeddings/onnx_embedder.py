@@ -53,7 +53,7 @@ class OnnxEmbedder:
         return f"OnnxEmbedder({self.name!r})"
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of pieces of code."""
+        """Return the vectors of code chunks."""
         return await self._embed([self._document_prefix + text if text.strip() else "" for text in texts])
 
     async def embed_query(self, text: str) -> Vector:

@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 async def _embed(vectors: CommandVectors, spec: str, root: Path, path: Path) -> bool:
-    """Make the missing vectors; return whether every piece of code has been embedded."""
+    """Compute the missing vectors; return whether every code chunk has been embedded."""
     try:
         run = await vectors.fill(spec, root, path, Choice())
         return not (run.why or run.is_busy)

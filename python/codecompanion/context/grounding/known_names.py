@@ -37,7 +37,7 @@ Pause = Callable[[], None]
 
 
 class Known:
-    """The words, numbers and paths of texts, given as distinct pieces (`_add_pieces`); each set is built on first use.
+    """The words, numbers and paths in strings, as distinct pieces (`_add_pieces`); each set is built on first use.
 
     `_runs`: every distinct path and word, between slashes, one per line.
     """

@@ -74,7 +74,7 @@ def _each_once(said: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _line(quote: Quote, facts: tuple[str, ...]) -> Quote:
-    """Return a message as its facts, unchanged if it contains only them.
+    """Return a message as its facts, or unchanged if it contains only them.
 
     Each fact ends like a sentence, so that a later summary finds it again.
     """

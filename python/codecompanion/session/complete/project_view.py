@@ -175,7 +175,7 @@ class ProjectReader:
         return [f"{folder}/{one}" if folder else one for one in names[:count]]
 
     def _read(self, path: str) -> FilePieces:
-        """Return the pieces of a file of the project, none if the file may not be read."""
+        """Return the pieces of a file of the project, or none if the file may not be read."""
         mark, unsaved = self._mark(path), self._unsaved.get(path)
         if unsaved is not None and unsaved.mark == mark:
             return unsaved.pieces

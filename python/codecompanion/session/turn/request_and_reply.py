@@ -230,7 +230,7 @@ class Exchange:
             chat.emit(ReplyFinished(chat=chat.chat_id, message_id=message.id, stop="cut"))
 
     def _reported(self, message_id: str, finished: Finished, estimated: int, *, empty: bool) -> list[UsageReported]:
-        """Return the usage events of a reply, none if the provider reported no usage."""
+        """Return the usage events of a reply, or none if the provider reported no usage."""
         chat, usage, others = self._chat, finished.usage, finished.other_passes
         (adapter, model), services = self.prepared_for, chat.services
         if usage is None or empty:

@@ -28,7 +28,7 @@ MAX_REFUSED = 20
 _ABOUT_THE_TEXT = (RequestRejected, ContentRefused, ContextOverflow, MalformedReply)
 
 ChunksOf = Callable[[str], Sequence[CodeChunk]]
-"""Returns the current chunks of the file at an index path, none if it cannot be read."""
+"""Returns the current chunks of the file at an index path, or none if it cannot be read."""
 Report = Callable[[int, int], None]
 """Called with the number of finished inputs and the total."""
 

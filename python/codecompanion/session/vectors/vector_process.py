@@ -29,7 +29,7 @@ NAME = "embeddings"
 
 
 class VectorJob(msgspec.Struct, frozen=True):
-    """A job: make the vectors of the index at `path` for the folder `root`; both are file system paths as bytes.
+    """A job: compute the vectors of the index at `path` for the folder `root`; both are file system paths as bytes.
 
     `may_be_large`: the user approved the cost.
     """

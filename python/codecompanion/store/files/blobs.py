@@ -78,7 +78,7 @@ class Blobs:
                 yield from (entry.name for entry in entries if _SHA256.fullmatch(entry.name))
 
     def stored_at(self, name: str) -> float:
-        """Return when a blob was last stored (seconds since the epoch), infinity if it does not exist."""
+        """Return when a blob was last stored (seconds since the epoch), or infinity if it does not exist."""
         if self._folder is None:
             return 0.0
         try:

@@ -65,7 +65,7 @@ class StoredPayload(msgspec.Struct, frozen=True):
 
 
 class CheckpointFiles:
-    """Reads and writes the folder `transcripts`, which the first write creates."""
+    """Reads and writes the `transcripts` folder, which the first write creates."""
 
     def __init__(self, state_dir: Path) -> None:
         self.folder = state_dir / FOLDER

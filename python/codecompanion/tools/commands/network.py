@@ -223,7 +223,7 @@ def _hosts_in(words: Iterable[str]) -> list[str] | None:
 
 
 def _in_ascii(host: str) -> str:
-    """Return a host as programs look it up (`xn--…`), unchanged if it has no such form and so cannot be reached."""
+    """Return a host as programs look it up (`xn--…`), or unchanged if it has no such form and so cannot be reached."""
     with contextlib.suppress(UnicodeError):
         return host if host.isascii() else host.encode("idna").decode()
     return host

@@ -44,7 +44,7 @@ class _Kind(NamedTuple):
 
 @cache
 def _built_in() -> tuple[_Kind, ...]:
-    """Return the reasons, each with path patterns or with file names only (the folder `build` is not `BUILD`)."""
+    """Return the reasons, each with path patterns or with file names only (the `build` folder is not `BUILD`)."""
 
     def is_name(pattern: str) -> bool:
         return "/" not in pattern and not pattern.startswith(".")
