@@ -94,7 +94,7 @@
 ---@field policy string
 ---@field description string
 
----The session's state changed; `label`: the activity (`running grep_search`), "" when idle.
+---The session's state changed; `label`: the activity (`running grep_search`), or "" when idle.
 ---@class CodeCompanion.Event.State
 ---@field type "state"
 ---@field chat string
@@ -271,15 +271,15 @@
 
 ---A tool call asks for approval. `body`: the exact command or diff, `filetype`: its syntax (`sh`, `diff`).
 ---
----A file change also has its absolute `path` and whole texts with Unix line endings: `before` or `after` is "" for a
----missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of grants,
----so that `always` grants nothing; `again`: why an earlier grant no longer applies. `covers`: which commands `always`
----could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: why nothing can be granted
----(the text in the context that prevents it), in one line.
+---A file change also has its absolute `path` and whole contents with Unix line endings: `before` or `after` is "" for
+---a missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of
+---grants, so that `always` grants nothing; `again`: why an earlier grant no longer applies. `covers`: which commands
+---`always` could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: why nothing can be
+---granted (the text in the context that prevents it), in one line.
 ---
 ---`kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason`: the
 ---focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input; `form` is a
----JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of texts by
+---JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of strings by
 ---name. `place`: where a command runs (`ApprovalQuestion`); `note`: why it needs the network, in a sentence; `retry`:
 ---it failed in the sandbox and would run again there.
 ---@class CodeCompanion.Event.ApprovalRequested
@@ -315,7 +315,7 @@
 ---
 ---`assumed`: the window is a guess (`?`, R-506). `paused`: automatic edits and compactions are paused after an undo,
 ---until the user compacts, redoes or chooses a policy. `stopped`: the chat's configured policy if it is stopped
----because the option `stopped_by` is invalid; otherwise neither is sent. `no_tools`: why the model would not see
+---because the `stopped_by` option is invalid; otherwise neither is sent. `no_tools`: why the model would not see
 ---tools, so that none are sent. `held_back`: the tools that are not sent in a small context window.
 ---@class CodeCompanion.Event.Meter
 ---@field type "meter"
@@ -679,7 +679,7 @@
 ---@field copy? string
 ---@field shown? string
 
----A text from the editor. `title`: its description, shown before the file and its lines.
+---Text from the editor. `title`: its description, shown before the file and its lines.
 ---
 ---`path`: its file, "" = none; `first`: the 1-based line at which it begins there, 0 = it is not text of the file;
 ---`whole`: it is the whole file; `partial`: its lines are parts of the file's lines. `language`: that of the code
@@ -918,7 +918,7 @@
 
 ---→ `{text, chats: [{chat, title, time, messages, lost}]}`: chats that checkpoints have and the database lacks.
 ---
----`text` is one sentence, "" if none is missing; `time` in ms; `lost` -1: the chat exists, but ends earlier.
+---`text` is one sentence, or "" if none is missing; `time` in ms; `lost` -1: the chat exists, but ends earlier.
 ---@class CodeCompanion.Request.ListMissing
 ---@field id? integer
 ---@field chat? string
@@ -1084,7 +1084,7 @@
 ---@field folders? string[]
 ---@field own_folder? string
 
----→ `{written: why}`: mentions in an external text of files outside the project at `cwd`, or with secrets.
+---→ `{written: why}`: mentions in external text of files outside the project at `cwd`, or with secrets.
 ---@class CodeCompanion.Request.CheckMentions
 ---@field id? integer
 ---@field chat? string
@@ -1255,7 +1255,7 @@
 
 ---→ `{title, text, filetype, state}`: the whole diff of a file change.
 ---
----With `texts` also `before` and `after`: the whole texts.
+---With `texts` also `before` and `after`: the whole contents.
 ---@class CodeCompanion.Request.ShowChange
 ---@field id? integer
 ---@field chat? string
@@ -1635,7 +1635,8 @@
 ---@field llm? string|(fun(adapter: CodeCompanion.AdapterInfo): string)
 ---@field user? string|(fun(): string)
 
----Keys of the chat: { modes = { n = …, i = … } }, or false; your own need a `callback`, see |codecompanion-keymaps|.
+---Chat keymaps: { modes = { n = …, i = … } }, or false to disable one. Custom keymaps need a `callback`, see
+---|codecompanion-keymaps|.
 ---@class CodeCompanion.Options.interactions.chat.keymaps
 ---@field options? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field completion? CodeCompanion.Options.interactions.chat.keymaps.key|false
@@ -2018,7 +2019,7 @@
 ---@field adapter? string|table
 ---@field fallback_to_chat_adapter? boolean
 
----Options of the policy `kodacode`, named as in its document.
+---Options of the `kodacode` policy, named as in its document.
 ---@class CodeCompanion.Options.interactions.chat.opts.context_management.sessions
 ---@field compaction_threshold? number|string
 ---@field compaction_target_threshold? number|string
@@ -2090,7 +2091,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Accept all hunks instead of the shared key
+---Accept all hunks (replaces the shared key for this action)
 ---@class CodeCompanion.Options.interactions.inline.keymaps.accept_change
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.accept_change.modes
 
@@ -2100,7 +2101,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Reject all hunks instead of the shared key
+---Reject all hunks (replaces the shared key for this action)
 ---@class CodeCompanion.Options.interactions.inline.keymaps.reject_change
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.reject_change.modes
 
@@ -2110,7 +2111,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Always accept instead of the shared key
+---Always accept (replaces the shared key for this action)
 ---@class CodeCompanion.Options.interactions.inline.keymaps.always_accept
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.always_accept.modes
 
@@ -2445,7 +2446,7 @@
 ---@field buflisted? boolean
 ---@field opts? table
 
----The Python of the host.
+---The Python interpreter that runs the host.
 ---@class CodeCompanion.Options.python
 ---@field host_prog? string
 
