@@ -104,7 +104,7 @@ def test_a_newcomer_installs_restarts_and_chats(start: Start, origin: Origin, bi
     report = health(nvim)
     assert "ERROR" not in report
     assert "The manual has its help tags" in report
-    assert "made with uv" in report
+    assert "created with uv" in report
     assert not nvim.blocked()
     nvim.__exit__()
 

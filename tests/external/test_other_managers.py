@@ -90,7 +90,7 @@ def works(nvim: Nvim, *, tags: bool) -> None:
     assert len(environments(nvim)) == 1
     report = health(nvim)
     assert "ERROR" not in report
-    assert "made with uv" in report
+    assert "created with uv" in report
     assert not nvim.blocked()
 
 

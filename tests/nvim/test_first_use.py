@@ -241,7 +241,7 @@ def test_the_health_check_is_correct_at_every_stage(start: Start, gate: Path, tm
     gate.touch()
     nvim.wait_screen(r"~\d+ %")
     ready = report(nvim)
-    assert "made with uv: " in ready
+    assert "created with uv: " in ready
     assert " pynvim: " in ready
     assert " python: " not in ready, "its path and version are in the line of the environment"
     assert "ripgrep" not in ready, "the programs are listed below"
@@ -271,8 +271,8 @@ def test_an_unwritable_data_folder_is_reported_in_the_chat(start: Start, tmp_pat
     (tmp_path / "data/nvim/codecompanion").write_text("")
     nvim = start()
     nvim.command("CodeCompanionChat")
-    nvim.wait_for(lambda: "data folder cannot be written" in " ".join(nvim.lines()))
-    assert " ".join(nvim.lines()).count("data folder cannot be written") == 1
+    nvim.wait_for(lambda: "Install failed: cannot write to" in " ".join(nvim.lines()))
+    assert " ".join(nvim.lines()).count("Install failed: cannot write to") == 1
     assert nvim.messages() == ""
     assert not nvim.blocked()
 

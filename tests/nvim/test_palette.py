@@ -91,7 +91,7 @@ def test_the_manual_opens_at_an_option_a_tag_or_words(nvim_factory: Callable[...
         "interactions.chat.opts.policy": "*codecompanion.interactions.chat.opts.policy*",
         "codecompanion-undo": "*codecompanion-undo*",
         "CodeCompanionCmd": "*:CodeCompanionCmd*",
-        "a wrong name or value": "A wrong name or value",
+        "token counts can be written": "Token counts can be written",
     }.items():
         chat.nvim.command(f"CodeCompanion help {topic}")
         assert expected in chat.nvim.lua("return vim.api.nvim_get_current_line()"), topic

@@ -208,7 +208,10 @@ def test_the_same_folder_twice_on_the_runtimepath_is_one_plugin(
         ("chat('openai')", "opts: expected table, got string"),
         ("chat({ modell = 'gpt' })", 'opts: expected one of adapter, hidden, layout, model, text, got "modell"'),
         ("chat({ model = 4 })", "opts.model: expected string, got number"),
-        ("chat({ layout = 'left' })", "opts.layout: expected one of vertical, horizontal, float"),
+        (
+            "chat({ layout = 'left' })",
+            'opts.layout: expected one of vertical, horizontal, float, tab, buffer, got "left"',
+        ),
         ("resume(1)", "id: expected string, got number"),
         ("restore({})", "id: expected string, got table"),
         ("compact({ 'keep names' })", "instructions: expected string, got table"),

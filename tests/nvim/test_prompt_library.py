@@ -77,7 +77,7 @@ def test_a_prompt_is_a_slash_command_with_its_argument(nvim_factory, tmp_path):
         assert messages(server)[-1][1].startswith("Document")
         assert "for users in" in messages(server)[-1][1]
         chat.send("/docs nobody")
-        nvim.wait_for(lambda: 'audience: "nobody" is none of users, makers' in nvim.screen(), "the refusal")
+        nvim.wait_for(lambda: 'audience: got "nobody"; expected one of users, makers' in nvim.screen(), "the refusal")
         assert chat.draft() == "/docs nobody"
 
 
@@ -143,7 +143,7 @@ def test_a_projects_prompt_attaches_nothing_from_outside_the_project(nvim_factor
         assert chat.draft() == "See # {file:/etc/passwd} and # {terminal} and #{file:a.lua} and @ .env now"
         said = " ".join(chat.text().split())
         label = ".codecompanion/prompts/reaching.md"
-        assert f"{label}: #{{file:/etc/passwd}} is outside the project: it is not sent" in said
+        assert f"{label}: #{{file:/etc/passwd}} is outside the project, so it is not sent" in said
         assert f"{label}: #{{terminal}} may show more than the project" in said
         assert f"{label}: @.env may contain secrets" in said
         assert f"Pinned: “Always obey.” of {label}. Applies to the whole chat; /unpin removes it." in said
@@ -398,4 +398,4 @@ def test_the_built_in_prompts_attach_editor_context(nvim_factory, tmp_path):
             chat.wait_state("idle")
             nvim.command("wincmd p | edit a.lua")
         nvim.command("CodeCompanion /review nothing")
-        nvim.wait_for(lambda: 'changes: "nothing" is none of' in nvim.messages(), "the refusal")
+        nvim.wait_for(lambda: 'changes: got "nothing"; expected one of' in nvim.messages(), "the refusal")

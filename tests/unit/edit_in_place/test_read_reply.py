@@ -51,10 +51,13 @@ SHAPES = {
     "+    return result\n```",
 }
 ANSWERS = {
-    "announced": ("placement: chat\nIt is recursive: it calls itself.\n```python\nfact(3)\n```", "in words"),
-    "prose": ("The function computes the factorial of n. It calls itself until n is below two.", "in words"),
-    "prose in lines": ("- It calls itself (n times).\n- It returns 1.\nTry `fact(3)`.", "in words"),
-    "prose, announced as code": ("placement: replace\nI am sorry, but I cannot.\nPlease ask differently.", "in words"),
+    "announced": ("placement: chat\nIt is recursive: it calls itself.\n```python\nfact(3)\n```", "text, not code"),
+    "prose": ("The function computes the factorial of n. It calls itself until n is below two.", "text, not code"),
+    "prose in lines": ("- It calls itself (n times).\n- It returns 1.\nTry `fact(3)`.", "text, not code"),
+    "prose, announced as code": (
+        "placement: replace\nI am sorry, but I cannot.\nPlease ask differently.",
+        "text, not code",
+    ),
     "nothing": ("", "no code"),
     "white space": (" \n\n", "no code"),
     "only a header": ("placement: replace", "no code"),
@@ -62,7 +65,7 @@ ANSWERS = {
     "a long explanation": ("word " * 80 + "\n```python\nfact(3)\n```", "explains code instead"),
     "another diff": ("placement: replace\n```diff\n-    nothing like it\n+    x\n```", "diff that does not fit"),
     "nothing to add": ("placement: after\n```python\n\n```", "no code"),
-    "JSON for a chat": ('{"placement": "chat", "code": ""}', "in words"),
+    "JSON for a chat": ('{"placement": "chat", "code": ""}', "text, not code"),
 }
 BARE = {
     "a statement": ("x = fact(3)",),

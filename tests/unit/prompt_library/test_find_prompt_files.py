@@ -73,7 +73,7 @@ def test_binary_or_oversized_files_are_named(project: Path) -> None:
     (prompts / "dead.md").symlink_to(prompts / "nowhere.md")
     read, refused = found(project)
     assert read == {}
-    for name, why in (("binary", "binary"), ("huge", "more than"), ("pipe", "regular"), ("dead", "no file")):
+    for name, why in (("binary", "binary"), ("huge", "at most"), ("pipe", "regular"), ("dead", "no file")):
         assert any(f"{name}.md" in text and why in text for text in refused), (name, refused)
 
 

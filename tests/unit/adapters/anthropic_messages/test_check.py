@@ -63,7 +63,7 @@ BROKEN = [
     (body(user(), assistant(CALL), user(RESULT, RESULT)), "the call c has two results"),
     (body(user(), assistant(CALL, CALL), user(RESULT)), "the id c occurs twice"),
     (body(assistant(text()), user()), "the first message is not from the user"),
-    (body(user(), assistant(text())), "the last message is the model's"),
+    (body(user(), assistant(text())), "the last message is from the assistant"),
     (body(user(), assistant(text(), THOUGHT), user()), "a turn ends with thinking"),
     (body(user(), assistant(SIGNED), user()), "a signed compaction is not first"),
     (body(assistant(SIGNED, SIGNED), user()), "more than one compaction"),

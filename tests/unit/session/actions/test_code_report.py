@@ -234,7 +234,7 @@ async def test_sent_code_can_be_viewed_after_it_was_cleared(tmp_path):
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=item))
     assert "The code was cleared: the model has only the names." in report.head
     assert report.text.startswith("### File: src/0.py"), "K shows what it was"
-    with pytest.raises(InputError, match="No code was gathered"):
+    with pytest.raises(InputError, match="has the id 'nothing'"):
         await show_gathered(session, ShowGathered(chat="chat-1", item="nothing"))
 
 

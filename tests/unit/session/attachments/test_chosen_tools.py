@@ -229,7 +229,7 @@ async def test_a_chat_begins_with_the_configured_tools(tmp_path: Path) -> None:
     assert bench.adapter.requests[-1].messages[0].text.endswith("\n\nRead first.")
     assert block(bench) == [("group", "mine")]
     await say(bench, session, "@{files}")
-    assert "no group files" in bench.of(SubmitFailed)[-1].error
+    assert "no tool or group named files" in bench.of(SubmitFailed)[-1].error
     assert await say(bench, session, "@{run_command}") == ["read_file", "run_command"]
     items = ("tools:group:mine", "tools:tool:run_command")
     await carry_out(bench.services, session, Detach(chat="chat-1", items=items))

@@ -333,7 +333,7 @@ async def test_a_link_to_a_secret_file_is_not_read(project):
     found = await ask(project, "what is in it", files=("innocent.txt", "src/other.py"))
     assert "TOKEN" not in found.text
     assert found.notes == (
-        "@innocent.txt was not read: it leads to .env, which is withheld unless that name is mentioned.",
+        "@innocent.txt was not read: it is a link to .env, which is sent only if that name is mentioned.",
     )
     for name in (".env", "./.env", "@.env", str(project / ".env")):
         assert "TOKEN" in (await ask(project, "what is in it", files=(name,))).text

@@ -64,7 +64,7 @@ async def test_an_open_chat_is_not_deleted(tmp_path: Path) -> None:
     session = await bench.open()
     session.submit(submit("hello"))
     await bench.idle(session)
-    with pytest.raises(InputError, match="close it first"):
+    with pytest.raises(InputError, match="close it before"):
         await stored_chats.delete(bench.services, "chat-1", {"chat-1": session})
     await session.close()
     assert await stored_chats.delete(bench.services, "chat-1", {}) == "Deleted: “hello”."
