@@ -25,10 +25,10 @@ local function check_neovim()
   if other then
     health.error("Another plugin has modules of the same name: " .. other, "Keep one of the two")
   end
-  if #vim.fn.getcompletion("codecompanion-install", "help") > 0 then
+  if require("codecompanion.system.manual_tags").exist() then
     health.ok("The manual has its help tags")
   else
-    local advice = "Run :helptags ALL (plugin managers do this); :CodeCompanion help works without them"
+    local advice = "Run :CodeCompanion help, which creates them, or :helptags ALL"
     health.info("`:help codecompanion` finds nothing: there are no help tags. " .. advice)
   end
   for _, language in ipairs({ "markdown", "markdown_inline" }) do

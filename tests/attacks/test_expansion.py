@@ -24,9 +24,10 @@ ALLOWED = {
         "is_name and vim.fn.getcompletion(event.language",
     ): "letters, digits and _.+- only",
     ("chat/sources/help_tags.lua", "vim.fn.getcompletion("): "tags are searched in files, by a regular expression",
-    ("health.lua", 'vim.fn.getcompletion("codecompanion-install", "help")'): "a constant",
+    ("system/manual_tags.lua", 'vim.fn.getcompletion("codecompanion-install", "help")'): "a constant",
     ("chat/sources/help_tags.lua", 'nvim_get_runtime_file("doc/tags*", true)'): "a constant",
     ("commands/conflict.lua", 'nvim_get_runtime_file("lua/codecompanion/init.lua", true)'): "a constant",
+    ("system/manual_tags.lua", 'nvim_get_runtime_file("doc/codecompanion.txt", false)'): "a constant",
     ("commands/manual.lua", 'nvim_get_runtime_file("doc/codecompanion.txt", false)'): "a constant",
     (
         "chat/buffer/markdown_colours.lua",

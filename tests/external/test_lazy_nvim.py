@@ -163,19 +163,22 @@ def test_a_fork_under_another_name_works(start: Start, origin: Origin) -> None:
 
 
 def test_a_checkout_by_dir_works_without_build_and_tags(start: Start, origin: Origin) -> None:
-    """lazy.nvim does nothing for `dir`; the first chat makes the environment, the manual opens without tags."""
+    """lazy.nvim does nothing for `dir`; the first chat creates the environment and the tags, as does the command."""
     nvim = start(f"{{ dir = {lua_string(str(origin.work))}, name = 'codecompanion', opts = {{}} }}")
     assert environments(nvim) == []
     assert not (origin.work / "doc/tags").exists()
-    nvim.command("CodeCompanion help")
-    assert nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"
-    nvim.command("quit")
     report = health(nvim)
     assert "The Python packages are not installed yet" in report
     assert "there are no help tags" in report
+    nvim.command("CodeCompanion help")
+    assert nvim.lua("return vim.bo.buftype") == "help"
+    nvim.command("quit")
+    assert "The manual has its help tags" in health(nvim)
+    (origin.work / "doc/tags").unlink()
     assert missing_commands(nvim) == []
     talk(nvim)
     assert len(environments(nvim)) == 1
+    nvim.command("help codecompanion-windows")
     assert not nvim.blocked()
 
 

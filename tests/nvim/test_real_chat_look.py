@@ -142,7 +142,7 @@ def test_there_is_room_below_an_edit_line(chat_everywhere):
 
 
 def test_the_manual_opens_without_help_tags_and_scrolls_on_a_short_screen(nvim_factory, tmp_path):
-    """A checkout on the runtimepath has no tags; the key list needs more than 24 lines."""
+    """They are created, as a plugin manager would; the key list needs more than 24 lines."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(80, 24))
         chat.nvim.feed("<Esc>g?")
@@ -152,7 +152,8 @@ def test_the_manual_opens_without_help_tags_and_scrolls_on_a_short_screen(nvim_f
         chat.nvim.feed("q")
         chat.nvim.command("CodeCompanion help")
         assert chat.nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"
-        assert chat.nvim.lua("return { vim.bo.filetype, vim.bo.modifiable }") == ["help", False]
+        assert chat.nvim.lua("return { vim.bo.buftype, vim.bo.filetype, vim.bo.modifiable }") == ["help", "help", False]
+        chat.nvim.command("help codecompanion-windows")
 
 
 def test_a_narrow_status_line_keeps_the_meter(nvim_factory, tmp_path):

@@ -90,7 +90,8 @@ function M.open(topic)
       return say.line(("The manual has nothing about %s"):format(topic), severity.WARN)
     end
   end
-  -- Without help tags (`:helptags ALL`, usually run by plugin managers) the text can still be shown.
+  require("codecompanion.system.manual_tags").create()
+  -- Without tags, because their folder cannot be written, the text can still be shown.
   if not pcall(vim.cmd.help, "codecompanion") then
     require("codecompanion.system.literal_paths").open(file, "split")
     vim.bo.filetype, vim.bo.readonly, vim.bo.modifiable = "help", true, false

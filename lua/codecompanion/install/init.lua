@@ -118,6 +118,9 @@ local function work(claim)
     end
     claim.release()
     vim.api.nvim_del_autocmd(leaving)
+    if not problem then
+      require("codecompanion.system.manual_tags").create()
+    end
     finished(problem)
   end)()
 end
