@@ -8,7 +8,7 @@ local M = {}
 M.groups = {
   { "CodeCompanionAdded", "DiffAdd", "An added line in a diff" },
   { "CodeCompanionRemoved", "DiffDelete", "A removed line in a diff" },
-  { "CodeCompanionConflict", "DiagnosticWarn", "A hunk that overlaps your change" },
+  { "CodeCompanionConflict", "DiagnosticWarn", "A hunk that overlaps yours" },
   { "CodeCompanionChangeHint", "Comment", "Keys, line numbers and signs" },
   { "CodeCompanionEditProgress", "DiagnosticInfo", "State of an edit in place" },
 }

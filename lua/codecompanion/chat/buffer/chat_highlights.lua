@@ -37,7 +37,7 @@ M.groups = {
   { "CodeCompanionMeter", "Comment", "How full the context is" },
   { "CodeCompanionMeterHigh", "DiagnosticWarn", "The meter from 80 % on" },
   { "CodeCompanionChartSent", "Identifier", "The area in the chart of /cost" },
-  { "CodeCompanionChartWithout", "DiagnosticWarn", "The line in the chart of /cost" },
+  { "CodeCompanionChartWithout", "DiagnosticWarn", "The line in that chart" },
   { "CodeCompanionChartLimit", "Comment", "Limits and axes of the chart" },
   { "CodeCompanionMeterFull", "DiagnosticError", "The meter from 95 % on" },
 }
@@ -46,8 +46,8 @@ M.groups = {
 ---background of text, so they are swapped here: readable in any colour scheme, light or dark.
 ---@type { [1]: string, [2]: string, [3]: string }[]
 M.swapped = {
-  { "CodeCompanionStatusHigh", "DiagnosticWarn", "Status line from 80 % on: swapped colours" },
-  { "CodeCompanionStatusFull", "DiagnosticError", "Status line from 95 % on: swapped colours" },
+  { "CodeCompanionStatusHigh", "DiagnosticWarn", "Above 80 %, swapped colours" },
+  { "CodeCompanionStatusFull", "DiagnosticError", "Above 95 %, swapped colours" },
 }
 
 ---Return all groups in the order of the help.
