@@ -73,9 +73,10 @@ class Totals(msgspec.Struct):
     purpose: str = ""
 
     def count(self, payload: history.EventPayload, ts: float) -> None:
-        """Count an event. Renaming a chat does not make it newer."""
+        """Count an event. Neither a new name nor a policy event (a snapshot at the end) makes a chat newer."""
         self.last_seq += 1
-        if not (isinstance(payload, history.TitleSet) and payload.by_user):
+        is_renamed = isinstance(payload, history.TitleSet) and payload.by_user
+        if not is_renamed and not isinstance(payload, history.PolicyEvent):
             self.updated = ts
         match payload:
             case history.ChatCreated():
