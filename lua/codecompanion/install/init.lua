@@ -118,10 +118,12 @@ local function work(claim)
     end
     claim.release()
     vim.api.nvim_del_autocmd(leaving)
-    if not problem then
-      require("codecompanion.system.manual_tags").create()
-    end
     finished(problem)
+    -- A plugin manager may build before the plugin is on 'runtimepath'; it creates the tags itself.
+    local has_tags, manual_tags = pcall(require, "codecompanion.system.manual_tags")
+    if has_tags and not problem then
+      manual_tags.create()
+    end
   end)()
 end
 
