@@ -132,9 +132,9 @@ bench: setup ## measure ours and the peer in turn, 3 runs; BENCH="--only turns -
 ci: export HYPOTHESIS_PROFILE = ci
 ci: TIER = -m 'not thorough'
 ci: T = --conform
-ci: setup lint types doc-check test ## lint, types, generated files and the tests, 12 minutes: what .ci/run runs
+ci: setup lint types doc-check test ## lint, types, generated files and the tests, 15 minutes: what .ci/run runs
 
-thorough: setup ## the longer forms of tests that make ci plays in a shorter one, 5 minutes: before an issue is closed
+thorough: setup ## the longer forms of tests that make ci plays in a shorter one or a share of, 12 minutes: before an issue is closed
 	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) --dist worksteal -m thorough $(T)
 
 clean: ## remove what make made
