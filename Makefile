@@ -134,7 +134,7 @@ ci: TIER = -m 'not thorough'
 ci: T = --conform
 ci: setup lint types doc-check test ## lint, types, generated files and the tests, 15 minutes: what .ci/run runs
 
-thorough: setup ## the longer forms of tests that make ci plays in a shorter one or a share of, 12 minutes: before an issue is closed
+thorough: setup ## the longer forms of tests that make ci plays in a shorter one or a share of: before an issue is closed
 	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) --dist worksteal -m thorough $(T)
 
 clean: ## remove what make made
