@@ -200,8 +200,7 @@ local function chat_keys(chat)
         description = "",
         from = mapped[1],
         run = function()
-          local action = entry.callback or require("codecompanion.chat.ui.key_actions")[option.name]
-          action(chat)
+          require("codecompanion.chat.ui.keymaps").run(chat, option.name, entry)
         end,
       }
     end

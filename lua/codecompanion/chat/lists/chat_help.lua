@@ -35,6 +35,7 @@ local ESSENTIAL_COMMANDS = {
 local ESSENTIAL_SLASH = { "file", "rules", "tools", "compact", "cost" }
 
 ---@class CodeCompanion.HelpRow
+---@field name? string Of the action or the slash command
 ---@field keys string
 ---@field text string
 
@@ -53,7 +54,7 @@ local function keys_of(name, entry)
 end
 
 ---Return the keys and their descriptions in the order of the option schema; user-defined keys last.
----@return (CodeCompanion.HelpRow|{ name: string })[]
+---@return CodeCompanion.HelpRow[]
 local function key_rows()
   local rows, order = {}, {}
   for index, option in ipairs(keymaps.list()) do
@@ -80,7 +81,7 @@ end
 local function slash_rows(commands)
   return vim.tbl_map(function(command)
     local usage = "/" .. command.name .. (command.argument and (" " .. command.argument) or "")
-    return { keys = usage, text = command.description }
+    return { name = command.name, keys = usage, text = command.description }
   end, commands)
 end
 
@@ -126,14 +127,13 @@ local function unsent_tools(meter)
 end
 
 ---@param rows CodeCompanion.HelpRow[]
----@param field "name"|"keys"
 ---@param names string[]
 ---@return CodeCompanion.HelpRow[] rows The rows with one of the names, in the order of the names
-local function among(rows, field, names)
+local function among(rows, names)
   local found = {}
   for _, name in ipairs(names) do
     for _, row in ipairs(rows) do
-      found[#found + 1] = row[field]:match("^%S+") == name and row or nil
+      found[#found + 1] = row.name == name and row or nil
     end
   end
   return found
@@ -149,22 +149,16 @@ end
 ---@return string[]
 local function help_lines(help, width)
   local lines, unsent = {}, unsent_tools(help.meter)
-  local keys_rows, slash = key_rows(), slash_rows(help.commands)
+  local rows_of_keys, slash = key_rows(), slash_rows(help.commands)
   if unsent ~= "" then
     vim.list_extend(lines, fit.wrap(unsent, width))
     lines[#lines + 1] = ""
   end
   if not help.is_whole then
-    keys_rows = among(keys_rows, "name", ESSENTIAL_KEYS)
-    slash = among(
-      slash,
-      "keys",
-      vim.tbl_map(function(name)
-        return "/" .. name
-      end, ESSENTIAL_SLASH)
-    )
+    rows_of_keys = among(rows_of_keys, ESSENTIAL_KEYS)
+    slash = among(slash, ESSENTIAL_SLASH)
   end
-  add_columns(lines, keys_rows, width)
+  add_columns(lines, rows_of_keys, width)
   lines[#lines + 1] = ""
   add_columns(lines, ESSENTIAL_COMMANDS, width)
   lines[#lines + 1] = ""

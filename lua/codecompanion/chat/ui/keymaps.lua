@@ -4,6 +4,15 @@ local keys = require("codecompanion.chat.state.configured_keys")
 
 local M = {}
 
+---Run the action of a key: the user's callback, or the built-in action, which is loaded by its first use.
+---@param chat CodeCompanion.Chat
+---@param name string
+---@param entry table Its configuration
+function M.run(chat, name, entry)
+  local action = entry.callback or require("codecompanion.chat.ui.key_actions")[name]
+  action(chat)
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param name string
 ---@param entry table
@@ -18,9 +27,7 @@ local function set(chat, name, entry)
         desc = entry.description,
       })
       vim.keymap.set(mode, key, function()
-        -- loaded on the first key press
-        local action = entry.callback or require("codecompanion.chat.ui.key_actions")[name]
-        action(chat)
+        M.run(chat, name, entry)
       end, opts)
     end
   end
