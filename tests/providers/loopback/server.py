@@ -103,7 +103,10 @@ class LoopbackServer:
     async def close(self) -> None:
         """Stop, whatever is still running; no connection is open afterwards."""
         assert self._server is not None
-        self._server.close()
+        assert self._loop is not None
+        for listening in self._server.sockets:
+            # A closed server does not take a connection whose task has yet to start: asyncio leaves its socket open.
+            self._loop.remove_reader(listening.fileno())
         quiet = 0
         async with asyncio.timeout(PATIENCE_S):
             # The task of a newly accepted connection starts some iterations of the loop later.
@@ -117,6 +120,7 @@ class LoopbackServer:
                     if not self._tls and writer.transport.get_write_buffer_size():  # a client does not read
                         writer.transport.abort()
                 await asyncio.sleep(0)
+        self._server.close()
         await self._server.wait_closed()
 
     def _open_connections(self) -> int:
