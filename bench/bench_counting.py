@@ -150,8 +150,12 @@ def replay(name: str, messages: Iterable[Message], calibration: Calibration, win
         if usage is not None and usage.prompt_tokens:
             reply = view.messages[start - 1] if before is not None else None
             kind = classify(before, usage, view.messages[start:], has_cached, reply)
-            cold = meter.calibration.count(meter.estimated_prompt(view)).tokens
-            first = calibration.count(meter.estimated_prompt(view)) if calibration.weight else None
+            cold = meter.calibration.count(meter.estimated_prompt(view), messages=len(view.messages)).tokens
+            first = (
+                calibration.count(meter.estimated_prompt(view), messages=len(view.messages))
+                if calibration.weight
+                else None
+            )
             idle = None
             if before is not None and not cuts:
                 idle = _after_idle_count(ContextMeter(counter, calibration), system, view, start, before)

@@ -6,7 +6,8 @@
 
 In every turn the user states one short fact and asks a small question. A turn counts as failed when it ends without a
 reply. Tokens are those that the server reports as processed, without those in its cache. A fact is kept if its value is
-in the last request.
+in the last request. "new text" is the error of the meter's estimates after five reports, as a share of the tokens added
+since the request before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ from typing import Any
 
 from bench import REPO
 from bench.plugins import Driven, Peer
-from codecompanion.model.history import CompactionFailed, ViewChanged
+from codecompanion.counting.calibration import Calibration
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.model.history import CompactionFailed, LogEvent, UsageReported, ViewChanged
+from codecompanion.model.view import with_messages
+from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.session.accounts.reported_steps import ReportedStep, reported_steps
 from harness import Nvim, NvimError
 from real_chat import RealChat, start_chat
 from tests.local_model.llama_server import LlamaServer
@@ -32,6 +38,8 @@ FOLDER = REPO / ".cache" / "local-model"
 POLICIES = ("codecompanion", "adaptive", "codebuddy", "kodacode", "cowork", "cowork_chat")
 WINDOWS = (2048, 4096, 8192)
 MAX_REPLY_TOKENS = 64
+REPORTS = 5
+"""The number of reports after which estimates of new text are measured."""
 TURN_S = 240.0
 THINGS = (
     *("deploy code", "database name", "staging host", "release branch", "queue name", "bucket", "admin port"),
@@ -62,6 +70,7 @@ class Played:
     seconds: float
     facts: int
     compactions: str = "–"
+    new_text: str = "–"
 
     def row(self) -> tuple[str, ...]:
         """Return the cells of the table."""
@@ -69,10 +78,13 @@ class Played:
         counts = (self.requests, self.failed, self.read, self.written)
         kept = f"{self.facts}/{len(THINGS)}"
         figures = (*(f"{count:,}" for count in counts), f"{self.seconds:.0f}")
-        return (f"{self.window:,}", self.who, *figures, kept, self.compactions, end)
+        return (f"{self.window:,}", self.who, *figures, kept, self.compactions, self.new_text, end)
 
 
-HEAD = ("window", "policy", "requests", "failed turns", "tokens read", "written", "s", "facts", "compactions", "end")
+HEAD = (
+    *("window", "policy", "requests", "failed turns", "tokens read", "written", "s", "facts", "compactions"),
+    *("new text", "end"),
+)
 
 
 def turns() -> Iterator[str]:
@@ -117,7 +129,32 @@ def ours(policy: str, window: int, server: LlamaServer, root: Path) -> Played:
         changes = [one.kind for one in payloads if isinstance(one, ViewChanged)]
         failed = sum(isinstance(one, CompactionFailed) for one in payloads)
         count = f"{changes.count('compacted')}, {failed} failed, {changes.count('edited')} edits"
-        return Played(window=window, compactions=count, **told)
+        return Played(window=window, compactions=count, new_text=new_text_error(chat.log()), **told)
+
+
+def new_text_error(events: Sequence[LogEvent]) -> str:
+    """Return the mean error of the estimates after the fifth report, as a share of the added tokens, with its sign.
+
+    The meter starts without any report, as in the first chat with a model; requests with an edited history are left
+    out, because their added tokens are not reported.
+    """
+    reports = [event.payload for event in events if isinstance(event.payload, UsageReported)]
+    if not reports:
+        return "–"
+    meter = ContextMeter(MessageCounter(), Calibration.for_model(reports[0].model))
+    before: ReportedStep | None = None
+    off, surplus, added, learned = 0.0, 0.0, 0, 0
+    for step in reported_steps(events, reports[0].adapter, reports[0].model):
+        prompt = with_messages(step.view, step.view.messages[:-1])
+        if before is not None and prompt.messages[: len(before.view.messages)] == before.view.messages:
+            new = step.report.usage.prompt_tokens - before.report.usage.prompt_tokens
+            new -= before.report.usage.output_tokens
+            if learned >= REPORTS and new > 0:
+                error = meter.count(prompt).tokens - step.report.usage.prompt_tokens
+                off, surplus, added = off + abs(error), surplus + error, added + new
+        meter.learn(step.report.usage, meter.estimated_prompt(prompt), step.view)
+        before, learned = step, learned + 1
+    return f"{off / added:.1%} ({surplus / added:+.1%}) of {added}" if added else "–"
 
 
 def peer(checkout: Path, window: int, server: LlamaServer, root: Path) -> Played:

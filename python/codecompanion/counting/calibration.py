@@ -2,7 +2,8 @@
 
 The estimate is made for one tokenizer (`tokens.estimate_text`); others split the same text into more or fewer tokens.
 `ratio` is learned from reports on text added between two requests: as nothing else differs between them, it depends on
-the tokenizer alone. `extra` is the overhead of a whole request, such as the provider's own text about tools. It is
+the tokenizer alone. `framing` is what each added message costs beyond that: the marks that a chat template puts around
+it. `extra` is the overhead of a whole request, such as the provider's own text about tools. It is
 negative if schemas cost less than their JSON, by at most that difference. `session.accounts.meter` keeps the more exact
 figures of one chat, and `session.accounts.usage_check` decides whether a report is plausible.
 """
@@ -37,6 +38,10 @@ _SMALLEST_DELTA = 64
 # most `_MAX_WEIGHT` count, so that the ratio can still change. Chosen on every second recorded file, checked on the
 # others; 300 to 4,000 and 4,000 to 32,000 do almost as well, and chats in small windows give few reports.
 _FIRST_WEIGHT, _MAX_WEIGHT = 300, 16_000
+# Framing is learned from additions with few tokens per message: at this many, a report counts half, because an error of
+# the ratio then hides it. An initial 0 counts as `_FRAMING_FIRST` reports, and at most `_FRAMING_MOST` count.
+_FRAMING_CLEAR, _FRAMING_FIRST, _FRAMING_MOST = 64, 0.25, 16.0
+_FRAMING_RANGE = (-8.0, 24.0)
 # Below this many reported tokens, the tokenizer counts as unknown.
 _COLD = 1000
 # Once a ratio is based on this many tokens, a report is clipped to this share around it, and its weight to this share
@@ -124,7 +129,8 @@ class Calibration(msgspec.Struct, frozen=True):
     `weight`: the estimated tokens that the ratio is based on. `marks`: the additional cost of a punctuation mark beyond
     the usual density, so that code and prose effectively have different ratios. `above` and `below`: the spread of
     reports around the count, as multiples of the usual one. `small`: observed and estimated tokens of additions that
-    were too small to use separately; in a small window all are.
+    were too small to use separately; in a small window all are. `framing`: tokens per message beyond its estimate,
+    learned from `framed` reports.
     """
 
     ratio: float = 1.0
@@ -134,16 +140,19 @@ class Calibration(msgspec.Struct, frozen=True):
     above: float = 1.0
     below: float = 1.0
     small: tuple[float, int] = (0.0, 0)
+    framing: float = 0.0
+    framed: float = 0.0
 
     @property
     def is_sound(self) -> bool:
         """Return whether all figures are within the range of learned ones: stored figures may be damaged."""
-        numbers = (self.ratio, self.extra, self.above, self.below)
+        numbers = (self.ratio, self.extra, self.above, self.below, self.framing, self.framed)
         if not isinstance(self.weight, int) or not all(isinstance(number, int | float) for number in numbers):
             return False
         sides = all(_NARROWEST <= side <= _WIDEST for side in (self.above, self.below))
         learned = 0 <= self.weight <= _MAX_STORED and abs(self.extra) <= _MAX_EXTRA
-        return sides and learned and _LOWEST <= self.ratio <= _HIGHEST
+        framed = 0 <= self.framed <= _FRAMING_MOST and _FRAMING_RANGE[0] <= self.framing <= _FRAMING_RANGE[1]
+        return sides and learned and framed and _LOWEST <= self.ratio <= _HIGHEST
 
     @classmethod
     def for_model(cls, model: str) -> Calibration:
@@ -151,18 +160,36 @@ class Calibration(msgspec.Struct, frozen=True):
         ratio, marks = _start(model)
         return cls(ratio, marks=marks)
 
-    def size(self, estimated: int, marks: int) -> float:
-        """Return the calibrated tokens of a string with this many marks; at least half of the ratio alone."""
-        usual = self.ratio * estimated
-        return max(0.5 * usual, usual + self.marks * (marks - MARKS_DENSITY * estimated))
+    def size(self, estimated: int, marks: int, messages: int = 0) -> float:
+        """Return the calibrated tokens of a string with this many marks; at least half of the ratio alone.
 
-    def learn(self, observed: float, estimated: int, marks: int | None = None) -> Calibration:
+        `messages`: the number of prompt messages that it consists of, each of which has its framing.
+        """
+        usual = self.ratio * estimated
+        size = usual + self.marks * (marks - MARKS_DENSITY * estimated) + self.framing * messages
+        return max(0.5 * usual, size)
+
+    def learn(self, observed: float, estimated: int, marks: int | None = None, messages: int = 0) -> Calibration:
         """Return the calibration after a report on added text; an implausible one is ignored.
 
-        `marks`: its punctuation, if known.
+        `marks`: its punctuation, if known; `messages`: the number of prompt messages that it consists of.
         """
         if estimated <= 0 or not _LOWEST <= observed / estimated <= _HIGHEST:
             return self
+        if messages:
+            learned = self._learn_framing(observed - self.size(estimated, marks or 0), estimated, messages)
+            return learned._learn_ratio(observed - learned.framing * messages, estimated, marks)
+        return self._learn_ratio(observed, estimated, marks)
+
+    def _learn_framing(self, surplus: float, estimated: int, messages: int) -> Calibration:
+        """Return the calibration after added messages that were `surplus` tokens larger than their text."""
+        clear = 1 / (1 + (estimated / messages / _FRAMING_CLEAR) ** 4)
+        framing = min(max(surplus / messages, _FRAMING_RANGE[0]), _FRAMING_RANGE[1])
+        before = _FRAMING_FIRST + self.framed
+        framing = (before * self.framing + clear * framing) / (before + clear)
+        return msgspec.structs.replace(self, framing=framing, framed=min(self.framed + clear, _FRAMING_MOST))
+
+    def _learn_ratio(self, observed: float, estimated: int, marks: int | None) -> Calibration:
         excess = 0.0 if marks is None else marks - MARKS_DENSITY * estimated
         observed = min(max(observed - self.marks * excess, _LOWEST * estimated), _HIGHEST * estimated)
         small = self.small
@@ -221,12 +248,12 @@ class Calibration(msgspec.Struct, frozen=True):
     def _min_extra(self, schemas: int) -> float:
         return -(1 - _MIN_SCHEMAS) * self.ratio * schemas
 
-    def count(self, estimated: int, schemas: int = 0) -> Count:
+    def count(self, estimated: int, schemas: int = 0, messages: int = 0) -> Count:
         """Return the size of a whole request from its estimate alone, without any report.
 
-        `schemas`: the part of the estimate that is for tool schemas.
+        `schemas`: the part of the estimate that is for tool schemas. `messages`: the number of messages.
         """
-        guess = max(0.0, self.ratio * estimated + self.extra_with(schemas))
+        guess = max(0.0, self.ratio * estimated + self.framing * messages + self.extra_with(schemas))
         doubt = guess * self.margin
         return Count(tokens=round(guess), lower=math.floor(guess - doubt), upper=math.ceil(guess + doubt))
 

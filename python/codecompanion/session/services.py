@@ -61,7 +61,7 @@ OPTIONS_KEY = "interactions.chat.opts.context_management"
 POLICY_KEY = "interactions.chat.opts.policy"
 DEFAULT_TOOL_TIMEOUT_S = 60.0
 MAX_FAILURES = 50
-_LEARNED = ("ratio", "weight", "extra", "above", "below")
+_LEARNED = ("ratio", "weight", "extra", "above", "below", "framing", "framed")
 """The stored fields of a calibration; the others are derived from the model's name."""
 
 

@@ -57,6 +57,32 @@ def test_the_ratio_follows_the_reports() -> None:
     assert calibration.weight == 40_000
 
 
+def test_the_framing_of_messages_is_learned_from_short_ones() -> None:
+    """A chat template that adds 6 tokens to each message: known within a token after five short questions."""
+    calibration = Calibration()
+    for tokens in (28, 35, 31, 26, 40):
+        calibration = calibration.learn(tokens + 6, tokens, messages=1)
+    assert abs(calibration.size(30, 0, messages=1) - 36) < 1
+    assert abs(calibration.size(1000, 0, messages=1) / 1006 - 1) < 0.03
+    assert calibration.size(30, 0) < 33
+
+
+def test_long_messages_teach_the_ratio_and_hardly_the_framing() -> None:
+    calibration = Calibration()
+    for _ in range(10):
+        calibration = calibration.learn(2400, 2000, messages=1)
+    assert abs(calibration.ratio - 1.2) < 0.02
+    assert abs(calibration.framing) < 2
+
+
+@given(st.lists(st.tuples(TOKENS, TOKENS, st.integers(0, 50)), max_size=12))
+def test_learned_figures_are_always_sound(reports: list[tuple[int, int, int]]) -> None:
+    calibration = Calibration()
+    for observed, estimated, messages in reports:
+        calibration = calibration.learn(observed, estimated, messages=messages)
+        assert calibration.is_sound
+
+
 def test_a_long_report_teaches_more_than_a_short_one() -> None:
     start = Calibration(1.0)
     assert start.learn(150, 100).ratio < start.learn(1500, 1000).ratio < start.learn(15_000, 10_000).ratio < 1.5
@@ -161,6 +187,9 @@ def test_an_often_inaccurate_endpoint_keeps_its_wide_band() -> None:
         {"above": b"1"},
         {"ratio": None},
         {"weight": "many"},
+        {"framing": float("nan")},
+        {"framing": 1e6},
+        {"framed": -1.0},
     ],
     ids=str,
 )

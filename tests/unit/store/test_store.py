@@ -227,7 +227,7 @@ def test_a_damaged_calibration_row_is_ignored(desk: Desk) -> None:
     store.save_calibration(Calibration("openai", "x", 1.5, 3)).result()
     store.close()
     with sqlite3.connect(desk.path) as connection:
-        for column in ("ratio", "weight", "extra", "updated", "above", "below", "figures"):
+        for column in ("ratio", "weight", "extra", "updated", "above", "below", "figures", "framing", "framed"):
             damaged = msgspec.structs.replace(Calibration("a", column, 1.0, 3), **{column: "abc"})
             save_calibration(connection, damaged)
         connection.execute(

@@ -133,7 +133,7 @@ class ContextMeter:
         Hidden tokens that the provider adds are excluded: they are uncertain, so they must not block a request.
         """
         ours = msgspec.structs.replace(self.calibration, extra=0.0)
-        return ours.count(self._fixed + self.counter.count_messages(messages), self._schemas)
+        return ours.count(self._fixed + self.counter.count_messages(messages), self._schemas, len(messages))
 
     def count(self, view: View) -> Count:
         """Return the size of the next request for this view."""
@@ -149,10 +149,10 @@ class ContextMeter:
         if self._base is None:
             # Without messages, the estimate is skipped, which keeps the cached fold of the last messages.
             estimated = fixed.tokens + (self._estimate.of(messages) if messages else 0)
-            return self.calibration.count(estimated, fixed.schemas)
+            return self.calibration.count(estimated, fixed.schemas, len(messages))
         base = self._base + self.calibration.ratio * (fixed.tokens - self._fixed)
         split = self._sizes.split(messages) if messages else Split()
-        known, added = self._sizes.read(split), self.calibration.size(split.estimate, split.marks)
+        known, added = self._sizes.read(split), self._added(split)
         tokens = max(0.0, base + known + added)
         taken = self._total - base - known
         if self._unconfirmed:
@@ -205,7 +205,7 @@ class ContextMeter:
         known, sized = self._sizes.read(split), sum(map(self._sizes.sized, split.new.values()))
         going = Going(
             known=self._base - self._unconfirmed + known,
-            new=self.calibration.size(split.estimate, split.marks),
+            new=self._added(split),
             sized=ratio * sized,
             taken=self._total - self._base - known,
             thoughts=split.past_thoughts + split.thoughts,
@@ -307,7 +307,7 @@ class ContextMeter:
         observed = total - base - known
         told = is_plausible(observed, estimate) and (not first or estimate >= _MOSTLY_MESSAGES)
         if told and teaches and all(map(_is_text, fresh)):
-            self.calibration = self.calibration.learn(observed, estimate, split.marks)
+            self.calibration = self.calibration.learn(observed, estimate, split.marks, 0 if first else len(split.new))
         share = observed / added if told and added else 1.0
         if first and added:
             # A wrong ratio must not reduce the fixed part to nothing, which would distort every later request.
@@ -325,7 +325,12 @@ class ContextMeter:
 
     def _expected_sizes(self, split: Split) -> dict[Key, float]:
         """Return the sizes of messages without a report, in the model's tokens; code and prose differ."""
-        return {k: self.calibration.size(k[1], self._sizes.marks(k, message)) for k, message in split.new.items()}
+        size, marks = self.calibration.size, self._sizes.marks
+        return {key: size(key[1], marks(key, message), 1) for key, message in split.new.items()}
+
+    def _added(self, split: Split) -> float:
+        """Return the size of the messages without a report together."""
+        return self.calibration.size(split.estimate, split.marks, len(split.new))
 
     def _keep_base(self, messages: Sequence[Message], total: float) -> None:
         """Keep the fixed part at its minimum after a contradictory report; the rest is attributed to the messages.

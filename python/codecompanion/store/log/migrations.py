@@ -147,6 +147,11 @@ MIGRATIONS: tuple[Migration, ...] = (
             sum INTEGER NOT NULL
         ) WITHOUT ROWID""",
     ),
+    (
+        # The tokens that a chat template adds to each message are kept.
+        "ALTER TABLE calibration ADD COLUMN framing REAL NOT NULL DEFAULT 0",
+        "ALTER TABLE calibration ADD COLUMN framed REAL NOT NULL DEFAULT 0",
+    ),
 )
 
 

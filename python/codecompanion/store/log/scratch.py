@@ -24,8 +24,9 @@ BETWEEN = "\n\n"
 class Calibration(msgspec.Struct, frozen=True):
     """The learned calibration of a model: reported tokens = `extra` + `ratio` × estimate, learned from `weight` tokens.
 
-    `above` and `below`: the spread of reports around the count, as multiples of the usual one. `figures`: the version
-    of how the figures are defined, 0 = older than versions.
+    `framing`: further tokens per message, learned from `framed` reports. `above` and `below`: the spread of reports
+    around the count, as multiples of the usual one. `figures`: the version of how the figures are defined, 0 = older
+    than versions.
     """
 
     adapter: str
@@ -37,6 +38,8 @@ class Calibration(msgspec.Struct, frozen=True):
     above: float = 1.0
     below: float = 1.0
     figures: int = 0
+    framing: float = 0.0
+    framed: float = 0.0
 
 
 class ScratchRow(msgspec.Struct, frozen=True):
@@ -138,8 +141,8 @@ def clear_superseded(connection: sqlite3.Connection, chat_id: str, message: Mess
 def save_calibration(connection: sqlite3.Connection, calibration: Calibration) -> None:
     """Save the newest calibration of a model."""
     connection.execute(
-        "INSERT OR REPLACE INTO calibration(adapter, model, ratio, weight, extra, updated, above, below, figures) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO calibration(adapter, model, ratio, weight, extra, updated, above, below, figures, "
+        "framing, framed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         msgspec.structs.astuple(calibration),
     )
 
@@ -147,10 +150,11 @@ def save_calibration(connection: sqlite3.Connection, calibration: Calibration) -
 def load_calibration(connection: sqlite3.Connection) -> list[Calibration]:
     """Return all calibrations, without damaged rows (text in place of a number)."""
     rows = connection.execute(
-        "SELECT CAST(adapter AS BLOB), CAST(model AS BLOB), ratio, weight, extra, updated, above, below, figures "
-        "FROM calibration WHERE typeof(weight) = 'integer' AND typeof(figures) = 'integer' "
+        "SELECT CAST(adapter AS BLOB), CAST(model AS BLOB), ratio, weight, extra, updated, above, below, figures, "
+        "framing, framed FROM calibration WHERE typeof(weight) = 'integer' AND typeof(figures) = 'integer' "
         "AND typeof(ratio) = 'real' AND typeof(extra) = 'real' AND typeof(updated) = 'real' "
-        "AND typeof(above) = 'real' AND typeof(below) = 'real' ORDER BY 1, 2"
+        "AND typeof(above) = 'real' AND typeof(below) = 'real' "
+        "AND typeof(framing) = 'real' AND typeof(framed) = 'real' ORDER BY 1, 2"
     )
     return [Calibration(_name(adapter), _name(model), *learned) for adapter, model, *learned in rows]
 

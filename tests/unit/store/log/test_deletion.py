@@ -211,7 +211,7 @@ def test_an_older_file_gets_its_previews_and_uses(desk: Desk) -> None:
     with sqlite3.connect(desk.path, isolation_level=None) as connection:
         for column in ("first_question", "last_question", "forked_from", "family", "purpose"):
             connection.execute(f"ALTER TABLE chats DROP COLUMN {column}")
-        for column in ("above", "below", "figures"):
+        for column in ("above", "below", "figures", "framing", "framed"):
             connection.execute(f"ALTER TABLE calibration DROP COLUMN {column}")
         connection.execute("DROP TABLE blob_uses")
         for table in ("deleted_spending", "shared_text", "message_inner", "inner_missing"):

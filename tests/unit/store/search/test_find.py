@@ -236,7 +236,7 @@ def to_version_5(desk: Desk) -> None:
         connection.execute("DROP TABLE message_inner")
         connection.execute("DROP TABLE inner_missing")
         connection.execute("DROP TABLE tail_state")
-        for column in ("above", "below", "figures"):
+        for column in ("above", "below", "figures", "framing", "framed"):
             connection.execute(f"ALTER TABLE calibration DROP COLUMN {column}")
         connection.execute("ALTER TABLE chats DROP COLUMN purpose")
         connection.execute("PRAGMA user_version = 5")
